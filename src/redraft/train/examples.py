@@ -1,0 +1,149 @@
+"""From sentence pairs to padded batches: joining, prefix pairs, length buckets.
+
+An example is ``<s> source <2xx> target </s>``; the loss is taken on the target and its end only.  The tag comes after the
+source so that a source that grows keeps the cache of its prefix.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from redraft.train.corpus import LANGUAGE_SHARES, Pair
+from redraft.train.tokenizer import BOS, EOS, PAD, target_tag
+
+#: Sequences are padded to a multiple of this, so that few shapes occur (each new one is compiled anew on a CPU).
+LENGTH_STEP = 8
+MAX_LENGTH = 192
+SPACED = {"de"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """``ids`` (rows, length) int64, padded right; ``rows``/``columns`` index the positions whose next id is learnt."""
+
+    ids: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+    @property
+    def targets(self) -> NDArray[np.int64]:
+        """(n,) the ids that follow the indexed positions."""
+        return self.ids[self.rows, self.columns + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """How examples are made: the share of ``prefix`` pairs and the share of ``joined`` ones, both in [0, 1]."""
+
+    prefix: float
+    joined: float = 0.35
+
+
+def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
+    """A prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming"): a random number of source words, and
+    the same proportion of the target in words (German) or characters (Chinese, Japanese)."""
+    words = source.split(" ")
+    if len(words) < 2:
+        return source, target
+    kept = generator.randrange(1, len(words))
+    units = target.split(" ") if language in SPACED else list(target)
+    kept_units = max(1, round(len(units) * kept / len(words)))
+    separator = " " if language in SPACED else ""
+    return " ".join(words[:kept]), separator.join(units[:kept_units])
+
+
+def join(pairs: Sequence[Pair]) -> tuple[str, str]:
+    """Several pairs of one language as one longer text."""
+    separator = " " if pairs[0].language in SPACED else ""
+    return " ".join(pair.source for pair in pairs), separator.join(pair.target for pair in pairs)
+
+
+class ExampleStream:
+    """An endless, seeded stream of batches of about ``tokens`` ids each."""
+
+    def __init__(
+        self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, mixture: Mixture, tokens: int, seed: int
+    ) -> None:
+        self._tokenizer, self._mixture, self._tokens = tokenizer, mixture, tokens
+        self._random = random.Random(seed)
+        self._pairs = pairs
+        self._cumulative = {
+            language: np.cumsum([pair.weight for pair in of_language]).tolist() for language, of_language in pairs.items()
+        }
+        self._bos, self._eos, self._pad = (tokenizer.token_to_id(token) for token in (BOS, EOS, PAD))
+        self._seen = dict.fromkeys(pairs, 1.0)
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            examples = self._pool(64 * self._tokens)
+            examples.sort(key=lambda example: len(example[0]) + self._random.random())
+            batches = list(self._batches(examples))
+            self._random.shuffle(batches)
+            yield from batches
+
+    def _pool(self, tokens: int) -> list[tuple[list[int], int]]:
+        pool: list[tuple[list[int], int]] = []
+        size = 0
+        while size < tokens:
+            for ids, start in self._examples(512):
+                if len(ids) <= MAX_LENGTH:
+                    pool.append((ids, start))
+                    size += len(ids)
+        return pool
+
+    def _examples(self, number: int) -> Iterator[tuple[list[int], int]]:
+        texts: list[str] = []
+        languages: list[str] = []
+        language = min(self._seen, key=lambda name: self._seen[name] / LANGUAGE_SHARES[name])
+        for _ in range(number):
+            source, target = self._draw(language)
+            texts += source, target
+            languages.append(language)
+        encoded = self._tokenizer.encode_batch_fast(texts)
+        for index, language in enumerate(languages):
+            head = [self._bos, *encoded[2 * index].ids, self._tokenizer.token_to_id(target_tag(language))]
+            ids = [*head, *encoded[2 * index + 1].ids, self._eos]
+            self._seen[language] += len(ids)
+            yield ids, len(head) - 1
+
+    def _draw(self, language: str) -> tuple[str, str]:
+        joined = self._random.random() < self._mixture.joined
+        number = self._random.randint(2, 4) if joined else 1
+        drawn = self._random.choices(self._pairs[language], cum_weights=self._cumulative[language], k=number)
+        if sum(len(pair.source) for pair in drawn) > 320:
+            drawn = drawn[:1]
+        source, target = join(drawn)
+        if self._random.random() < self._mixture.prefix:
+            source, target = cut_in_proportion(source, target, language, self._random)
+        return source, target
+
+    def _batches(self, examples: list[tuple[list[int], int]]) -> Iterator[Batch]:
+        start = 0
+        while start < len(examples):
+            length = _padded(len(examples[start][0]))
+            end = start
+            while end < len(examples) and end - start < self._tokens // length and _padded(len(examples[end][0])) == length:
+                end += 1
+            yield self._batch(examples[start:end], length)
+            start = end
+
+    def _batch(self, examples: list[tuple[list[int], int]], length: int) -> Batch:
+        ids = np.full((len(examples), length), self._pad, np.int64)
+        rows: list[NDArray[np.int64]] = []
+        columns: list[NDArray[np.int64]] = []
+        for row, (example, start) in enumerate(examples):
+            ids[row, : len(example)] = example
+            learnt = np.arange(start, len(example) - 1)
+            columns.append(learnt)
+            rows.append(np.full(len(learnt), row))
+        return Batch(ids, np.concatenate(rows), np.concatenate(columns))
+
+
+def _padded(length: int) -> int:
+    return -(-length // LENGTH_STEP) * LENGTH_STEP

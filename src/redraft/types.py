@@ -1,0 +1,280 @@
+"""The words of the engine: drafts, requests for scores, rows, verdicts, and the protocols around them.
+
+One decode loop (`redraft.decode`) asks a *target model* to score a draft; a *drafter* proposes it and an *acceptance
+rule* judges it.  This module knows nothing of engines, threads or clocks, and imports the standard library only.
+
+Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-1`` the last token of the prefix, node
+``-2`` the one before it, and so on.  The row of a node is the model's distribution over the token that follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+
+#: The node of the last prefix token: its row predicts the first draft token.
+ROOT = -1
+
+#: Which model a request is for.
+TARGET = "target"
+DRAFT_MODEL = "draft"
+
+
+class Provenance(Enum):
+    """Where a draft token was taken from; acceptance rules may differ by it (AASD does)."""
+
+    PREVIOUS = "previous output"
+    PROMPT = "prompt"
+    GENERATED = "generated text"
+    MODEL = "small model"
+    ITERATION = "last iteration"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A draft tree in topological order: the parent of every node stands before it.
+
+    Attributes:
+        tokens: (n,) token ids.
+        parents: (n,) node of each token's parent, `ROOT` for those that follow the prefix directly.
+        provenance: (n,) where each token comes from.
+        probabilities: (n,) the drafter's own probability of each token, or empty if it has none.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+    probabilities: tuple[float, ...] = ()
+
+    @classmethod
+    def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
+        """A draft without branches."""
+        return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.tokens), len(self.parents), len(self.provenance)}
+        if len(sizes) != 1 or (self.probabilities and len(self.probabilities) != len(self.tokens)):
+            raise ValueError("a draft needs one parent and one provenance for every token")
+        if any(not ROOT <= parent < node for node, parent in enumerate(self.parents)):
+            raise ValueError("the parent of a draft token must stand before it")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no node has two children."""
+        return all(parent == node - 1 for node, parent in enumerate(self.parents))
+
+    def children(self, node: int) -> list[int]:
+        """The nodes that follow ``node``, in draft order."""
+        return [child for child, parent in enumerate(self.parents) if parent == node]
+
+    def truncated(self, depth: int) -> Draft:
+        """This draft without the nodes deeper than ``depth`` tokens."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(1 if parent == ROOT else depths[parent] + 1)
+        if all(d <= depth for d in depths):
+            return self
+        kept = [node for node, d in enumerate(depths) if d <= depth]
+        renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(kept)}
+        return Draft(
+            tuple(self.tokens[node] for node in kept),
+            tuple(renumbered[self.parents[node]] for node in kept),
+            tuple(self.provenance[node] for node in kept),
+            tuple(self.probabilities[node] for node in kept) if self.probabilities else (),
+        )
+
+
+EMPTY_DRAFT = Draft()
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A request: run ``model`` over ``prefix`` and ``draft`` in one pass and answer with rows.
+
+    Attributes:
+        prefix: prompt and output so far, at least one id.
+        draft: what to score after it; may be empty.
+        prompt_rows: how many rows of the prefix are wanted, counted from its end; 1 is the usual row of `ROOT`, and
+            ``len(prefix)`` gives all of them (AASD samples its alignments from these).
+        model: `TARGET` or the name of a drafter's own model.
+    """
+
+    prefix: tuple[int, ...]
+    draft: Draft = EMPTY_DRAFT
+    prompt_rows: int = 1
+    model: str = TARGET
+
+
+class Rows(Protocol):
+    """The answer to a `Score`: distributions by node, computed where the logits live.
+
+    Valid only until the same backend scores again.
+    """
+
+    def argmax(self, node: int) -> int:
+        """The most probable token after ``node``; the lowest id among equals."""
+
+    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
+        """The ``k`` most probable tokens after ``node`` with their log-probabilities, best first."""
+
+    def logprob(self, node: int, token: int) -> float:
+        """Natural log of the probability of ``token`` after ``node``."""
+
+    def entropy(self, node: int) -> float:
+        """Entropy of the distribution after ``node``, in nats."""
+
+    def probabilities(self, node: int) -> Sequence[float]:
+        """(vocabulary,) the whole distribution after ``node``; for sampling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an acceptance rule says of a draft.
+
+    Attributes:
+        accepted: the nodes kept, a path from the root of the draft tree.
+        token: the token after them (correction or bonus), which the pass has given for free.
+    """
+
+    accepted: tuple[int, ...]
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a drafter may look at.
+
+    Attributes:
+        prompt: ids of the prompt.
+        output: ids decoded so far.
+        previous: ids of the output for the previous update of the same utterance, without the end token.
+        room: how many draft tokens can still be of use.
+    """
+
+    prompt: tuple[int, ...]
+    output: tuple[int, ...]
+    previous: tuple[int, ...]
+    room: int
+
+
+#: A generator that asks for scores: yields `Score`, is sent `Rows`.
+Asking: TypeAlias = Generator[Score, Rows, T]
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """Proposes drafts for one decoding.  A fresh one is made for every update, so it may keep state."""
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """The next draft, empty for plain autoregression.  May ask for scores of a model of its own."""
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Told after every target pass what came of the draft; rows are valid during the call."""
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Decides which part of a draft is kept."""
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """The path accepted and the token after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The result of one decoding.
+
+    Attributes:
+        tokens: output ids, without the end token.
+        finished: whether the model ended it; False means the limit did.
+        passes: target forward passes.
+        drafted: draft tokens proposed, along the longest path of each tree.
+        accepted: draft tokens kept.
+    """
+
+    tokens: tuple[int, ...]
+    finished: bool
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do; methods that need more are refused by name."""
+
+    trees: bool = False
+    prompt_rows: bool = False
+    batches: bool = False
+    early_exit: bool = False
+
+
+class Backend(Protocol):
+    """One model, loaded, with a cache of several *slots* (independent sequences)."""
+
+    capabilities: Capabilities
+    context_length: int
+    end_tokens: frozenset[int]
+
+    def open_slot(self) -> int:
+        """A free sequence of the cache.
+
+        Raises:
+            CapabilityError: all slots are in use.
+        """
+
+    def close_slot(self, slot: int) -> None:
+        """Forget a sequence."""
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Answer requests of different slots with one batched pass.
+
+        Of each prefix the longest part that the slot's cache holds is reused; what a rule rejected is rolled back.
+
+        Raises:
+            ContextOverflow: a request does not fit into the context.
+        """
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the model's start token."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; none for control tokens."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over many outputs, for the acceptance figures of the papers."""
+
+    updates: int = 0
+    tokens: int = 0
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    seconds: float = 0.0
+
+    def add(self, output: Output, seconds: float = 0.0) -> None:
+        """Count one output and the time it took."""
+        self.updates += 1
+        self.tokens += len(output.tokens)
+        self.passes += output.passes
+        self.drafted += output.drafted
+        self.accepted += output.accepted
+        self.seconds += seconds
+
+    @property
+    def draft_acceptance(self) -> float:
+        """A/D: accepted draft tokens over drafted ones, 0-1 (0 when nothing was drafted)."""
+        return self.accepted / self.drafted if self.drafted else 0.0
+
+    @property
+    def output_acceptance(self) -> float:
+        """A/O: accepted draft tokens over output tokens, 0-1."""
+        return self.accepted / self.tokens if self.tokens else 0.0
