@@ -1,0 +1,34 @@
+"""Redraft: live translation of growing, self-correcting transcripts by speculative decoding.
+
+The names below are loaded on first use, so that importing the package loads no engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from redraft.errors import RedraftError
+    from redraft.events import Caption, Failure, Update
+    from redraft.stabilise import Mask
+    from redraft.translator import Style, Translator
+
+__version__ = "0.1.0"
+__all__ = ["Caption", "Failure", "Mask", "RedraftError", "Style", "Translator", "Update", "__version__"]
+
+_HOMES = {
+    "Caption": "events",
+    "Failure": "events",
+    "Mask": "stabilise",
+    "RedraftError": "errors",
+    "Style": "translator",
+    "Translator": "translator",
+    "Update": "events",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -70,16 +70,23 @@ class Draft:
         """Whether no node has two children."""
         return all(parent == node - 1 for node, parent in enumerate(self.parents))
 
-    def children(self, node: int) -> list[int]:
-        """The nodes that follow ``node``, in draft order."""
-        return [child for child, parent in enumerate(self.parents) if parent == node]
-
-    def truncated(self, depth: int) -> Draft:
-        """This draft without the nodes deeper than ``depth`` tokens."""
+    @property
+    def depths(self) -> list[int]:
+        """(n,) how many tokens stand on the path from the root to each node, itself included."""
         depths: list[int] = []
         for parent in self.parents:
             depths.append(1 if parent == ROOT else depths[parent] + 1)
-        if all(d <= depth for d in depths):
+        return depths
+
+    @property
+    def depth(self) -> int:
+        """Length of the longest path."""
+        return max(self.depths, default=0)
+
+    def truncated(self, depth: int) -> Draft:
+        """This draft without the nodes deeper than ``depth`` tokens."""
+        depths = self.depths
+        if max(depths, default=0) <= depth:
             return self
         kept = [node for node, d in enumerate(depths) if d <= depth]
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(kept)}
@@ -92,6 +99,15 @@ class Draft:
 
 
 EMPTY_DRAFT = Draft()
+
+
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many ids two sequences share at their beginnings."""
+    shortest = min(len(first), len(second))
+    for index in range(shortest):
+        if first[index] != second[index]:
+            return index
+    return shortest
 
 
 @dataclass(frozen=True, slots=True)

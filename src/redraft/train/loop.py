@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,26 @@ from redraft.train.model import Decoder, Shape
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One stretch of training: ``tokens`` long, at a constant rate, the last ``decay`` (0-1) of it linearly to zero."""
+    """One stretch of training.
+
+    Attributes:
+        tokens: its length, padding included.
+        prefix: share of prefix pairs, 0-1.
+        decay: share of the phase at whose end the rates fall linearly to zero, 0-1; 0 keeps them constant.
+        batch: ids a step and process.
+        rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
+        warmup_steps: steps of linear warm-up.
+        seed: of the weights and of the order of the data.
+    """
 
     tokens: int
     prefix: float
     decay: float
-    batch: int = 4096
-    rate: float = 3e-3
-    embedding_rate: float = 2e-3
+    batch: int = 3072
+    rate: float = 4e-3
+    embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
     seed: int = 0
-    optimizer: str = "muon"
 
 
 class Trainer:
@@ -47,13 +57,10 @@ class Trainer:
         self.tokens, self.step = 0, 0
         matrices = [p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")]
         others = [p for name, p in self.model.named_parameters() if p.ndim != 2 or name.startswith("embedding")]
-        adam = {"betas": (0.9, 0.95), "weight_decay": 0.0, "fused": True}
-        first: torch.optim.Optimizer
-        if phase.optimizer == "muon":
-            first = torch.optim.Muon(matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw")
-        else:
-            first = torch.optim.AdamW(matrices, lr=phase.rate, **adam)
-        self.optimizers = [first, torch.optim.AdamW(others, lr=phase.embedding_rate, **adam)]
+        self.optimizers = [
+            torch.optim.Muon(matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(others, lr=phase.embedding_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+        ]
         self.base_rates = [phase.rate, phase.embedding_rate]
 
     def run(self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, folder: Path, every_s: float = 300) -> None:
@@ -65,7 +72,7 @@ class Trainer:
         saved = shown = time.monotonic()
         losses: list[Tensor] = []
         with tqdm(total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0) as bar:
-            for batch in _until(iter(stream), lambda: self.tokens >= self.phase.tokens):
+            for batch in takewhile(lambda _: self.tokens < self.phase.tokens, stream):
                 losses.append(self.train_step(batch))
                 bar.update(self.tokens - bar.n)
                 now = time.monotonic()
@@ -202,12 +209,6 @@ def average_gradients(model: nn.Module) -> None:
     flat /= world_size()
     for gradient, averaged in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients), strict=True):
         gradient.copy_(averaged)
-
-
-def _until(batches: Iterator[Batch], done: object) -> Iterator[Batch]:
-    assert callable(done)
-    while not done():
-        yield next(batches)
 
 
 def perplexity(model: Decoder, batches: Sequence[Batch], device: str) -> float:

@@ -1,0 +1,53 @@
+# Every target works alone on a fresh clone: it first makes .venv with what it needs.  Needed: Python 3.11 or newer with
+# venv, make and a C++ compiler.  Variables: PYTHON, the interpreter to start from; ARGS, further arguments of the
+# command; EXTRAS, the optional dependencies of `test`, `check` and `fix`.
+
+PYTHON ?= python3
+EXTRAS ?= dev,eval
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := pyproject.toml constraints.txt tools/setup_env.py
+
+# Empty files that are newer than what was installed from.
+RUN_READY := $(VENV)/.ready-run
+DEV_READY := $(VENV)/.ready-$(EXTRAS)
+TRAIN_READY := $(VENV)/.ready-train
+
+.NOTPARALLEL:
+.PHONY: help demo test check fix size train
+
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(RUN_READY) ## watch a talk being translated into German, Chinese and Japanese
+	$(BIN)/redraft demo $(ARGS)
+
+test: $(DEV_READY) ## run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV_READY) ## lint, formatting, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m tools.check_layers
+
+fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+size: ## install into a throw-away environment and check how large that is
+	$(PYTHON) -m tools.check_size
+
+train: $(TRAIN_READY) ## train the demo models anew (hours)
+	$(BIN)/python -m redraft.train $(ARGS)
+
+$(RUN_READY): $(SETUP)
+	@$(PYTHON) -m tools.setup_env $(VENV)
+	@touch $@
+
+# Whoever has the extras has the rest as well.
+$(VENV)/.ready-%: $(SETUP)
+	@$(PYTHON) -m tools.setup_env $(VENV) --extras $*
+	@touch $@ $(RUN_READY)

@@ -1,0 +1,1 @@
+"""Acceptance rules, one a file: each decides which path of a scored draft is kept."""

@@ -1,0 +1,62 @@
+"""Biased acceptance (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).
+
+The paper mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and keeps the
+draft token while it is the argmax of P'.  That is so exactly when
+
+    p_max - p_draft <= beta / (1 - beta)
+
+a difference, not a ratio.  From beta = 0.5 on the right side is at least 1 and the rule is continuous decoding.
+
+Two departures, each off in the paper's setting:
+
+* ``floor`` (default 0): the bias keeps no token of a lower probability.  At beta = 0.2 *any* token passes wherever
+  p_max <= 0.25; a small floor stops that.
+* Below beta = 0.5 the end of the output is the target's own decision: the bias neither keeps a drafted end token that is
+  not the argmax nor overrules an end token that is.
+"""
+
+from __future__ import annotations
+
+import math
+
+from redraft.accept.everything import Everything
+from redraft.accept.walk import walk
+from redraft.types import Draft, Rows, Verdict
+
+
+class Biased:
+    """Keeps draft tokens that are nearly as probable as the target's best.
+
+    Args:
+        beta: bias strength in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
+        floor: least probability of a token kept by the bias, in [0, 1].
+        end_tokens: ids that end an output.
+    """
+
+    def __init__(self, beta: float, floor: float = 0.0, end_tokens: frozenset[int] = frozenset()) -> None:
+        self._margin = math.inf if beta >= 0.5 else beta / (1 - beta)
+        self._floor, self._end_tokens = floor, end_tokens
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """The longest path of tokens that the biased target keeps."""
+        if self._margin == math.inf and self._floor == 0:
+            return Everything().judge(draft, rows)
+
+        def choose(node: int, children: list[int]) -> int | None:
+            best = rows.argmax(node)
+            for child in children:
+                if draft.tokens[child] == best:
+                    return child
+            # An exact rule must not be loosened by ties of equal probability, hence the test for a margin of 0.
+            if self._margin == 0 or best in self._end_tokens:
+                return None
+            probable = max(children, key=lambda child: rows.logprob(node, draft.tokens[child]))
+            return probable if self._keeps(rows, node, best, draft.tokens[probable]) else None
+
+        return walk(draft, rows, choose)
+
+    def _keeps(self, rows: Rows, node: int, best: int, drafted: int) -> bool:
+        if drafted in self._end_tokens:
+            return False
+        probability = math.exp(rows.logprob(node, drafted))
+        return probability >= self._floor and math.exp(rows.logprob(node, best)) - probability <= self._margin

@@ -1,0 +1,1 @@
+"""Engines that run models.  `redraft.backends.load` turns a name into one of them."""

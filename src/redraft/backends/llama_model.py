@@ -1,0 +1,161 @@
+"""A GGUF file opened with llama.cpp: its facts, its tokenizer, and what it is refused for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# Two OpenMP threads that spin while they wait stall for seconds when another process wants a core; this must be set
+# before the library is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import llama_cpp as lib
+
+from redraft.errors import CapabilityError, ModelError
+
+_messages: list[str] = []
+
+
+@lib.llama_log_callback
+def _keep_message(_level: int, text: bytes, _data: Any) -> None:
+    """llama.cpp writes to the terminal unless told otherwise; its last words are kept for error messages."""
+    _messages.append(text.decode(errors="replace").strip())
+    del _messages[:-50]
+
+
+lib.llama_log_set(_keep_message, ctypes.c_void_p(0))
+
+
+@contextmanager
+def engine_complaints() -> Iterator[list[str]]:
+    """Collects what llama.cpp says of errors inside the block."""
+    del _messages[:]
+    found: list[str] = []
+    yield found
+    found += [line for line in _messages if "error" in line.lower() or "fail" in line.lower()]
+
+
+def check_gguf(path: Path) -> None:
+    """Refuse what is no GGUF before the engine sees it.
+
+    Raises:
+        ModelError: the file is missing, is a folder, or lacks the GGUF mark.
+    """
+    if not path.exists():
+        raise ModelError(f"model file {str(path)!r} does not exist; `redraft models` lists what is available")
+    if path.is_dir():
+        raise ModelError(f"model {str(path)!r} is a folder; a GGUF file is needed")
+    try:
+        with path.open("rb") as file:
+            mark = file.read(4)
+    except OSError as error:
+        raise ModelError(f"model file {str(path)!r} cannot be read: {error.strerror}") from error
+    if mark != b"GGUF":
+        raise ModelError(f"model file {str(path)!r} is not a GGUF file")
+
+
+class LlamaModel:
+    """Weights and vocabulary of one GGUF file.
+
+    Args:
+        path: the file.
+        gpu_layers: how many layers go to the GPU; -1 all that fit, 0 none.
+        exact: choose kernels whose batched and single passes are bit-equal.
+
+    Raises:
+        ModelError: the file is missing or broken.
+        CapabilityError: the model's memory cannot be rolled back, or it is not decoder-only.
+    """
+
+    def __init__(self, path: Path, *, gpu_layers: int = -1, exact: bool = False) -> None:
+        check_gguf(path)
+        self.path = path
+        params = lib.llama_model_default_params()
+        params.n_gpu_layers = gpu_layers
+        if exact:
+            params.use_extra_bufts = False
+            os.environ["GGML_CPU_TILED_MM"] = "0"
+        with engine_complaints() as complaints:
+            self.handle = lib.llama_model_load_from_file(str(path).encode(), params)
+        if not self.handle:
+            raise ModelError(f"model file {str(path)!r} cannot be loaded: {'; '.join(complaints) or 'broken file'}")
+        self._refuse_unfit()
+        self.vocab = lib.llama_model_get_vocab(self.handle)
+        self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
+        self.end_tokens = frozenset(
+            token for token in range(self.vocabulary_size) if lib.llama_vocab_is_eog(self.vocab, token)
+        )
+        self.metadata = dict(self._read_metadata())
+        self._pieces: dict[int, bytes] = {}
+
+    def _refuse_unfit(self) -> None:
+        kinds = {
+            "is recurrent, so its memory cannot be rolled back": lib.llama_model_is_recurrent,
+            "is a hybrid with recurrent layers, so its memory cannot be rolled back": lib.llama_model_is_hybrid,
+            "is a diffusion model": lib.llama_model_is_diffusion,
+            "is an encoder-decoder, which this backend does not run": lib.llama_model_has_encoder,
+        }
+        for reason, test in kinds.items():
+            if test(self.handle):
+                self.close()
+                raise CapabilityError(f"model {self.path.name!r} {reason}; a decoder-only transformer is needed")
+
+    def _read_metadata(self) -> Iterator[tuple[str, str]]:
+        for index in range(lib.llama_model_meta_count(self.handle)):
+            yield (
+                self._read_string(lib.llama_model_meta_key_by_index, index),
+                self._read_string(lib.llama_model_meta_val_str_by_index, index),
+            )
+
+    def _read_string(self, function: Any, index: int) -> str:
+        size = 256
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            needed = function(self.handle, index, buffer, size)
+            if needed < size:
+                return buffer.value.decode(errors="replace")
+            size = needed + 1
+
+    @property
+    def trained_context(self) -> int:
+        """The context length that the model was trained for, in tokens."""
+        return int(lib.llama_model_n_ctx_train(self.handle))
+
+    @property
+    def has_sliding_window(self) -> bool:
+        """Whether some layers attend to a window only."""
+        return int(lib.llama_model_n_swa(self.handle)) > 0
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if the model has one."""
+        data = text.encode()
+        size = len(data) + 8
+        while True:
+            buffer = (lib.llama_token * size)()
+            count = lib.llama_tokenize(self.vocab, data, len(data), buffer, size, False, special)
+            if count >= 0:
+                break
+            size = -count
+        begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
+        return begin + list(buffer[:count])
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; none for control tokens."""
+        if token not in self._pieces:
+            buffer = ctypes.create_string_buffer(64)
+            count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
+            if count < 0:
+                buffer = ctypes.create_string_buffer(-count)
+                count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
+            self._pieces[token] = buffer.raw[: max(0, count)]
+        return self._pieces[token]
+
+    def close(self) -> None:
+        """Free the weights."""
+        if self.handle:
+            lib.llama_model_free(self.handle)
+            self.handle = None

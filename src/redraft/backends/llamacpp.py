@@ -1,0 +1,285 @@
+"""The default backend: any GGUF on llama.cpp, through the low-level API of llama-cpp-python.
+
+One context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids that its slot holds, rolls
+back the rest, and decodes prompt tail and draft in one call with logits only where they are asked for.  The branches of a
+draft tree are further sequences that share the cells of their common part.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import llama_cpp as lib
+import numpy as np
+
+from redraft.backends.llama_model import LlamaModel, engine_complaints
+from redraft.backends.numpy_rows import Matrix, NumpyRows
+from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
+from redraft.types import ROOT, Capabilities, Draft, Rows, Score, common_prefix
+
+_KV_Q8_0 = 8
+_FLASH_ATTENTION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaOptions:
+    """Options of the backend; every number is range-checked.
+
+    Attributes:
+        context_length: ids that one slot can hold.
+        slots: how many independent sequences (one for every stream and target language).
+        branches: how many further branches a draft tree may have; 0 means chains only.  Trees need a cache that all
+            sequences share, which is slower for many slots.
+        threads: CPU threads; 0 takes all cores that this process may use.
+        gpu_layers: layers on the GPU; -1 all that fit, 0 none.
+        batch: the most ids handed to the engine in one call; longer requests are split.
+        exact: bit-equal batched and single passes (quantised cache, flash attention, plain kernels), somewhat slower.
+    """
+
+    context_length: int = 2048
+    slots: int = 1
+    branches: int = 0
+    threads: int = 0
+    gpu_layers: int = -1
+    batch: int = 2048
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "context_length": (16, 1 << 20),
+            "slots": (1, 256),
+            "branches": (0, 255),
+            "threads": (0, 1024),
+            "gpu_layers": (-1, 10_000),
+            "batch": (1, 1 << 16),
+        }
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+
+
+@dataclass(slots=True)
+class _Slot:
+    """What the cache holds: the ids of the slot's own sequence, and of each spare sequence that is a branch of it."""
+
+    ids: list[int] = field(default_factory=list)
+    branches: dict[int, list[int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One id of a batch: its position, the sequences it belongs to, and whether its row is wanted."""
+
+    token: int
+    position: int
+    sequences: list[int]
+    wanted: bool
+
+
+class LlamaCpp:
+    """A model with a cache of several slots; implements `redraft.types.Backend`.
+
+    Raises:
+        ModelError: the file is missing, broken, or does not fit into memory.
+        CapabilityError: the model cannot be rolled back.
+    """
+
+    def __init__(self, path: Path, options: LlamaOptions = LlamaOptions()) -> None:
+        self.options = options
+        self.model = LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
+        self.capabilities = Capabilities(trees=options.branches > 0, prompt_rows=True, batches=True)
+        self.end_tokens, self.metadata = self.model.end_tokens, self.model.metadata
+        self.tokenize, self.token_bytes = self.model.tokenize, self.model.token_bytes
+        self._context = self._open_context()
+        self._memory = lib.llama_get_memory(self._context)
+        self.context_length = min(options.context_length, int(lib.llama_n_ctx_seq(self._context)))
+        self._batch = lib.llama_batch_init(options.batch, 0, options.slots + options.branches)
+        self._slots: dict[int, _Slot] = {}
+        self._spare = list(range(options.slots, options.slots + options.branches))
+
+    def _open_context(self) -> lib.llama_context_p_ctypes:
+        options, params = self.options, lib.llama_context_default_params()
+        sequences = options.slots + options.branches
+        params.n_seq_max = sequences
+        params.kv_unified = options.branches > 0
+        per_sequence = -(-options.context_length // 256) * 256
+        params.n_ctx = per_sequence * (options.slots if params.kv_unified else sequences)
+        params.n_batch, params.n_ubatch = options.batch, min(512, options.batch)
+        params.n_outputs_max_per_seq = 0
+        params.n_threads = params.n_threads_batch = options.threads or len(os.sched_getaffinity(0))
+        # A window's cache forgets what roll-back would need, so models with one get the full size.
+        params.swa_full = True
+        params.no_perf = True
+        if options.exact:
+            params.type_k = params.type_v = _KV_Q8_0
+            params.flash_attn_type = _FLASH_ATTENTION
+        with engine_complaints() as complaints:
+            context = lib.llama_init_from_model(self.model.handle, params)
+        if not context:
+            reason = "; ".join(complaints) or "not enough memory"
+            raise ModelError(f"no context of {params.n_ctx} tokens for {self.model.path.name!r}: {reason}")
+        return context
+
+    def open_slot(self) -> int:
+        """A free sequence.
+
+        Raises:
+            CapabilityError: all are in use.
+        """
+        for slot in range(self.options.slots):
+            if slot not in self._slots:
+                self._slots[slot] = _Slot()
+                return slot
+        raise CapabilityError(f"all {self.options.slots} slots of the cache are in use; open the model with more slots")
+
+    def close_slot(self, slot: int) -> None:
+        """Forget a sequence and its branches."""
+        self._drop_branches(self._slots.pop(slot))
+        lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+
+    def close(self) -> None:
+        """Free context and weights."""
+        if self._context:
+            lib.llama_batch_free(self._batch)
+            lib.llama_free(self._context)
+            self._context = None
+            self.model.close()
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Answer requests of different slots in one batched pass.
+
+        Raises:
+            ContextOverflow: prefix and draft of a request are longer than the context.
+            CapabilityError: a draft tree has more branches than the backend was opened for.
+        """
+        for _slot, score in requests:
+            self._check(score)
+        entries: list[_Entry] = []
+        roots: list[int] = []
+        rows = 0
+        for slot, score in requests:
+            entries += self._prepare(slot, score)
+            roots.append(rows + score.prompt_rows - 1)
+            rows += score.prompt_rows + len(score.draft)
+        try:
+            logits = self._decode(entries)
+        except ModelError:
+            for slot, _score in requests:
+                self._forget(slot)
+            raise
+        return [NumpyRows(logits, root) for root in roots]
+
+    def _check(self, score: Score) -> None:
+        length = len(score.prefix) + score.draft.depth
+        if length > self.context_length:
+            raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
+        leaves = len(score.draft) - len(set(score.draft.parents) - {ROOT})
+        if leaves > 1 + self.options.branches:
+            raise CapabilityError(
+                f"a draft tree of {leaves} branches needs branches={leaves - 1} or more; "
+                f"this backend was opened with branches={self.options.branches}"
+            )
+
+    def _prepare(self, slot: int, score: Score) -> list[_Entry]:
+        """Roll the slot's cache back to what it shares with the request, and list the ids to decode."""
+        state = self._slots[slot]
+        self._adopt_branch(slot, state, score.prefix)
+        first_row = len(score.prefix) - score.prompt_rows
+        kept = min(common_prefix(state.ids, score.prefix), first_row)
+        if len(state.ids) > kept and not lib.llama_memory_seq_rm(self._memory, slot, kept, -1):
+            raise CapabilityError(f"the memory of model {self.model.path.name!r} cannot be rolled back")
+        paths = _leaf_paths(score.draft)
+        sequences = [slot, *(self._spare.pop() for _ in paths[1:])]
+        for branch in sequences[1:]:
+            lib.llama_memory_seq_cp(self._memory, slot, branch, 0, kept)
+        entries = [
+            _Entry(token, position, sequences, position >= first_row)
+            for position, token in enumerate(score.prefix[kept:], kept)
+        ]
+        depths = score.draft.depths
+        members: list[list[int]] = [[] for _ in depths]
+        for sequence, path in zip(sequences, paths, strict=False):
+            for node in path:
+                members[node].append(sequence)
+        for node, token in enumerate(score.draft.tokens):
+            entries.append(_Entry(token, len(score.prefix) + depths[node] - 1, members[node], True))
+        prefix = list(score.prefix)
+        held = [prefix + [score.draft.tokens[node] for node in path] for path in paths] or [prefix]
+        state.ids = held[0]
+        state.branches = dict(zip(sequences[1:], held[1:], strict=True))
+        return entries
+
+    def _adopt_branch(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
+        """After a tree: continue on the branch that the rule accepted, forget the others."""
+        own = common_prefix(state.ids, prefix)
+        best = max(state.branches, key=lambda branch: common_prefix(state.branches[branch], prefix), default=None)
+        if best is not None and common_prefix(state.branches[best], prefix) > own:
+            lib.llama_memory_seq_rm(self._memory, slot, own, -1)
+            lib.llama_memory_seq_cp(self._memory, best, slot, own, -1)
+            state.ids = state.branches[best]
+        self._drop_branches(state)
+
+    def _drop_branches(self, state: _Slot) -> None:
+        for branch in state.branches:
+            lib.llama_memory_seq_rm(self._memory, branch, -1, -1)
+            self._spare.append(branch)
+        state.branches = {}
+
+    def _forget(self, slot: int) -> None:
+        state = self._slots[slot]
+        self._drop_branches(state)
+        lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        state.ids = []
+
+    def _decode(self, entries: list[_Entry]) -> Matrix:
+        """(wanted rows, vocabulary) logits in the order of the entries.
+
+        One call gives a view of the engine's buffer; a request longer than the batch limit takes several, whose rows
+        must be copied out, since each call overwrites the buffer.
+        """
+        size = self.options.batch
+        if len(entries) <= size:
+            return self._decode_batch(entries)
+        parts = [self._decode_batch(entries[start : start + size]).copy() for start in range(0, len(entries), size)]
+        return np.concatenate(parts)
+
+    def _decode_batch(self, entries: list[_Entry]) -> Matrix:
+        batch = self._batch
+        batch.n_tokens = len(entries)
+        for index, entry in enumerate(entries):
+            batch.token[index] = entry.token
+            batch.pos[index] = entry.position
+            batch.n_seq_id[index] = len(entry.sequences)
+            for place, sequence in enumerate(entry.sequences):
+                batch.seq_id[index][place] = sequence
+            batch.logits[index] = entry.wanted
+        with engine_complaints() as complaints:
+            status = lib.llama_decode(self._context, batch)
+        if status == 1:
+            raise ModelError("the cache of the model is full; open it with a larger context length or fewer slots")
+        if status != 0:
+            raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints)}")
+        wanted = sum(entry.wanted for entry in entries)
+        if wanted == 0:
+            return np.empty((0, self.model.vocabulary_size), np.float32)
+        return np.ctypeslib.as_array(lib.llama_get_logits(self._context), (wanted, self.model.vocabulary_size))
+
+
+def _leaf_paths(draft: Draft) -> list[list[int]]:
+    """The nodes from the root to each leaf, leaves in draft order."""
+    inner = set(draft.parents)
+    paths: list[list[int]] = []
+    for leaf in range(len(draft)):
+        if leaf in inner:
+            continue
+        path: list[int] = []
+        node = leaf
+        while node != ROOT:
+            path.append(node)
+            node = draft.parents[node]
+        paths.append(path[::-1])
+    return paths

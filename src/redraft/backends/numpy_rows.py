@@ -1,0 +1,61 @@
+"""`redraft.types.Rows` over a NumPy matrix of logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float32]
+
+
+class NumpyRows:
+    """Rows of one request.
+
+    Args:
+        logits: (rows, vocabulary) matrix, often a view of the engine's own buffer.
+        root: index of the row of node -1; the row of node ``i`` is ``root + 1 + i``.
+    """
+
+    def __init__(self, logits: Matrix, root: int) -> None:
+        self._logits, self._offset = logits, root + 1
+        self._normaliser: dict[int, float] = {}
+
+    def _row(self, node: int) -> NDArray[Any]:
+        return self._logits[self._offset + node]
+
+    def _log_normaliser(self, node: int) -> float:
+        if node not in self._normaliser:
+            row = self._row(node)
+            top = row.max()
+            self._normaliser[node] = float(top + np.log(np.exp(row - top).sum(dtype=np.float64)))
+        return self._normaliser[node]
+
+    def argmax(self, node: int) -> int:
+        """The most probable token; the lowest id among equals."""
+        return int(self._row(node).argmax())
+
+    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
+        """The ``k`` best tokens with log-probabilities, best first, lower ids first among equals."""
+        row = self._row(node)
+        k = min(k, len(row))
+        threshold = np.partition(row, -k)[-k]
+        candidates = np.flatnonzero(row >= threshold)
+        order = candidates[np.argsort(-row[candidates], kind="stable")][:k]
+        normaliser = self._log_normaliser(node)
+        return [(int(token), float(row[token]) - normaliser) for token in order]
+
+    def logprob(self, node: int, token: int) -> float:
+        """Natural log of the probability of ``token``."""
+        return float(self._row(node)[token]) - self._log_normaliser(node)
+
+    def entropy(self, node: int) -> float:
+        """Entropy in nats."""
+        logs = self._row(node).astype(np.float64) - self._log_normaliser(node)
+        return float(-(np.exp(logs) * logs).sum())
+
+    def probabilities(self, node: int) -> NDArray[np.float64]:
+        """(vocabulary,) the whole distribution."""
+        result: NDArray[np.float64] = np.exp(self._row(node).astype(np.float64) - self._log_normaliser(node))
+        return result / result.sum()

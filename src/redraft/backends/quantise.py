@@ -1,0 +1,37 @@
+"""Changes the number format of a GGUF's weights with llama.cpp's own quantiser; needs no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import llama_cpp as lib
+
+from redraft.backends.llama_model import check_gguf, engine_complaints
+from redraft.errors import ModelError, OptionError
+
+FORMATS = {
+    "F32": lib.LLAMA_FTYPE_ALL_F32,
+    "F16": lib.LLAMA_FTYPE_MOSTLY_F16,
+    "Q8_0": lib.LLAMA_FTYPE_MOSTLY_Q8_0,
+    "Q4_0": lib.LLAMA_FTYPE_MOSTLY_Q4_0,
+    "Q4_K_M": lib.LLAMA_FTYPE_MOSTLY_Q4_K_M,
+}
+
+
+def quantise(source: Path, target: Path, format: str) -> None:
+    """Write the weights of ``source`` to ``target`` in one of `FORMATS`; a quantised source is unpacked first.
+
+    Raises:
+        OptionError: the format is not known.
+        ModelError: the source is unfit, or the target cannot be written.
+    """
+    if format not in FORMATS:
+        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    check_gguf(source)
+    params = lib.llama_model_quantize_default_params()
+    params.ftype = FORMATS[format]
+    params.allow_requantize = True
+    with engine_complaints() as complaints:
+        status = lib.llama_model_quantize(str(source).encode(), str(target).encode(), params)
+    if status != 0:
+        raise ModelError(f"{str(source)!r} cannot be written as {format}: {'; '.join(complaints) or 'unknown reason'}")

@@ -1,0 +1,60 @@
+"""``redraft models``: what is available, and how to get a good one."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from redraft.cli.options import Json
+from redraft.errors import ModelError
+from redraft.models import SHIPPED, shipped_path
+from redraft.models.hub import CATALOGUE, cached_path, fetch, models_folder
+
+app = typer.Typer(help="List models, or fetch one.", invoke_without_command=True)
+
+
+@app.callback()
+def models(context: typer.Context, as_json: Json = False) -> None:
+    """List the models that ship and the ones worth fetching.
+
+    Fetch one with `redraft models get NAME`, then use it with `--model NAME`. Any other GGUF works by its path.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    rows = [_shipped_row(name) for name in SHIPPED] + [_hub_row(name) for name in CATALOGUE]
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row))
+        return
+    table = Table("model", "size", "state", "good for", "from", box=None)
+    for row in rows:
+        table.add_row(f"[bold]{row['model']}[/bold]", f"{row['gigabytes']:.2g} GB", *map(str, list(row.values())[2:]))
+    console = Console()
+    console.print(table)
+    console.print(f"\n[dim]Fetched models lie in {models_folder()} ($REDRAFT_MODELS).[/dim]", highlight=False)
+
+
+def _shipped_row(name: str) -> dict[str, str | float]:
+    path = shipped_path(name)
+    size = path.stat().st_size / 1e9 if path.exists() else 0.0
+    note = "trying things out: en to de, ja, zh" if name == "demo" else "drafting for the demo model"
+    return {"model": name, "gigabytes": size, "state": "ships", "note": note, "source": path.name}
+
+
+def _hub_row(name: str) -> dict[str, str | float]:
+    model = CATALOGUE[name]
+    try:
+        state = "fetched" if cached_path(name) else ""
+    except ModelError:
+        state = "not fetched"
+    return {"model": name, "gigabytes": model.size, "state": state, "note": model.note, "source": model.repository}
+
+
+@app.command()
+def get(name: Annotated[str, typer.Argument(help="A name from the list.")]) -> None:
+    """Fetch a model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
+    typer.echo(f"{name}: {fetch(name)}")

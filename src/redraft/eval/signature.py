@@ -1,0 +1,50 @@
+"""What makes a figure reproducible: a line under every table, a field in every JSON row."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from redraft import __version__
+
+
+@cache
+def file_hash(path: Path) -> str:
+    """The first 12 hex digits of a file's SHA-256."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+
+
+def text_hash(text: str) -> str:
+    """The first 12 hex digits of a text's SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def machine() -> str:
+    """Processor and cores, in words."""
+    return f"{platform.system()}-{platform.machine()}-{os.cpu_count()}cores"
+
+
+def signature(model: Path, data: str, data_hash: str, seed: int | None = None, **more: object) -> str:
+    """One line such as ``redraft:0.1.0|model:demo.gguf@3f..|data:talk@9a..|ne:model-tokens,pooled|…``.
+
+    Args:
+        model: the model's file.
+        data, data_hash: name of the data set and `text_hash` of what was run.
+        seed: of random choices; None where nothing is random.
+        more: further settings of the run.
+    """
+    parts: Mapping[str, object] = {
+        "redraft": __version__,
+        "model": f"{model.name}@{file_hash(model)}",
+        "data": f"{data}@{data_hash}",
+        "ne": "model-tokens,pooled",
+        **more,
+        "seed": "none" if seed is None else seed,
+        "machine": machine(),
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())

@@ -1,0 +1,62 @@
+"""Prints rows of figures: a table for people, JSON Lines for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from redraft.eval.measure import Figure
+
+#: Field -> heading and number format.
+COLUMNS = {
+    "target_language": ("to", ""),
+    "method": ("method", ""),
+    "options": ("options", ""),
+    "mask": ("hidden", ""),
+    "updates": ("updates", "d"),
+    "output_tokens": ("tokens", "d"),
+    "target_passes": ("passes", "d"),
+    "draft_acceptance": ("A/D", ".0%"),
+    "output_acceptance": ("A/O", ".0%"),
+    "ne_output": ("NE", ".2f"),
+    "ne_display": ("shown", ".2f"),
+    "tokens_per_second": ("tok/s", ".0f"),
+    "speedup": ("speed-up", ".2f"),
+    "bleu": ("BLEU", ".1f"),
+    "chrf": ("chrF", ".1f"),
+}
+
+
+def print_table(rows: Sequence[dict[str, Figure]], signature: str, console: Console) -> None:
+    """A table of the columns that at least one row fills, with the signature below it."""
+    filled = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in rows)]
+    if len({row.get("mask") for row in rows}) == 1:
+        filled = [name for name in filled if name != "mask"]
+    table = Table(header_style="bold", pad_edge=False, box=None)
+    for name in filled:
+        heading, form = COLUMNS[name]
+        table.add_column(heading, justify="right" if form else "left", no_wrap=True)
+    last = None
+    for row in rows:
+        if last is not None and row["target_language"] != last:
+            table.add_row()
+        last = row["target_language"]
+        table.add_row(*(_format(row.get(name), COLUMNS[name][1]) for name in filled))
+    console.print(table)
+    console.print(f"[dim]{signature}[/dim]", soft_wrap=True, highlight=False)
+
+
+def _format(value: Figure, form: str) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else format(value, form)
+
+
+def print_json(rows: Sequence[dict[str, Figure]], signature: str, file: TextIO) -> None:
+    """One JSON object a line, each with all fields and the signature."""
+    for row in rows:
+        file.write(json.dumps({**row, "signature": signature}, ensure_ascii=False) + "\n")

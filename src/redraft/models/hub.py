@@ -1,0 +1,86 @@
+"""Models worth fetching from the Hugging Face hub, and where they lie once fetched.
+
+Fetching needs the ``hub`` extra; using what was fetched does not.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from redraft.errors import MissingExtra, ModelError, OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class HubModel:
+    """A GGUF on the hub: ``repository`` and ``file`` there, download ``size`` in GB, and what it is good for."""
+
+    repository: str
+    file: str
+    size: float
+    note: str
+
+
+CATALOGUE = {
+    "qwen3-0.6b": HubModel("Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, "smallest; rough translations"),
+    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, "laptops without a GPU"),
+    "qwen3-4b": HubModel("Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, "the paper's model; over 100 languages"),
+    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, "better, with a GPU"),
+    "tower-plus-2b": HubModel(
+        "mradermacher/Tower-Plus-2B-GGUF",
+        "Tower-Plus-2B.Q4_K_M.gguf",
+        1.7,
+        "the paper's model; 22 languages; licence CC-BY-NC-SA 4.0",
+    ),
+    "tower-plus-9b": HubModel(
+        "mradermacher/Tower-Plus-9B-GGUF",
+        "Tower-Plus-9B.Q4_K_M.gguf",
+        5.8,
+        "best translations here, with a GPU; licence CC-BY-NC-SA 4.0",
+    ),
+}
+
+
+def models_folder() -> Path:
+    """Where fetched models are kept: ``$REDRAFT_MODELS``, else ``redraft/models`` in the user's cache."""
+    given = os.environ.get("REDRAFT_MODELS")
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(given).expanduser() if given else Path(cache).expanduser() / "redraft" / "models"
+
+
+def cached_path(name: str) -> Path | None:
+    """The file of a catalogued model; None if the name is not in the catalogue.
+
+    Raises:
+        ModelError: it is in the catalogue but has not been fetched.
+    """
+    if name not in CATALOGUE:
+        return None
+    path = models_folder() / CATALOGUE[name].file
+    if not path.exists():
+        raise ModelError(f"model {name!r} has not been fetched yet; run: redraft models get {name}")
+    return path
+
+
+def fetch(name: str) -> Path:
+    """Download a catalogued model, with a progress bar, and return its file.
+
+    Raises:
+        OptionError: the name is not in the catalogue.
+        MissingExtra: huggingface_hub is not installed.
+        ModelError: the download failed.
+    """
+    if name not in CATALOGUE:
+        raise OptionError(f"model {name!r} is not in the catalogue: {', '.join(CATALOGUE)}")
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import HfHubHTTPError
+    except ImportError as error:
+        raise MissingExtra("fetching models needs the hub extra: pip install 'redraft[hub]'") from error
+    model = CATALOGUE[name]
+    try:
+        return Path(hf_hub_download(model.repository, model.file, local_dir=models_folder()))
+    except (HfHubHTTPError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ModelError(f"model {name!r} could not be fetched from {model.repository}: {reason}") from error

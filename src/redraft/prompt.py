@@ -1,0 +1,409 @@
+"""From a source text to prompt ids, laid out so that a growing source shares the longest possible beginning.
+
+Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) stands
+before the source; after it comes only what the template demands.  A prompt is cut into *segments*: the template's own
+text, in which control tokens are read, and the user's text, in which they never are, so that a transcript that says
+``<|im_end|>`` cannot end its turn.  Layouts are written with marks in the places of user texts and cut at the marks.
+
+The templates, by name:
+
+* ``tower``, ``qwen3``: those of Table 5 of the SSBD paper (v2), for Tower+ and for Qwen3 with thinking off;
+* ``chat``: the model's own chat template, with the same instruction and the same header before the answer;
+* ``plain-tag``: a format string, for translation models without instructions such as the demo models.
+
+This module knows no engine: ids come from the ``tokenize`` that it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeAlias
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from redraft.errors import ModelError, OptionError
+from redraft.languages import Language, closest, parse_language
+
+TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
+
+#: Metadata keys of translation models: the format string (fields ``{source}`` and ``{code}``, the target's code), and
+#: the languages it was trained on as tags with commas between them (any language if absent).
+PLAIN_KEY = "redraft.prompt"
+SOURCE_LANGUAGES_KEY = "redraft.source_languages"
+TARGET_LANGUAGES_KEY = "redraft.target_languages"
+DEFAULT_PLAIN = "{source}<2{code}>"
+
+_CHAT_KEY = "tokenizer.chat_template"
+_INSTRUCTION = (
+    "Translate the {source} source text to {target}. "
+    "Return only the translation, without any additional explanations or commentary."
+)
+
+# Private-use characters: no template strips or escapes them, and user texts are put in after the cut.
+_MARK = re.compile("\ue000(end|[0-9]+)\ue001")
+_END_MARK = "\ue000end\ue001"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a prompt is made of; all texts are the user's and are passed through `clean`.
+
+    Attributes:
+        source: the text to translate, as much as there is of it.
+        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
+        glossary: wanted translations as (source term, target term).
+    """
+
+    source: str
+    context: tuple[tuple[str, str], ...] = ()
+    glossary: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a prompt, tokenized on its own.
+
+    Attributes:
+        text: never empty, but for a ``token``.  The space at the edge of two segments stands before the second, because
+            BPE tokenizers join a space to the word after it.
+        special: whether control tokens are read in it: true for the template, false for the user's text.
+        token: the id of a control token whose text is not known, which stands here instead of text.
+    """
+
+    text: str
+    special: bool
+    token: int | None = None
+
+
+#: A whole prompt as one text, from a request that holds marks in place of texts.
+Layout: TypeAlias = Callable[[Request], str]
+
+
+def clean(text: str) -> str:
+    """The text as it stands in a prompt: the only change that is made to what the user says.
+
+    Control characters (category Cc) count as space; every run of white space becomes one space, and none is left at the
+    ends, so that a source that grew by a space only is the same source.  Halves of surrogate pairs, which no tokenizer
+    takes, become U+FFFD.
+    """
+    return " ".join(_SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text)).split())
+
+
+@dataclass(frozen=True, slots=True)
+class Prompter:
+    """Makes the prompts of one model for one pair of languages.  Made by `for_model`.
+
+    Attributes:
+        template: name of the template, one of `TEMPLATES`.
+        layout: puts a request into the template.
+        start_token, end_token: ids of the model's start and end tokens; None if unknown.
+        adds_space: whether the tokenizer itself puts a space before every text (SentencePiece).
+    """
+
+    template: str
+    layout: Layout
+    start_token: int | None = None
+    end_token: int | None = None
+    adds_space: bool = False
+
+    @classmethod
+    def for_model(
+        cls, metadata: Mapping[str, str], source: Language, target: Language, template: str | None = None
+    ) -> Prompter:
+        """The prompter for a model.
+
+        Args:
+            metadata: of the GGUF, key to value, as text.
+            source, target: the languages.
+            template: one of `TEMPLATES`; None chooses by the metadata.
+
+        Raises:
+            OptionError: there is no such template, or the model was not trained on a language.
+            ModelError: the model does not say how to prompt it, or its template cannot be used.
+        """
+        name = choose_template(metadata) if template is None else template
+        if name not in TEMPLATES:
+            raise OptionError(f"template {name!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}")
+        adds_space = (
+            metadata.get("tokenizer.ggml.model") in {"llama", "t5"}
+            and metadata.get("tokenizer.ggml.add_space_prefix") != "false"
+        )
+        prompter = cls(
+            name,
+            _layout(name, metadata, source, target),
+            _token(metadata, "tokenizer.ggml.bos_token_id"),
+            _token(metadata, "tokenizer.ggml.eos_token_id"),
+            adds_space,
+        )
+        prompter.segments(Request("x"))  # a template that cannot be used is to fail now
+        return prompter
+
+    def segments(self, request: Request) -> tuple[Segment, ...]:
+        """The prompt in pieces: their texts, joined, are the whole prompt.
+
+        Raises:
+            OptionError: a glossary entry is empty, or the template has no place for a glossary.
+            ModelError: the chat template cannot hold such a conversation.
+        """
+        texts: list[str] = []
+
+        def mark(text: str) -> str:
+            texts.append(text)
+            return f"\ue000{len(texts) - 1}\ue001"
+
+        glossary = [(clean(term), clean(wanted)) for term, wanted in request.glossary]
+        if not all(term and wanted for term, wanted in glossary):
+            raise OptionError("glossary: every entry needs a source term and a target term that are not empty")
+        context = [(clean(source), clean(translation)) for source, translation in request.context]
+        marked = Request(
+            mark(clean(request.source)),
+            tuple((mark(source), mark(translation)) for source, translation in context if source and translation),
+            tuple((mark(term), mark(wanted)) for term, wanted in glossary),
+        )
+        return tuple(_cut(self.layout(marked), texts, self.end_token))
+
+    def encode(self, request: Request, tokenize: Callable[..., list[int]]) -> tuple[int, ...]:
+        """The prompt's ids; ``tokenize`` is `redraft.types.Backend.tokenize`.
+
+        Raises:
+            OptionError, ModelError: as `segments`.
+        """
+        ids: list[int] = []
+        for index, segment in enumerate(self.segments(request)):
+            if segment.token is not None:
+                ids.append(segment.token)
+                continue
+            text = segment.text.removeprefix(" ") if self.adds_space else segment.text
+            ids += tokenize(text, special=segment.special, start=index == 0)
+        if self.start_token is not None and ids[:2] == [self.start_token] * 2:
+            return tuple(ids[1:])  # the chat template had written it out
+        return tuple(ids)
+
+
+def choose_template(metadata: Mapping[str, str]) -> str:
+    """The name of the template that suits a model, by its GGUF metadata.
+
+    Raises:
+        ModelError: the metadata has no sign of any.
+    """
+    name = metadata.get("general.name", "").lower()
+    architecture = metadata.get("general.architecture", "")
+    chat = metadata.get(_CHAT_KEY, "")
+    if PLAIN_KEY in metadata:
+        return "plain-tag"
+    # Models made from Qwen3 may have another template, and later Qwen3 models no thinking to turn off.
+    thinks = "<|im_start|>" in chat and "enable_thinking" in chat
+    if architecture in {"qwen3", "qwen3moe"} and (thinks or (not chat and "qwen3" in name)):
+        return "qwen3"
+    if "tower" in name and architecture.startswith("gemma"):  # the 72B and the older Tower models are no Gemma
+        return "tower"
+    if chat:
+        return "chat"
+    raise ModelError("the model has no chat template: say how to prompt it with --template tower, qwen3 or plain-tag")
+
+
+def _layout(name: str, metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
+    if name == "plain-tag":
+        return _plain_layout(metadata, source, target)
+    if name == "chat":
+        if not metadata.get(_CHAT_KEY):
+            raise ModelError("the model has no chat template: use --template tower, qwen3 or plain-tag")
+        return _Chat(metadata[_CHAT_KEY], source.name, target.name)
+    return partial(_qwen3 if name == "qwen3" else _tower, source=source.name, target=target.name)
+
+
+def _plain_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
+    pattern = metadata.get(PLAIN_KEY, DEFAULT_PLAIN)
+    if pattern.count("{source}") != 1:
+        raise ModelError(f"the model's {PLAIN_KEY} is {pattern!r}, but must hold {{source}} exactly once")
+    _supported(source, metadata.get(SOURCE_LANGUAGES_KEY, ""), "source language")
+    code = _supported(target, metadata.get(TARGET_LANGUAGES_KEY, ""), "target language").code
+    separator = " " if target.spaced else ""
+    source_separator = " " if source.spaced else ""
+
+    def layout(request: Request) -> str:
+        if request.glossary:
+            raise OptionError("glossary: this model takes no instructions, so leave it out or use a chat model")
+        sources = source_separator.join([*(earlier for earlier, _ in request.context), request.source])
+        begun = separator.join(translation for _, translation in request.context)
+        return pattern.replace("{code}", code).replace("{source}", sources) + begun
+
+    return layout
+
+
+def _supported(wanted: Language, tags: str, field: str) -> Language:
+    """The language among ``tags`` that serves for ``wanted``."""
+    supported = [parse_language(tag, field) for tag in tags.split(",") if tag.strip()]
+    found = closest(wanted, supported) if supported else wanted
+    if found is None:
+        allowed = ", ".join(each.tag for each in supported)
+        raise OptionError(f"{field} {wanted.tag!r} is not one that this model knows: use one of {allowed}")
+    return found
+
+
+def _instruction(request: Request, source: str, target: str) -> str:
+    """The instruction of Table 5, and the glossary as one more sentence."""
+    text = _INSTRUCTION.format(source=source, target=target)
+    if request.glossary:
+        text += f" Use these translations: {'; '.join(f'{term} = {wanted}' for term, wanted in request.glossary)}."
+    return text
+
+
+def _tower(request: Request, source: str, target: str) -> str:
+    """Table 5, Unbabel/Tower-Plus-2B: no system role, and the target's header stands in the user turn.
+
+    The table's blank lines part its paragraphs; the model card has single line ends.
+    """
+    answer = f"\n{target}: <end_of_turn>\n<start_of_turn>model\n"
+    text = f"<start_of_turn>user\n{_instruction(request, source, target)}\n"
+    for earlier, translation in request.context:
+        text += f"{source}: {earlier}{answer}{translation}<end_of_turn>\n<start_of_turn>user\n"
+    return f"{text}{source}: {request.source}{answer}"
+
+
+def _qwen3(request: Request, source: str, target: str) -> str:
+    """Table 5, Qwen/Qwen3-4B with thinking off; earlier turns have no think block, as in the model's own template."""
+    text = f"<|im_start|>system\n{_instruction(request, source, target)}<|im_end|>\n"
+    for earlier, translation in request.context:
+        text += f"<|im_start|>user\n{source}: {earlier}<|im_end|>\n"
+        text += f"<|im_start|>assistant\n{target}: {translation}<|im_end|>\n"
+    text += f"<|im_start|>user\n{source}: {request.source}<|im_end|>\n"
+    return f"{text}<|im_start|>assistant\n<think>\n\n</think>\n\n{target}:"
+
+
+class _Chat:
+    """A layout by the model's own chat template (Jinja), rendered as transformers does.
+
+    The instruction is the system message, or the beginning of the first user turn where there is no system role.
+    """
+
+    def __init__(self, text: str, source: str, target: str) -> None:
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
+        )
+        environment.filters["tojson"] = _to_json
+        environment.globals["raise_exception"] = _raise_exception
+        # The date as of now, for good: a prompt that tells the time would share nothing with the one before.
+        environment.globals["strftime_now"] = datetime.now().strftime
+        try:
+            self._template = environment.from_string(text)
+        except TemplateError as error:
+            raise _unusable(error) from error
+        self._source, self._target = source, target
+        self._system_role = self._has_system_role()
+        self._gap = self._gap_before_answer()
+
+    def __call__(self, request: Request) -> str:
+        instruction = _instruction(request, self._source, self._target)
+        turns: list[tuple[str, str]] = []
+        for earlier, translation in request.context:
+            turns.append(("user", f"{self._source}: {earlier}"))
+            turns.append(("assistant", f"{self._target}: {translation}"))
+        turns.append(("user", f"{self._source}: {request.source}"))
+        if self._system_role:
+            turns.insert(0, ("system", instruction))
+        else:
+            turns[0] = ("user", f"{instruction}\n{turns[0][1]}")
+        text = self._render(turns)
+        if instruction not in text:
+            raise _unusable("it drops the instruction")
+        return f"{text}{self._gap}{self._target}:"
+
+    def _render(self, turns: list[tuple[str, str]], answer: bool = True) -> str:
+        try:
+            text = self._template.render(
+                messages=[{"role": role, "content": content} for role, content in turns],
+                add_generation_prompt=answer,
+                enable_thinking=False,
+                thinking=False,
+                tools=None,
+                documents=None,
+                bos_token="",  # the tokenizer adds it
+                eos_token=_END_MARK,  # the metadata has its id only
+            )
+        except Exception as error:  # a template is a program by others: it may raise anything
+            raise _unusable(error) from error
+        opened = text.rstrip().endswith("<think>")  # some models think whatever they are told
+        return text.rstrip() + "\n\n</think>\n\n" if opened else text
+
+    def _has_system_role(self) -> bool:
+        try:
+            return "INSTRUCTION" in self._render([("system", "INSTRUCTION"), ("user", "QUESTION")])
+        except ModelError:
+            return False
+
+    def _gap_before_answer(self) -> str:
+        """White space that the template has between the start of the assistant's turn and its text, often none."""
+        try:
+            asked = self._render([("user", "QUESTION")])
+            answered = self._render([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
+        except ModelError:
+            return ""
+        gap, found, _ = answered.removeprefix(asked).partition("ANSWER")
+        return gap if found and gap.isspace() else ""
+
+
+class _Generation(Extension):
+    """Reads over ``{% generation %}``, with which templates mark the assistant's text for training."""
+
+    tags = {"generation"}  # noqa: RUF012 - as the base class declares it
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _to_json(value: Any, **options: Any) -> str:
+    """Jinja's own filter escapes for HTML; chat templates expect plain JSON."""
+    return json.dumps(value, ensure_ascii=False, **options)
+
+
+def _raise_exception(message: str) -> None:
+    raise TemplateError(message)
+
+
+def _unusable(reason: object) -> ModelError:
+    text = " ".join(str(reason).split()) or type(reason).__name__
+    return ModelError(f"the model's chat template cannot be used ({text}): name another with --template")
+
+
+def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment]:
+    """Cut a rendered layout at its marks and put the texts there."""
+    parts = _MARK.split(rendered)
+    marks = [name for name in parts[1::2] if name != "end"]
+    if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:
+        raise _unusable("it drops or repeats the text")
+    segments: list[Segment] = []
+
+    def add(text: str, special: bool) -> None:
+        if segments and segments[-1].special == special and segments[-1].token is None:
+            segments[-1] = Segment(segments[-1].text + text, special)
+        elif text:
+            segments.append(Segment(text, special))
+
+    space = ""
+    for index, part in enumerate(parts):
+        if index % 2 == 0:
+            next_is_text = index + 1 < len(parts) and parts[index + 1] != "end"
+            space = " " if next_is_text and part.endswith(" ") else ""
+            add(part.removesuffix(space), special=True)
+        elif part != "end":
+            add(space + texts[int(part)] if texts[int(part)] else "", special=False)
+        elif end_token is not None:
+            segments.append(Segment("", True, end_token))
+    return segments
+
+
+def _token(metadata: Mapping[str, str], key: str) -> int | None:
+    value = metadata.get(key, "")
+    return int(value) if value.isdecimal() else None

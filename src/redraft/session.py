@@ -1,0 +1,170 @@
+"""One stream of updates, translated into several languages.  No I/O, no engine, no clock.
+
+A `Session` is given an `Update` and returns one generator a target language; a driver (`redraft.drive`) runs them and
+gets the events.  Between updates it keeps, for every language, the ids of the previous output (never its text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from redraft.decode import decode
+from redraft.errors import OptionError
+from redraft.events import Caption, Event, Failure, Update
+from redraft.methods import Method, Setup
+from redraft.stabilise import Mask, stabilise
+from redraft.types import Asking, Output, Tally
+
+#: ``encode(source, context)`` -> prompt ids; ``context`` holds earlier (source, translation) pairs, oldest first.
+Encode = Callable[[str, Sequence[tuple[str, str]]], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What a session must know of the model.
+
+    Attributes:
+        end_tokens: ids that end an output.
+        token_bytes: the bytes of a token.
+        context_length: how many ids prompt and output may have together.
+    """
+
+    end_tokens: frozenset[int]
+    token_bytes: Callable[[int], bytes]
+    context_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a session translates.
+
+    Attributes:
+        method, options: the decoding method with its checked options (`Method.check`).
+        mask: what is hidden of partial captions.
+        context: how many earlier sentences the prompt carries, 0 or more.
+        max_tokens: the most tokens of one translation, at least 1; reaching it is reported as a failure.
+
+    Raises:
+        OptionError: a number is out of its range.
+    """
+
+    method: Method
+    options: dict[str, float]
+    mask: Mask = Mask()
+    context: int = 0
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        for name, low in (("context", 0), ("max_tokens", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
+
+
+class Translation:
+    """One target language of a stream: its previous output, its earlier sentences, its counts."""
+
+    def __init__(self, language: str, encode: Encode, vocabulary: Vocabulary, settings: Settings) -> None:
+        self.language, self.tally = language, Tally()
+        self._encode, self._vocabulary, self._settings = encode, vocabulary, settings
+        self._earlier: list[tuple[str, str]] = []
+        self._utterance: str | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._prompt: tuple[int, ...] = ()
+        self._last = Output((), True)
+        self._draft: tuple[int, ...] = ()
+        self._reported = False
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """Ids of the latest output."""
+        return self._last.tokens
+
+    def translate(self, update: Update) -> Asking[list[Event]]:
+        """Translate one update; asks for scores and returns the events to show, failures first."""
+        if update.utterance != self._utterance:
+            self._utterance = update.utterance
+            self._forget()
+        prompt = self._encode(update.text, self._earlier) if update.text.strip() else ()
+        if len(prompt) >= self._vocabulary.context_length and self._earlier:
+            prompt = self._encode(update.text, ())  # what is being said matters more than what was said
+        limit = min(self._settings.max_tokens, self._vocabulary.context_length - len(prompt))
+        if limit < 1:
+            return [self._overflow(update, len(prompt))]
+        if not prompt:
+            self._forget()
+        elif prompt != self._prompt:  # an unchanged source costs no pass
+            yield from self._decode(prompt, limit)
+        return self._events(update)
+
+    def _decode(self, prompt: tuple[int, ...], limit: int) -> Asking[None]:
+        method, end_tokens = self._settings.method, self._vocabulary.end_tokens
+        drafter, rule = method.build(Setup(self._settings.options, end_tokens))
+        output = yield from decode(
+            prompt, drafter, rule, previous=self._draft, end_tokens=end_tokens, limit=limit
+        )
+        self.tally.add(output)
+        self._prompt, self._last = prompt, output
+
+    def _events(self, update: Update) -> list[Event]:
+        pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
+        view = stabilise(pieces, self._settings.mask, final=update.final)
+        # A translation that never ended is no draft: biased acceptance would keep its endless tail.
+        self._draft = self._last.tokens[: view.draft_length] if self._last.finished else ()
+        events: list[Event] = []
+        if not self._last.finished and not self._reported:
+            self._reported = True
+            events.append(self._runaway(update))
+        caption = Caption(
+            update.utterance, update.seq, self.language, view.shown, view.hidden, update.final, update.time, update.text
+        )
+        if update.final:
+            self._remember(update.text, view.shown)
+            self._utterance = None
+        return [*events, caption]
+
+    def _remember(self, source: str, translation: str) -> None:
+        if self._settings.context and source.strip() and self._last.finished:
+            self._earlier = [*self._earlier, (source, translation)][-self._settings.context :]
+
+    def _overflow(self, update: Update, length: int) -> Failure:
+        room = self._vocabulary.context_length
+        message = (
+            f"the source is too long: its prompt has {length} tokens and the context length is {room}; "
+            "end the utterance earlier or raise the context length"
+        )
+        return Failure(message, None, update.utterance, update.seq, self.language)
+
+    def _runaway(self, update: Update) -> Failure:
+        message = (
+            f"the translation was cut at {len(self._last.tokens)} tokens, since the model did not end it; "
+            "raise max_tokens or the context length if it should be longer"
+        )
+        return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+class Session:
+    """One stream with its target languages.
+
+    Args:
+        encoders: for every target language, as the user named it, the function that makes its prompts.
+        vocabulary: facts of the target model.
+        settings: shared by all languages.
+
+    Raises:
+        OptionError: no target language is given.
+    """
+
+    def __init__(self, encoders: dict[str, Encode], vocabulary: Vocabulary, settings: Settings) -> None:
+        if not encoders:
+            raise OptionError("at least one target language is needed")
+        self.translations = [
+            Translation(language, encode, vocabulary, settings) for language, encode in encoders.items()
+        ]
+
+    def translate(self, update: Update) -> list[Asking[list[Event]]]:
+        """One generator a target language, in their order; all must be run before the next update."""
+        return [translation.translate(update) for translation in self.translations]

@@ -1,0 +1,298 @@
+"""Readers of transcripts: bytes of a pipe or file become updates, one at a time as the lines arrive.
+
+Each reader takes a binary file (``sys.stdin.buffer``, or a file opened with ``"rb"``), reads a line only when the next
+item is asked for, and yields `Update` and `Failure` in the order of the lines.  Bad content never raises: it becomes
+one `Failure`, and the lines before and after it are read as if it were not there.  Lines are numbered from 1.
+
+All readers accept LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.
+Control characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and
+spaces around the text are dropped.  An input with nothing in it is one failure.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import reprlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+from redraft.errors import InputError, OptionError
+from redraft.events import Failure, Update
+
+Item: TypeAlias = Update | Failure
+
+#: The longest line read, in bytes; a spoken utterance has a few hundred.
+MAX_LINE_BYTES = 65_536
+
+#: C0 and C1 controls, and the two separators that some programs take for the end of a line.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+#: Kana, Han, their punctuation and full-width forms, each with the marks that follow it: written without spaces.
+CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+_WORD = re.compile(f"[{CJK}][\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*|[^\\s{CJK}]+")
+
+
+class Source(Protocol):
+    """What is read: any binary file has this method."""
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """The next line with its end, at most ``size`` bytes of it; nothing at the end of the file."""
+
+
+def printable(text: str) -> str:
+    """The text with control characters and line breaks turned into spaces: one line that moves no cursor."""
+    return _CONTROLS.sub(" ", text)
+
+
+def read_lines(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+    """One hypothesis a line, the whole text so far; a blank line ends the utterance.
+
+    Every hypothesis is a partial update at once.  That it was the last one is known only at the blank line or at the
+    end of the input: then it comes once more, as a final update with the next ``seq``.  Utterances are named "1", "2",
+    ... and a line of spaces and control characters alone counts as blank.
+
+    Raises:
+        OptionError: ``max_line_bytes`` is below 1.
+    """
+    return _or_empty(_read_lines(_decoded(source, _positive("max_line_bytes", max_line_bytes))))
+
+
+def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
+    utterance, last = 1, None
+    for _, text in lines:
+        if isinstance(text, Failure):
+            yield text
+        elif hypothesis := printable(text).strip():
+            last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
+            yield last
+        elif last:
+            yield _finished(last)
+            utterance, last = utterance + 1, None
+    if last:
+        yield _finished(last)
+
+
+def _finished(last: Update) -> Update:
+    return Update(last.utterance, last.seq + 1, last.text, final=True)
+
+
+def read_jsonl(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+    """One JSON object a line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
+
+    ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of 0 or more that grows
+    within an utterance, ``text`` a string; ``final`` (false) and ``time`` (null; seconds from the start, 0 or more) may
+    be absent.  An empty text says that nothing is recognised yet.  Other fields are refused by name, and so is an
+    update of an utterance that is final.  Of a key given twice the last counts; blank lines are passed over.  The names
+    of all utterances are remembered to the end.
+
+    Raises:
+        OptionError: ``max_line_bytes`` is below 1.
+    """
+    return _or_empty(_read_jsonl(_decoded(source, _positive("max_line_bytes", max_line_bytes))))
+
+
+def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
+    seen: dict[str, tuple[int, bool]] = {}
+    for number, text in lines:
+        if isinstance(text, Failure):
+            yield text
+        elif text.strip():
+            try:
+                update = _update(_json_object(text))
+            except InputError as error:
+                yield Failure(str(error), number)
+                continue
+            problem = _out_of_order(update, *seen.get(update.utterance, (-1, False)))
+            if problem:
+                yield Failure(problem, number, update.utterance, update.seq)
+            else:
+                seen[update.utterance] = update.seq, update.final
+                yield update
+
+
+def _out_of_order(update: Update, last_seq: int, ended: bool) -> str:
+    """What is wrong with an update after the last one of the same utterance; nothing if it may follow."""
+    name, seq, last = map(reprlib.repr, (update.utterance, update.seq, last_seq))
+    if ended:
+        return f"utterance {name} is final already: a new utterance needs a new name"
+    if update.seq <= last_seq:
+        return f"seq of utterance {name} must be greater than its last one, {last}, not {seq}"
+    return ""
+
+
+def prefixes(text: str, lag: int = 3) -> list[str]:
+    """The beginnings of a text as a recogniser would reveal it, ``lag`` words at a time; the last is all of it.
+
+    A word is a run of non-spaces, and in Chinese and Japanese a character.  This is how the SSBD paper (v2, section
+    4.1) streams Flores, with a lag of 3.  A blank text has none.
+
+    Raises:
+        OptionError: ``lag`` is below 1.
+    """
+    return [prefix for prefix, _ in _prefixes(text.strip(), _positive("lag", lag))]
+
+
+def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
+    """Each beginning and how many words it has."""
+    ends = [word.end() for word in _WORD.finditer(text)]
+    counts = [*range(lag, len(ends), lag), len(ends)] if ends else []
+    return [(text[: ends[count - 1]], count) for count in counts]
+
+
+def read_text(
+    source: Source, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Item]:
+    """Plain text, streamed: every line that is not blank is an utterance, revealed ``lag`` words at a time.
+
+    Args:
+        source: the text.
+        lag: words an update adds, 1 or more; see `prefixes`.
+        rate: words a second, over 0; updates then carry the time at which their last word is spoken, counted from the
+            start of the text.  `paced` waits for it.
+        max_line_bytes: longer lines are skipped with a failure.
+
+    Raises:
+        OptionError: ``lag``, ``rate`` or ``max_line_bytes`` is out of range.
+    """
+    if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
+        raise OptionError(f"rate must be a number of words a second over 0, not {rate!r}")
+    lines = _decoded(source, _positive("max_line_bytes", max_line_bytes))
+    return _or_empty(_read_text(lines, _positive("lag", lag), rate))
+
+
+def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float | None) -> Iterator[Item]:
+    utterance = spoken = 0
+    for _, text in lines:
+        if isinstance(text, Failure):
+            yield text
+            continue
+        revealed = _prefixes(printable(text).strip(), lag)
+        utterance += bool(revealed)
+        for seq, (prefix, words) in enumerate(revealed):
+            when = None if rate is None else (spoken + words) / rate
+            yield Update(str(utterance), seq, prefix, seq == len(revealed) - 1, when)
+        spoken += revealed[-1][1] if revealed else 0
+
+
+def paced(
+    items: Iterable[Item], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
+) -> Iterator[Item]:
+    """The items, each held back until its ``time`` has passed since the first was asked for.
+
+    Items without a time, and those that are late, come at once.
+    """
+    start = clock()
+    for item in items:
+        if isinstance(item, Update) and item.time is not None:
+            while (wait := start + item.time - clock()) > 0:
+                sleep(min(wait, 3600.0))  # a longer wait can overflow the system's timer
+        yield item
+
+
+def _positive(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(f"{name} must be a whole number of 1 or more, not {value!r}")
+    return value
+
+
+def _or_empty(items: Iterator[Item]) -> Iterator[Item]:
+    """The items; if there are none, a failure that says so."""
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        yield Failure("the input is empty: at least one line of text was expected")
+
+
+def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str | Failure]]:
+    """Number and text of each line, in bounded memory; a failure in place of a line that cannot be read."""
+    number = 0
+    while raw := source.readline(limit + 2):  # room for the end of the line
+        number += 1
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if len(line) > limit:
+            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number)
+            while raw and not raw.endswith(b"\n"):
+                raw = source.readline(limit)
+            continue
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            found = f"byte 0x{line[error.start]:02x} at offset {error.start}"
+            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number)
+            continue
+        yield number, text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError:  # Python's own limit against slow conversions
+        raise InputError("the line is not usable JSON: a whole number has too many digits") from None
+    except RecursionError:
+        raise InputError("the line is not usable JSON: it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise InputError(f"the line must be a JSON object with {', '.join(_FIELDS)}, not {_shown(value)}")
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a string that can be written again: JSON's escapes can name half a surrogate pair."""
+    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
+
+
+def _is_name(value: Any) -> bool:
+    return _is_whole(value) or (_is_text(value) and value != "")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return value is None or (type(value) in (int, float) and 0 <= float(value) < math.inf)
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+#: For every field of an update: whether a value is allowed, and what is allowed, in words.
+_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "utterance": (_is_name, "a non-empty string or a whole number"),
+    "seq": (lambda value: _is_whole(value) and value >= 0, "a whole number of 0 or more"),
+    "text": (_is_text, "a string of whole characters"),
+    "final": (lambda value: isinstance(value, bool), "true or false"),
+    "time": (_is_time, "a finite number of seconds, 0 or more, or null"),
+}
+_NEEDED = ("utterance", "seq", "text")
+
+
+def _update(fields: dict[str, Any]) -> Update:
+    """The update that a line's object describes; `InputError` if it describes none."""
+    unknown = [name for name in fields if name not in _FIELDS]
+    if unknown:
+        raise InputError(f"the field {_shown(unknown[0])} is not known: allowed are {', '.join(_FIELDS)}")
+    missing = [name for name in _NEEDED if name not in fields]
+    if missing:
+        raise InputError(f"{' and '.join(missing)} must be given: an update needs {', '.join(_NEEDED)}")
+    for name, value in fields.items():
+        allowed, words = _FIELDS[name]
+        if not allowed(value):
+            raise InputError(f"{name} must be {words}, not {_shown(value)}")
+    text, when = printable(fields["text"]).strip(), fields.get("time")
+    when = None if when is None else float(when)
+    return Update(str(fields["utterance"]), fields["seq"], text, fields.get("final", False), when)
+
+
+def _shown(value: object) -> str:
+    """A value as JSON, in ASCII and cut short, for a message."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

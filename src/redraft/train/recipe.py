@@ -1,0 +1,41 @@
+"""The recipe: which models are trained, in which phases, for how long.
+
+    base    full sentences and joined ones, constant rate
+    plain   base + a short decay on the same data: the model without prefix pairs, for comparison only
+    demo    base + a longer decay with 60% prefix pairs: the model that ships
+    small   the same vocabulary at a fifth the size, prefix pairs from the start: drafts for the demo model
+
+A constant rate with a branch at its end trains two comparable models at little more than the price of one.  Token counts
+include padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redraft.train.loop import Phase
+from redraft.train.model import Shape
+
+VOCABULARY = 12_288
+LARGE = Shape(VOCABULARY, hidden=256, layers=5, heads=4, feed_forward=768)
+SMALL = Shape(VOCABULARY, hidden=96, layers=2, heads=3, feed_forward=256, head=32)
+
+#: Share of prefix pairs in the models that ship.
+PREFIX = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One model of the recipe: its shape, its phase, and the stage whose end it starts from."""
+
+    shape: Shape
+    phase: Phase
+    start: str | None = None
+
+
+STAGES = {
+    "base": Stage(LARGE, Phase(tokens=22_000_000, prefix=0.0, decay=0.0)),
+    "demo": Stage(LARGE, Phase(tokens=9_000_000, prefix=PREFIX, decay=0.9, warmup_steps=1, seed=1), start="base"),
+    "plain": Stage(LARGE, Phase(tokens=2_500_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
+    "small": Stage(SMALL, Phase(tokens=10_000_000, prefix=PREFIX, decay=0.5, seed=3)),
+}

@@ -1,0 +1,79 @@
+"""A language model as a table: small, random, exact in float64, and aware of what it is asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from redraft.backends.numpy_rows import NumpyRows
+from redraft.types import ROOT, Capabilities, Rows, Score
+
+END = 0
+
+
+class RandomModel:
+    """Logits drawn from a hash of the last two ids, shifted a little by the prompt.
+
+    The shift makes outputs for similar prompts share stretches, as successive updates do.  Implements the `Backend`
+    protocol; ``requests`` keeps what was asked.
+    """
+
+    capabilities = Capabilities(trees=True, prompt_rows=True, batches=True)
+    context_length = 512
+    end_tokens = frozenset({END})
+
+    def __init__(self, seed: int = 0, vocabulary: int = 12, shift: float = 0.5, end_bias: float = 0.0) -> None:
+        self.seed, self.vocabulary, self.shift, self.end_bias = seed, vocabulary, shift, end_bias
+        self.requests: list[Score] = []
+        self.batches: list[int] = []
+        self._slots: set[int] = set()
+
+    def open_slot(self) -> int:
+        slot = len(self._slots)
+        self._slots.add(slot)
+        return slot
+
+    def close_slot(self, slot: int) -> None:
+        self._slots.remove(slot)
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        local = self._draw(*ids[-2:]) * 2.0 + self._draw(99, *ids[: max(1, len(ids) // 3)]) * self.shift
+        local[END] += self.end_bias
+        return local
+
+    def _draw(self, *ids: int) -> np.ndarray:
+        digest = hashlib.blake2b(repr((self.seed, *ids)).encode(), digest_size=8).digest()
+        return np.random.default_rng(int.from_bytes(digest, "big")).normal(size=self.vocabulary)
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        self.batches.append(len(requests))
+        return [self._answer(score) for _slot, score in requests]
+
+    def _answer(self, score: Score) -> Rows:
+        self.requests.append(score)
+        prefix, draft = list(score.prefix), score.draft
+        paths: dict[int, list[int]] = {ROOT: prefix}
+        rows = [self.logits(prefix[: len(prefix) - back]) for back in reversed(range(score.prompt_rows))]
+        for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
+            paths[node] = [*paths[parent], token]
+            rows.append(self.logits(paths[node]))
+        return NumpyRows(np.array(rows), score.prompt_rows - 1)
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        return [1] * start + [1 + byte % (self.vocabulary - 1) for byte in text.encode()]
+
+    def token_bytes(self, token: int) -> bytes:
+        return b"" if token == END else f" w{token}".encode()
+
+
+def greedy(model: RandomModel, prompt: Sequence[int], limit: int) -> list[int]:
+    """Greedy decoding written without the engine, to hold it against."""
+    ids = list(prompt)
+    while len(ids) - len(prompt) < limit:
+        token = int(model.logits(ids).argmax())
+        if token in model.end_tokens:
+            break
+        ids.append(token)
+    return ids[len(prompt) :]

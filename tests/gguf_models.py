@@ -1,0 +1,229 @@
+"""Writes tiny GGUF files with random weights: what llama.cpp runs, and what this package must refuse.
+
+Every model has the same byte-level vocabulary.  Weights are drawn large enough that the next token depends on the whole
+context and no two logits are nearly equal; the models speak nonsense, but always the same nonsense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+START, STOP, TURN_END, TAG = "<s>", "</s>", "<|im_end|>", "<2de>"
+HIDDEN, HEADS, FEED_FORWARD, LAYERS = 64, 2, 128, 2
+HEAD = HIDDEN // HEADS
+
+#: Ids of these models' sliding windows.
+WINDOW = 8
+
+_MERGED = ["th", "the", " t", " the", "in", "ing", "er", "an", "and", " a", " and", "re", "he", "on", "ä", "ü", "日"]
+
+
+def _byte_letters() -> list[str]:
+    """The letter that stands for each byte in byte-level vocabularies: itself where printable, else one from U+0100."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    letters: list[str] = []
+    moved = 0
+    for byte in range(256):
+        letters.append(chr(byte if byte in printable else 256 + moved))
+        moved += byte not in printable
+    return letters
+
+
+def _vocabulary() -> tuple[list[str], list[str], list[str]]:
+    """Control tokens, ordinary tokens and merges."""
+    letters = _byte_letters()
+    ordinary, merges = list(letters), []
+    for text in _MERGED:
+        spelled = [letters[byte] for byte in text.encode()]
+        # The pieces merged are a known beginning and the letters after it.
+        for end in range(2, len(spelled) + 1):
+            joined = "".join(spelled[:end])
+            if joined not in ordinary:
+                ordinary.append(joined)
+                merges.append(f"{''.join(spelled[: end - 1])} {spelled[end - 1]}")
+    return [START, STOP, TURN_END, TAG], ordinary, merges
+
+
+CONTROL, ORDINARY, MERGES = _vocabulary()
+TOKENS = [*CONTROL, *ORDINARY]
+VOCABULARY = len(TOKENS)
+
+
+class _Writer:
+    """A GGUF under way: facts of the architecture, tokenizer, random tensors."""
+
+    def __init__(self, path: Path, architecture: str, seed: int) -> None:
+        self.facts = gguf.GGUFWriter(str(path), architecture)
+        self._random = np.random.default_rng(seed)
+        facts = self.facts
+        facts.add_context_length(512)
+        facts.add_embedding_length(HIDDEN)
+        facts.add_block_count(LAYERS)
+        facts.add_feed_forward_length(FEED_FORWARD)
+        facts.add_head_count(HEADS)
+        facts.add_layer_norm_rms_eps(1e-6)
+        facts.add_file_type(gguf.LlamaFileType.ALL_F32)
+        self._add_tokenizer()
+
+    def _add_tokenizer(self) -> None:
+        control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
+        self.facts.add_tokenizer_model("gpt2")
+        self.facts.add_tokenizer_pre("gpt-2")
+        self.facts.add_token_list(TOKENS)
+        self.facts.add_token_types([control] * len(CONTROL) + [normal] * len(ORDINARY))
+        self.facts.add_token_merges(MERGES)
+        self.facts.add_bos_token_id(TOKENS.index(START))
+        self.facts.add_eos_token_id(TOKENS.index(STOP))
+        self.facts.add_add_bos_token(True)
+        self.facts.add_add_eos_token(False)
+
+    def matrix(self, name: str, inputs: int, outputs: int, scale: float = 1.0) -> None:
+        """A weight whose outputs vary by about ``scale`` when its inputs vary by one."""
+        self.tensor(name, self._random.normal(size=(outputs, inputs)) * scale / np.sqrt(inputs))
+
+    def norms(self, prefix: str, *names: str, size: int = HIDDEN) -> None:
+        for name in names:
+            self.tensor(f"{prefix}{name}.weight", np.ones(size))
+
+    def tensor(self, name: str, values: np.ndarray) -> None:
+        self.facts.add_tensor(name, values.astype(np.float32))
+
+    def embeddings(self) -> None:
+        self.tensor("token_embd.weight", self._random.normal(size=(VOCABULARY, HIDDEN)))
+        self.matrix("output.weight", HIDDEN, VOCABULARY, scale=3)
+
+    def attention(self, prefix: str, output: str = "attn_output") -> None:
+        for name, scale in (("attn_q", 2.0), ("attn_k", 2.0), ("attn_v", 2.0), (output, 2.0)):
+            self.matrix(f"{prefix}{name}.weight", HIDDEN, HIDDEN, scale)
+
+    def feed_forward(self, prefix: str) -> None:
+        self.matrix(f"{prefix}ffn_gate.weight", HIDDEN, FEED_FORWARD)
+        self.matrix(f"{prefix}ffn_up.weight", HIDDEN, FEED_FORWARD)
+        self.matrix(f"{prefix}ffn_down.weight", FEED_FORWARD, HIDDEN)
+
+    def close(self) -> None:
+        self.facts.write_header_to_file()
+        self.facts.write_kv_data_to_file()
+        self.facts.write_tensors_to_file()
+        self.facts.close()
+
+
+def _blocks(prefix: str = "blk") -> list[str]:
+    return [f"{prefix}.{index}." for index in range(LAYERS)]
+
+
+def write_llama(path: Path, seed: int = 1) -> Path:
+    """A decoder-only transformer of the Llama shape."""
+    writer = _Writer(path, "llama", seed)
+    writer.facts.add_head_count_kv(HEADS)
+    writer.facts.add_rope_dimension_count(HEAD)
+    writer.embeddings()
+    writer.norms("", "output_norm")
+    for block in _blocks():
+        writer.norms(block, "attn_norm", "ffn_norm")
+        writer.attention(block)
+        writer.feed_forward(block)
+    writer.close()
+    return path
+
+
+def write_sliding_window(path: Path, seed: int = 2) -> Path:
+    """A Gemma 2 shape: every other layer sees `WINDOW` ids back only."""
+    writer = _Writer(path, "gemma2", seed)
+    writer.facts.add_head_count_kv(HEADS)
+    writer.facts.add_key_length(HEAD)
+    writer.facts.add_value_length(HEAD)
+    writer.facts.add_sliding_window(WINDOW)
+    writer.facts.add_attn_logit_softcapping(50.0)
+    writer.facts.add_final_logit_softcapping(30.0)
+    # Gemma multiplies embeddings by the root of their size and uses them again as the output layer: they are kept
+    # small, so that the model does not repeat the last token, and the last norm large, so that it decides.
+    writer.matrix("token_embd.weight", HIDDEN, VOCABULARY, scale=0.3)
+    writer.tensor("output_norm.weight", np.full(HIDDEN, 10.0))
+    for block in _blocks():
+        writer.norms(block, "attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
+        writer.attention(block)
+        writer.feed_forward(block)
+    writer.close()
+    return path
+
+
+def write_recurrent(path: Path, seed: int = 3) -> Path:
+    """A Mamba shape: its memory is a state that cannot be rolled back."""
+    inner, state, rank, kernel = 2 * HIDDEN, 8, 4, 4
+    writer = _Writer(path, "mamba", seed)
+    writer.facts.add_ssm_conv_kernel(kernel)
+    writer.facts.add_ssm_inner_size(inner)
+    writer.facts.add_ssm_state_size(state)
+    writer.facts.add_ssm_time_step_rank(rank)
+    writer.embeddings()
+    writer.norms("", "output_norm")
+    for block in _blocks():
+        writer.norms(block, "attn_norm")
+        writer.matrix(f"{block}ssm_in.weight", HIDDEN, 2 * inner)
+        writer.matrix(f"{block}ssm_conv1d.weight", kernel, inner)
+        writer.tensor(f"{block}ssm_conv1d.bias", np.zeros(inner))
+        writer.matrix(f"{block}ssm_x.weight", inner, rank + 2 * state)
+        writer.matrix(f"{block}ssm_dt.weight", rank, inner)
+        writer.tensor(f"{block}ssm_dt.bias", np.zeros(inner))
+        writer.tensor(f"{block}ssm_a", -np.ones((inner, state)))
+        writer.tensor(f"{block}ssm_d", np.ones(inner))
+        writer.matrix(f"{block}ssm_out.weight", inner, HIDDEN)
+    writer.close()
+    return path
+
+
+def write_hybrid(path: Path, seed: int = 4) -> Path:
+    """An LFM2 shape: a short convolution, then attention."""
+    writer = _Writer(path, "lfm2", seed)
+    writer.facts.add_head_count_kv([0, HEADS])
+    writer.facts.add_shortconv_l_cache(3)
+    writer.facts.add_vocab_size(VOCABULARY)
+    writer.embeddings()
+    writer.norms("", "token_embd_norm")
+    convolution, attention = _blocks()
+    for block in (convolution, attention):
+        writer.norms(block, "attn_norm", "ffn_norm")
+        writer.feed_forward(block)
+    writer.matrix(f"{convolution}shortconv.conv.weight", 3, HIDDEN)
+    writer.matrix(f"{convolution}shortconv.in_proj.weight", HIDDEN, 3 * HIDDEN)
+    writer.matrix(f"{convolution}shortconv.out_proj.weight", HIDDEN, HIDDEN)
+    writer.attention(attention)
+    writer.norms(attention, "attn_q_norm", "attn_k_norm", size=HEAD)
+    writer.close()
+    return path
+
+
+def write_encoder_decoder(path: Path, seed: int = 5) -> Path:
+    """A T5 shape."""
+    buckets = 8
+    writer = _Writer(path, "t5", seed)
+    writer.facts.add_key_length(HEAD)
+    writer.facts.add_value_length(HEAD)
+    writer.facts.add_relative_attn_buckets_count(buckets)
+    writer.facts.add_decoder_start_token_id(TOKENS.index(START))
+    writer.embeddings()
+    writer.norms("", "enc.output_norm", "dec.output_norm")
+    for block in (*_blocks("enc.blk"), *_blocks("dec.blk")):
+        writer.norms(block, "attn_norm", "ffn_norm")
+        writer.attention(block, "attn_o")
+        writer.feed_forward(block)
+        writer.matrix(f"{block}attn_rel_b.weight", HEADS, buckets)
+    for block in _blocks("dec.blk"):
+        writer.norms(block, "cross_attn_norm")
+        for name in ("cross_attn_q", "cross_attn_k", "cross_attn_v", "cross_attn_o"):
+            writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN)
+    writer.close()
+    return path
+
+
+#: Architectures that cannot be rolled back or have an encoder, by the word that the refusal must contain.
+UNFIT: Sequence[tuple[str, Callable[[Path], Path]]] = (
+    ("recurrent", write_recurrent),
+    ("hybrid", write_hybrid),
+    ("encoder-decoder", write_encoder_decoder),
+)

@@ -1,0 +1,43 @@
+"""Installs Redraft as a user does, without extras, and fails where that is too large or brings a training framework.
+
+python3 -m tools.check_size
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tools.setup_env import prepare
+
+#: Of all of site-packages, pip included, in bytes on the disk.
+LIMIT = 200_000_000
+UNWANTED = ("torch", "transformers")
+
+
+def sizes(site_packages: Path) -> Counter[str]:
+    """Bytes on the disk by top-level name."""
+    total: Counter[str] = Counter()
+    for path in site_packages.rglob("*"):
+        total[path.relative_to(site_packages).parts[0]] += path.lstat().st_blocks * 512
+    return total
+
+
+def complaints(found: Counter[str]) -> list[str]:
+    """What is wrong with an installation, one sentence each."""
+    wrong = [f"the default install must not bring {name}" for name in UNWANTED if name in found]
+    if found.total() > LIMIT:
+        wrong.append(f"site-packages must stay below {LIMIT / 1e6:.0f} MB and has {found.total() / 1e6:.0f} MB")
+    return wrong
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder) / "venv", editable=False)
+        measured = sizes(next(Path(folder).glob("venv/lib/python*/site-packages")))
+    for name, size in measured.most_common(12):
+        print(f"{size / 1e6:8.1f} MB  {name}")
+    print(f"{measured.total() / 1e6:8.1f} MB  site-packages, {LIMIT / 1e6:.0f} MB allowed")
+    sys.exit("\n".join(complaints(measured)) or None)

@@ -1,0 +1,156 @@
+"""Makes a virtual environment with Redraft in it, and compiles llama.cpp at most once per machine.
+
+    python3 -m tools.setup_env .venv [--extras dev,eval]
+
+llama-cpp-python comes as source only.  Its wheel is compiled for this very processor (``-march=native``), so it is kept
+under ``$XDG_CACHE_HOME/redraft/wheels`` by version, Python, processor and build options, and reused by every later
+environment.  Standard library only: nothing is installed yet when this runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINE = "llama-cpp-python"
+
+#: Names of the processor features that decide what a compiler emits.
+FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", "sve")
+
+#: llama.cpp installs a second copy of its libraries, its headers, and each library under three names; one copy with the
+#: two names that the loader asks for is enough, and saves 47 MB.
+SURPLUS = "/lib;/include;*.so.*.*.*"
+
+
+def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
+    """Create ``venv`` if it is not there and install this project with ``extras`` (names with commas between).
+
+    Raises:
+        SystemExit: with one sentence, where something is missing or fails.
+    """
+    python = venv / "bin" / "python"
+    if not (python.exists() and (venv / "bin" / "pip").exists()):
+        check_python()
+        run([sys.executable, "-m", "venv", str(venv)], f"making {venv}")
+    version = engine_version(ROOT / "constraints.txt")
+    if installed_engine(python) != version:
+        wheel = engine_wheel(python, version)
+        run([*pip(python, "install"), str(wheel)], f"installing {ENGINE} {version} from the wheel in {wheel.parent}")
+    target = f"{ROOT}[{extras}]" if extras else str(ROOT)
+    options = ["--constraint", str(ROOT / "constraints.txt"), *(["--editable"] if editable else [])]
+    run([*pip(python, "install"), *options, target], f"installing redraft{extras and f'[{extras}]'} into {venv}")
+
+
+def check_python() -> None:
+    """Refuse what cannot make an environment, and say what would."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - this runs before anything has looked at requires-python
+        raise SystemExit(
+            f"Python must be 3.11 or newer, not {platform.python_version()}: say which with PYTHON=python3.11"
+        )
+    if find_spec("ensurepip") is None:
+        raise SystemExit("Python's venv module is not complete: run `sudo apt-get install python3-venv`")
+
+
+def pip(python: Path, command: str) -> list[str]:
+    """The start of a pip command line."""
+    quiet = ["--quiet", "--disable-pip-version-check"]
+    return [str(python), "-m", "pip", command, *quiet, *(["--use-pep517"] if command == "install" else [])]
+
+
+def engine_version(constraints: Path) -> str:
+    """The version of llama-cpp-python to which ``constraints`` pins it."""
+    pin = re.search(rf"^{ENGINE}==(\S+)", constraints.read_text(encoding="utf-8"), re.MULTILINE)
+    if not pin:
+        raise SystemExit(f"{constraints.name} must hold a line {ENGINE}==VERSION")
+    return pin[1]
+
+
+def installed_engine(python: Path) -> str:
+    """The version of llama-cpp-python in an environment, empty if it has none."""
+    query = f"from importlib.metadata import version; print(version('{ENGINE}'))"
+    return subprocess.run([python, "-c", query], capture_output=True, text=True, check=False).stdout.strip()
+
+
+def wheel_folder(version: str, environment: Mapping[str, str]) -> Path:
+    """Where the wheel for this Python, this processor and these build options is kept."""
+    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    build = hashlib.sha256("\n".join((features(), environment.get("CMAKE_ARGS", ""))).encode()).hexdigest()[:8]
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{build}"
+    return cache / "redraft" / "wheels" / f"{ENGINE}-{version}" / tag
+
+
+def features(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """What this processor can do, as far as a compiler cares; its name where the system does not list that."""
+    if cpuinfo.exists():
+        listed = re.search(r"^(?:flags|Features)\s*:(.*)", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
+        if listed:
+            return " ".join(sorted(name for name in listed[1].split() if name.startswith(FEATURES)))
+    return platform.processor()
+
+
+def engine_wheel(python: Path, version: str) -> Path:
+    """The wheel of llama-cpp-python for this machine, compiled if it is not kept yet."""
+    folder = wheel_folder(version, os.environ)
+    for kept in folder.glob("*.whl"):
+        return kept
+    if not any(shutil.which(compiler) for compiler in (os.environ.get("CXX", "c++"), "g++", "clang++")):
+        raise SystemExit("a C++ compiler is needed to build llama.cpp: run `sudo apt-get install g++`")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        # Past pip's own cache, which may hold a wheel made for another processor.
+        command = [*pip(python, "wheel"), "--no-deps", "--no-cache-dir", "--wheel-dir", scratch, f"{ENGINE}=={version}"]
+        run(
+            command,
+            f"compiling llama.cpp once, about five minutes on two cores; the wheel is kept in {folder}",
+            environment={**os.environ, "SKBUILD_WHEEL_EXCLUDE": SURPLUS},
+        )
+        built = next(Path(scratch).glob("*.whl"))
+        return built.replace(folder / built.name)
+
+
+def run(
+    command: Sequence[str], message: str, *, environment: Mapping[str, str] | None = None, beat_s: float = 25
+) -> None:
+    """Run a command, saying what it is and every ``beat_s`` seconds that it still runs.
+
+    Raises:
+        SystemExit: it failed; its last lines have been printed.
+    """
+    print(f"* {message}", flush=True)
+    start = time.monotonic()
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        try:
+            while True:
+                try:
+                    status = process.wait(timeout=beat_s)
+                    break
+                except subprocess.TimeoutExpired:
+                    minutes, seconds = divmod(round(time.monotonic() - start), 60)
+                    print(f"  still at it after {minutes} min {seconds:02d} s", flush=True)
+        finally:
+            process.kill()
+        if status:
+            log.seek(0)
+            print("".join(log.readlines()[-40:]), file=sys.stderr)
+            raise SystemExit(f"this failed, see above: {message}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Make a virtual environment with Redraft in it.")
+    parser.add_argument("venv", type=Path)
+    parser.add_argument("--extras", default="", help="optional dependencies, with commas between")
+    arguments = parser.parse_args()
+    prepare(arguments.venv, arguments.extras)
