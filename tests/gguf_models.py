@@ -6,7 +6,7 @@ context and no two logits are nearly equal; the models speak nonsense, but alway
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import gguf
@@ -116,9 +116,11 @@ def _blocks(prefix: str = "blk") -> list[str]:
     return [f"{prefix}.{index}." for index in range(LAYERS)]
 
 
-def write_llama(path: Path, seed: int = 1) -> Path:
-    """A decoder-only transformer of the Llama shape."""
+def write_llama(path: Path, seed: int = 1, facts: Mapping[str, str] | None = None) -> Path:
+    """A decoder-only transformer of the Llama shape, with further ``facts`` in its metadata."""
     writer = _Writer(path, "llama", seed)
+    for key, value in (facts or {}).items():
+        writer.facts.add_string(key, value)
     writer.facts.add_head_count_kv(HEADS)
     writer.facts.add_rope_dimension_count(HEAD)
     writer.embeddings()

@@ -36,7 +36,9 @@ class Fixed:
         pass
 
 
-def run_previous(model: RandomModel, prompt: tuple[int, ...], previous: tuple[int, ...], rule: Rule, limit: int) -> Output:
+def run_previous(
+    model: RandomModel, prompt: tuple[int, ...], previous: tuple[int, ...], rule: Rule, limit: int
+) -> Output:
     asking = decode(prompt, PreviousOutput(), rule, previous=previous, end_tokens=model.end_tokens, limit=limit)
     return run(asking, model, 0)
 

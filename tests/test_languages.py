@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from iso639 import iter_langs
 
 from redraft.errors import OptionError
 from redraft.languages import closest, parse_language
@@ -11,12 +16,15 @@ from redraft.languages import closest, parse_language
 @pytest.mark.parametrize(
     ("same", "canonical"),
     [
-        (["zh", "zh-CN", "zh-Hans", "zh_cn", "ZH-hans-cn", "cmn", "Chinese", "simplified chinese", "中文"], "zh"),
+        (["zh", "zh-CN", "zh-Hans", "zh_cn", "ZH-hans-cn", "cmn", "Chinese", "simplified chinese", "Mandarin"], "zh"),
         (["zh-TW", "zh-Hant", "zh_tw", "Traditional Chinese"], "zh-Hant"),
-        (["de", "de-DE", "German", "deutsch", " de ", "deu"], "de"),
+        (["de", "de-DE", "German", "GERMAN", " de ", "deu"], "de"),
         (["pt", "pt-BR", "Brazilian Portuguese"], "pt"),
         (["pt-PT", "pt_pt"], "pt-PT"),
         (["he", "iw"], "he"),
+        (["el", "Greek", "modern greek"], "el"),
+        (["pa", "Punjabi", "Panjabi"], "pa"),
+        (["sw", "Swahili", "swh"], "sw"),
     ],
 )
 def test_spellings_of_one_language_are_the_same(same: list[str], canonical: str) -> None:
@@ -39,9 +47,14 @@ def test_languages_that_differ_stay_apart() -> None:
         ("pt", "pt", "Portuguese"),
         ("pt-BR", "pt", "Brazilian Portuguese"),
         ("pt-PT", "pt", "European Portuguese"),
-        ("de-AT", "de", "German (Austria)"),
-        ("sr-Latn", "sr", "Serbian (Latin)"),
+        ("de-AT", "de", "German (de-AT)"),
+        ("sr-Latn", "sr", "Serbian (sr-Latn)"),
         ("en-US", "en", "English"),
+        ("el", "el", "Greek"),
+        ("sw", "sw", "Swahili"),
+        ("yue", "yue", "Cantonese"),
+        ("pa-Arab", "pa", "Punjabi (pa-Arab)"),
+        ("bcn", "bcn", "Bali (Nigeria)"),
     ],
 )
 def test_code_and_name(text: str, code: str, name: str) -> None:
@@ -55,9 +68,12 @@ def test_the_tag_stays_as_the_user_wrote_it() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    # Among them: valid codes that are no one language, an unknown territory, and words that are names of
+    # Among them: valid codes that are no one language, an unknown script and territory, and words that are names of
     # languages too (Auq is "A").
-    ["", "  ", "xx-zz", "xx", "und", "mul", "zxx", "qaa", "de-ZZ", "a", "demo", "d", "de-", "de_DE.UTF-8", "\x00", "-"],
+    [
+        *("", "  ", "xx-zz", "xx", "und", "mul", "zxx", "qaa", "gem", "art", "Germanic languages", "de-ZZ", "de-Zzzz"),
+        *("a", "demo", "d", "de-", "de_DE.UTF-8", "deutsch", "Undetermined", "\x00", "-"),
+    ],
 )
 def test_unknown_languages_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(OptionError) as caught:
@@ -79,7 +95,7 @@ def test_any_text_is_a_language_or_an_option_error(text: str) -> None:
         return
     assert parse_language(language.canonical).canonical == language.canonical
     assert language.tag == text.strip()
-    assert "Unknown" not in language.name
+    assert language.name and language.code
 
 
 @pytest.mark.parametrize("code", ["zh", "ja", "th", "lo", "km", "my", "yue"])
@@ -104,3 +120,21 @@ def test_closest_serves_readers_or_refuses(wanted: str, expected: str | None) ->
 
 def test_nothing_is_closest_to_nothing() -> None:
     assert closest(parse_language("de"), []) is None
+
+
+def test_every_two_letter_code_has_one_name_of_its_own() -> None:
+    codes = [language.pt1 for language in iter_langs() if language.pt1 and language.pt1 != "tw"]  # Twi counts as Akan
+    assert len(codes) > 170
+    names = {code: parse_language(code).name for code in codes}
+    assert len(set(names.values())) == len(names)
+    assert {code: name for code, name in names.items() if re.search(r"[^\w ]", name.replace("-", ""))} == {}
+    assert {code: name for code, name in names.items() if parse_language(name).code != parse_language(code).code} == {}
+
+
+def test_the_names_that_langcodes_would_load_are_not_needed() -> None:
+    query = (
+        "import sys; sys.modules['language_data'] = None; from redraft.languages import closest, parse_language as p;"
+        "print(p('german').name, p('sw').name, closest(p('de-AT'), [p('de')]).tag, p('zh-TW').spaced)"
+    )
+    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+    assert done.stdout == "German Swahili de False\n"

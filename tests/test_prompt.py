@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.chat import qwen3, tower
 from redraft.errors import ModelError, OptionError
 from redraft.languages import parse_language
 from redraft.prompt import Prompter, Request, Segment, choose_template, clean
+from tests.chat_templates import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM
 
 ENGLISH, GERMAN, CHINESE = parse_language("en"), parse_language("de"), parse_language("zh")
 
@@ -19,23 +21,6 @@ QWEN3 = {
 }
 TOWER = {"general.architecture": "gemma2", "general.name": "Tower Plus 2B", "tokenizer.chat_template": "{{ 'x' }}"}
 DEMO = {"general.architecture": "qwen3", "general.name": "demo", "redraft.prompt": "{source}<2{code}>"}
-
-# Small templates of our own, each with one trait of the real ones.
-WITH_SYSTEM = """{{ bos_token }}{% for m in messages %}
-    {% if m.role not in ["system", "user", "assistant"] %}{{ raise_exception("role") }}{% endif %}
-<|{{ m.role }}|>{{ m.content | trim }}<|end|>
-{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
-RAISES_ON_SYSTEM = """{% for m in messages %}{% if m.role == "system" %}{{ raise_exception("no system") }}{% endif %}
-{% if (m.role == "user") != (loop.index0 % 2 == 0) %}{{ raise_exception("roles must take turns") }}{% endif %}
-[{{ "model" if m.role == "assistant" else m.role }}]
-{{ m.content | trim }}[end]
-{% endfor %}{% if add_generation_prompt %}[model]
-{% endif %}"""
-DROPS_SYSTEM = """{% for m in messages %}{% if m.role == "system" %}{% continue %}{% endif %}
-{{ m.role | upper }}: {{ m.content }}{{ eos_token if m.role == "assistant" else " " }}{% endfor %}
-{% if add_generation_prompt %}ASSISTANT:{% endif %}"""
-THINKS = """{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>
-{{- "<think></think>" if enable_thinking is defined and not enable_thinking else "<think>" }}{% endif %}"""
 
 INSTRUCTION = (
     "Translate the English source text to German. "
@@ -88,28 +73,13 @@ class TestTable5:
     def test_tower(self) -> None:
         prompter = Prompter.for_model(TOWER, ENGLISH, GERMAN)
         assert prompter.template == "tower"
-        assert joined(prompter, Request("The cat")) == (
-            "<start_of_turn>user\n"
-            "Translate the English source text to German. Return only the translation, without any additional "
-            "explanations or commentary.\n"
-            "English: The cat\n"
-            "German: <end_of_turn>\n"
-            "<start_of_turn>model\n"
-        )
+        assert joined(prompter, Request("The cat")) == tower(INSTRUCTION, [], "English: The cat", "German:")
 
     def test_qwen3(self) -> None:
         prompter = Prompter.for_model(QWEN3, ENGLISH, CHINESE)
         assert prompter.template == "qwen3"
-        assert joined(prompter, Request("The cat")) == (
-            "<|im_start|>system\n"
-            "Translate the English source text to Chinese. Return only the translation, without any additional "
-            "explanations or commentary.<|im_end|>\n"
-            "<|im_start|>user\n"
-            "English: The cat<|im_end|>\n"
-            "<|im_start|>assistant\n"
-            "<think>\n\n</think>\n\n"
-            "Chinese:"
-        )
+        instruction = INSTRUCTION.replace("German", "Chinese")
+        assert joined(prompter, Request("The cat")) == qwen3(instruction, [], "English: The cat", "Chinese:")
 
     def test_the_space_before_the_source_goes_with_it(self) -> None:
         before, source, after = Prompter.for_model(TOWER, ENGLISH, GERMAN).segments(Request("The cat"))
@@ -229,29 +199,13 @@ class TestClean:
         assert clean(text) == text
 
 
-class TestChatTemplates:
-    def test_with_a_system_role(self) -> None:
-        assert joined(chat(WITH_SYSTEM), Request("The cat")) == (
-            f"<|system|>{INSTRUCTION}<|end|>\n<|user|>English: The cat<|end|>\n<|assistant|>German:"
-        )
-
-    def test_that_raises_on_system(self) -> None:
-        text = joined(chat(RAISES_ON_SYSTEM), Request("The cat", (("A.", "B."),)))
+class TestChat:
+    def test_the_models_own_template_with_the_header_of_the_answer(self) -> None:
+        text = joined(chat(WITH_SYSTEM), Request("The cat", (("A.", "B."),)))
         assert text == (
-            f"[user]\n{INSTRUCTION}\nEnglish: A.[end]\n[model]\nGerman: B.[end]\n"
-            "[user]\nEnglish: The cat[end]\n[model]\nGerman:"
+            f"<|system|>{INSTRUCTION}<|end|>\n<|user|>English: A.<|end|>\n<|assistant|>German: B.<|end|>\n"
+            "<|user|>English: The cat<|end|>\n<|assistant|>German:"
         )
-
-    def test_that_drops_system_and_begins_answers_with_a_space(self) -> None:
-        text = joined(chat(DROPS_SYSTEM), Request("The cat"))
-        assert text == f"USER: {INSTRUCTION}\nEnglish: The cat ASSISTANT: German:"
-
-    def test_thinking_is_turned_off(self) -> None:
-        assert joined(chat(THINKS), Request("x")).endswith("<assistant><think></think>German:")
-
-    def test_a_think_block_that_cannot_be_turned_off_is_closed(self) -> None:
-        always = "{% for m in messages %}{{ m.content }}{% endfor %}<assistant><think>\n"
-        assert joined(chat(always), Request("x")).endswith("<assistant><think>\n\n</think>\n\nGerman:")
 
     def test_the_end_token_in_a_template_becomes_its_id(self) -> None:
         prompter, tokenize = chat(DROPS_SYSTEM, **{"tokenizer.ggml.eos_token_id": "777"}), ToyTokenizer()
@@ -260,29 +214,17 @@ class TestChatTemplates:
         assert prompter.encode(request, tokenize).count(777) == 1
         assert prompter.encode(Request("x"), tokenize).count(777) == 0
 
-    def test_extensions_that_chat_templates_expect(self) -> None:
-        template = (
-            "{{ strftime_now('%Y') }}{{ {'a': 'é<'} | tojson }}{% for m in messages %}"
-            "{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
-            "{% if tools is not none %}TOOLS{% endif %}"
-        )
-        assert re.match(r'20\d\d{"a": "é<"}Translate', joined(chat(template), Request("x")))
-        assert "TOOLS" not in joined(chat(template), Request("x"))
-
     @pytest.mark.parametrize(
         "template",
         [
             "{% if %}",
-            "{{ raise_exception('never') }}",
-            "{{ messages[7].content.x }}",
             "nothing of it",
             "{{ messages[-1].content }}{{ messages[-1].content }}",
+            "{{ messages[0].content }}",  # the instruction without the text
             "{{ messages[-1].content.split('commentary.')[-1] }}",  # the text without the instruction
-            "{{ messages.append(1) }}",
-            "{{ ''.__class__.__mro__ }}{% for m in messages %}{{ m.content }}{% endfor %}{{ 1 // 0 }}",
         ],
     )
-    def test_unusable_ones_are_refused_at_once(self, template: str) -> None:
+    def test_templates_that_cannot_be_used_are_refused_at_once(self, template: str) -> None:
         with pytest.raises(ModelError, match=r"^the model's chat template cannot be used \([^\n]+\): name another"):
             chat(template)
 
@@ -290,20 +232,10 @@ class TestChatTemplates:
 class TestContext:
     CONTEXT = (("One.", "Eins."), ("Two.", "Zwei."))
 
-    def test_qwen3_has_earlier_turns_oldest_first(self) -> None:
+    def test_chat_models_get_earlier_sentences_as_turns_oldest_first(self) -> None:
         text = joined(Prompter.for_model(QWEN3, ENGLISH, GERMAN), Request("Three", self.CONTEXT))
-        assert (
-            "<|im_start|>user\nEnglish: One.<|im_end|>\n<|im_start|>assistant\nGerman: Eins.<|im_end|>\n"
-            "<|im_start|>user\nEnglish: Two.<|im_end|>\n<|im_start|>assistant\nGerman: Zwei.<|im_end|>\n"
-            "<|im_start|>user\nEnglish: Three<|im_end|>\n"
-        ) in text
-
-    def test_tower_says_the_instruction_once(self) -> None:
-        text = joined(Prompter.for_model(TOWER, ENGLISH, GERMAN), Request("Three", self.CONTEXT[:1]))
-        assert text == (
-            f"<start_of_turn>user\n{INSTRUCTION}\nEnglish: One.\nGerman: <end_of_turn>\n<start_of_turn>model\n"
-            "Eins.<end_of_turn>\n<start_of_turn>user\nEnglish: Three\nGerman: <end_of_turn>\n<start_of_turn>model\n"
-        )
+        earlier = [("English: One.", "Eins."), ("English: Two.", "Zwei.")]
+        assert text == qwen3(INSTRUCTION, earlier, "English: Three", "German:")
 
     def test_plain_tag_begins_the_output_with_earlier_translations(self) -> None:
         german = Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("Three", self.CONTEXT))

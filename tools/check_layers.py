@@ -27,7 +27,7 @@ LAYERS = (
     "streams talk",
     "backends",
     "models",
-    "prompt languages",
+    "prompt chat languages",
     "session",
     "stabilise",
     "methods",

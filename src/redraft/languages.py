@@ -1,31 +1,52 @@
 """Languages by tag or name, so that `zh`, `zh-CN`, `zh_Hans` and `Chinese` are one and the same.
 
-The tables are Unicode's CLDR, through the libraries langcodes and language_data.
+Tags and what they imply are those of Unicode's CLDR, through the library langcodes; English names are those of ISO 639,
+through iso639-lang.  (CLDR's own names, in language_data, would take 30 MB.)
 """
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import langcodes
+from iso639 import Lang, iter_langs
+from iso639.exceptions import DeprecatedLanguageValue, InvalidLanguageValue
 from langcodes.tag_parser import LanguageTagError
 
 from redraft.errors import OptionError
 
-#: Names that translators use where CLDR's would be "Chinese (Traditional)"; by tag as given, or else by canonical tag.
+#: Names that translators use, where ISO's is another or has no territory; by tag as given, or else by canonical tag.
 _NAMES = {
+    "el": "Greek",
     "en-GB": "British English",
+    "ht": "Haitian Creole",
+    "ia": "Interlingua",
+    "ky": "Kyrgyz",
+    "or": "Odia",
+    "pa": "Punjabi",
+    "ps": "Pashto",
     "pt-BR": "Brazilian Portuguese",
     "pt-PT": "European Portuguese",
+    "to": "Tongan",
+    "ug": "Uyghur",
+    "yue": "Cantonese",
     "zh-HK": "Traditional Chinese (Hong Kong)",
     "zh-Hant": "Traditional Chinese",
     "zh-MO": "Traditional Chinese (Macao)",
 }
 
-#: Valid codes that stand for no one language: many, none, not coded, artificial.
-_NO_LANGUAGE = {"mul", "zxx", "mis", "art"}
+#: Names that are understood but not used.
+_ALIASES = {"mandarin": "zh", "simplified chinese": "zh-Hans"}
+
+#: What ISO 639 adds to a name and no speaker would: "Modern Greek (1453-)", "Swahili (macrolanguage)".
+_REMARK = re.compile(r" \((?:macrolanguage|individual language|[^)]*[0-9][^)]*)\)")
+
+#: What ISO 639 says of a code that stands for one language, and not for a family, several, none or an unknown one.
+_ONE_LANGUAGE = {"Individual", "Macrolanguage"}
 
 #: Scripts written without a space between words or sentences, as ISO 15924 codes.
 _UNSPACED_SCRIPTS = {"Hans", "Hant", "Hani", "Jpan", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"}
@@ -48,7 +69,7 @@ class Language:
             the same if these are equal.  Variants and extensions (`de-1996`, `de-u-co-phonebk`) do not count.
         code: the primary subtag, such as `de`.
         name: the English name that prompts use: "German", "Chinese" (simplified, as in the SSBD paper), "Traditional
-            Chinese", "European Portuguese".
+            Chinese", "European Portuguese"; with its tag where script or territory has no usual name: "German (de-AT)".
     """
 
     tag: str
@@ -63,7 +84,7 @@ class Language:
 
 
 def parse_language(text: str, field: str = "target language") -> Language:
-    """The language that a BCP 47 tag (`de`, `zh-CN`, `zh_cn`) or a name ("German", "deutsch") stands for.
+    """The language that a BCP 47 tag (`de`, `zh-CN`, `zh_cn`) or an English name ("German") stands for.
 
     Args:
         text: tag or name, in any case.
@@ -76,9 +97,12 @@ def parse_language(text: str, field: str = "target language") -> Language:
     found = _find(tag)
     if found is None:
         raise OptionError(f"{field} {reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN")
-    canonical = _shortest(found)
-    name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical) or langcodes.Language.get(canonical).display_name("en")
-    return Language(tag, canonical, found.language or "", name)
+    canonical, code = _shortest(found), found.language or ""
+    name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical)
+    if name is None:
+        name = _NAMES.get(code) or _REMARK.sub("", Lang(code).name)
+        name = name if canonical == code else f"{name} ({canonical})"
+    return Language(tag, canonical, code, name)
 
 
 def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
@@ -103,11 +127,8 @@ def _find(tag: str) -> langcodes.Language | None:
     except LanguageTagError:
         found = langcodes.Language.make()
     # Three letters are never a name: some language is called "The", and another "A".
-    if not _is_known(found) and (len(tag) > 3 or not tag.isascii()):
-        try:
-            found = langcodes.find(tag)
-        except LookupError:
-            return None
+    if not _is_known(found) and len(tag) > 3:
+        found = langcodes.Language.get(_by_name().get(tag.casefold(), "und"))
     if not _is_known(found):
         return None
     found = found.prefer_macrolanguage()
@@ -115,9 +136,23 @@ def _find(tag: str) -> langcodes.Language | None:
 
 
 def _is_known(language: langcodes.Language) -> bool:
-    if not language.is_valid() or language.language in _NO_LANGUAGE:
+    if not language.is_valid() or language.script == "Zzzz" or language.territory == "ZZ":  # valid: "unknown"
         return False
-    return "Unknown " not in language.display_name("en")  # CLDR's word for `und`, `qaa` and the territory ZZ
+    try:
+        return Lang(language.language).scope() in _ONE_LANGUAGE
+    except (InvalidLanguageValue, DeprecatedLanguageValue):
+        return False
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    """The tag for every English name, in lower case; of two languages with one name, the more widely used."""
+    tags = {name.casefold(): tag for tag, name in _NAMES.items()} | _ALIASES
+    languages = [language for language in iter_langs() if language.scope() in _ONE_LANGUAGE]
+    for language in sorted(languages, key=lambda each: not each.pt1):  # two-letter codes are for the widely used
+        for name in (language.name, *language.other_names()):
+            tags.setdefault(_REMARK.sub("", name).casefold(), language.pt1 or language.pt3)
+    return tags
 
 
 def _shortest(language: langcodes.Language) -> str:

@@ -130,7 +130,9 @@ def get_method(name: str) -> Method:
     return methods[name]
 
 
-BETA = Option("beta", 0.2, 0.0, 1.0, "bias towards the previous translation: 0 keeps only exact matches, 0.5 and more all")
+BETA = Option(
+    "beta", 0.2, 0.0, 1.0, "bias towards the previous translation: 0 keeps only exact matches, 0.5 and more all"
+)
 FLOOR = Option("floor", 0.0, 0.0, 1.0, "least probability of a token that the bias keeps; 0 as in the paper")
 
 register(

@@ -16,19 +16,13 @@ This module knows no engine: ids come from the ``tokenize`` that it is given.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from jinja2 import TemplateError, nodes
-from jinja2.ext import Extension
-from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
+from redraft.chat import ChatTemplate, Render, qwen3, tower, unusable
 from redraft.errors import ModelError, OptionError
 from redraft.languages import Language, closest, parse_language
 
@@ -218,8 +212,10 @@ def _layout(name: str, metadata: Mapping[str, str], source: Language, target: La
     if name == "chat":
         if not metadata.get(_CHAT_KEY):
             raise ModelError("the model has no chat template: use --template tower, qwen3 or plain-tag")
-        return _Chat(metadata[_CHAT_KEY], source.name, target.name)
-    return partial(_qwen3 if name == "qwen3" else _tower, source=source.name, target=target.name)
+        render: Render = ChatTemplate(metadata[_CHAT_KEY], end=_END_MARK)
+    else:
+        render = qwen3 if name == "qwen3" else tower
+    return partial(_conversation, render=render, source=source.name, target=target.name)
 
 
 def _plain_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
@@ -259,122 +255,10 @@ def _instruction(request: Request, source: str, target: str) -> str:
     return text
 
 
-def _tower(request: Request, source: str, target: str) -> str:
-    """Table 5, Unbabel/Tower-Plus-2B: no system role, and the target's header stands in the user turn.
-
-    The table's blank lines part its paragraphs; the model card has single line ends.
-    """
-    answer = f"\n{target}: <end_of_turn>\n<start_of_turn>model\n"
-    text = f"<start_of_turn>user\n{_instruction(request, source, target)}\n"
-    for earlier, translation in request.context:
-        text += f"{source}: {earlier}{answer}{translation}<end_of_turn>\n<start_of_turn>user\n"
-    return f"{text}{source}: {request.source}{answer}"
-
-
-def _qwen3(request: Request, source: str, target: str) -> str:
-    """Table 5, Qwen/Qwen3-4B with thinking off; earlier turns have no think block, as in the model's own template."""
-    text = f"<|im_start|>system\n{_instruction(request, source, target)}<|im_end|>\n"
-    for earlier, translation in request.context:
-        text += f"<|im_start|>user\n{source}: {earlier}<|im_end|>\n"
-        text += f"<|im_start|>assistant\n{target}: {translation}<|im_end|>\n"
-    text += f"<|im_start|>user\n{source}: {request.source}<|im_end|>\n"
-    return f"{text}<|im_start|>assistant\n<think>\n\n</think>\n\n{target}:"
-
-
-class _Chat:
-    """A layout by the model's own chat template (Jinja), rendered as transformers does.
-
-    The instruction is the system message, or the beginning of the first user turn where there is no system role.
-    """
-
-    def __init__(self, text: str, source: str, target: str) -> None:
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _raise_exception
-        # The date as of now, for good: a prompt that tells the time would share nothing with the one before.
-        environment.globals["strftime_now"] = datetime.now().strftime
-        try:
-            self._template = environment.from_string(text)
-        except TemplateError as error:
-            raise _unusable(error) from error
-        self._source, self._target = source, target
-        self._system_role = self._has_system_role()
-        self._gap = self._gap_before_answer()
-
-    def __call__(self, request: Request) -> str:
-        instruction = _instruction(request, self._source, self._target)
-        turns: list[tuple[str, str]] = []
-        for earlier, translation in request.context:
-            turns.append(("user", f"{self._source}: {earlier}"))
-            turns.append(("assistant", f"{self._target}: {translation}"))
-        turns.append(("user", f"{self._source}: {request.source}"))
-        if self._system_role:
-            turns.insert(0, ("system", instruction))
-        else:
-            turns[0] = ("user", f"{instruction}\n{turns[0][1]}")
-        text = self._render(turns)
-        if instruction not in text:
-            raise _unusable("it drops the instruction")
-        return f"{text}{self._gap}{self._target}:"
-
-    def _render(self, turns: list[tuple[str, str]], answer: bool = True) -> str:
-        try:
-            text = self._template.render(
-                messages=[{"role": role, "content": content} for role, content in turns],
-                add_generation_prompt=answer,
-                enable_thinking=False,
-                thinking=False,
-                tools=None,
-                documents=None,
-                bos_token="",  # the tokenizer adds it
-                eos_token=_END_MARK,  # the metadata has its id only
-            )
-        except Exception as error:  # a template is a program by others: it may raise anything
-            raise _unusable(error) from error
-        opened = text.rstrip().endswith("<think>")  # some models think whatever they are told
-        return text.rstrip() + "\n\n</think>\n\n" if opened else text
-
-    def _has_system_role(self) -> bool:
-        try:
-            return "INSTRUCTION" in self._render([("system", "INSTRUCTION"), ("user", "QUESTION")])
-        except ModelError:
-            return False
-
-    def _gap_before_answer(self) -> str:
-        """White space that the template has between the start of the assistant's turn and its text, often none."""
-        try:
-            asked = self._render([("user", "QUESTION")])
-            answered = self._render([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
-        except ModelError:
-            return ""
-        gap, found, _ = answered.removeprefix(asked).partition("ANSWER")
-        return gap if found and gap.isspace() else ""
-
-
-class _Generation(Extension):
-    """Reads over ``{% generation %}``, with which templates mark the assistant's text for training."""
-
-    tags = {"generation"}  # noqa: RUF012 - as the base class declares it
-
-    def parse(self, parser: Parser) -> list[nodes.Node]:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _to_json(value: Any, **options: Any) -> str:
-    """Jinja's own filter escapes for HTML; chat templates expect plain JSON."""
-    return json.dumps(value, ensure_ascii=False, **options)
-
-
-def _raise_exception(message: str) -> None:
-    raise TemplateError(message)
-
-
-def _unusable(reason: object) -> ModelError:
-    text = " ".join(str(reason).split()) or type(reason).__name__
-    return ModelError(f"the model's chat template cannot be used ({text}): name another with --template")
+def _conversation(request: Request, render: Render, source: str, target: str) -> str:
+    """The layout of models that chat: the instruction, then questions and answers that begin with their language."""
+    earlier = [(f"{source}: {text}", translation) for text, translation in request.context]
+    return render(_instruction(request, source, target), earlier, f"{source}: {request.source}", f"{target}:")
 
 
 def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment]:
@@ -382,7 +266,7 @@ def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment
     parts = _MARK.split(rendered)
     marks = [name for name in parts[1::2] if name != "end"]
     if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:
-        raise _unusable("it drops or repeats the text")
+        raise unusable("it drops or repeats the text")
     segments: list[Segment] = []
 
     def add(text: str, special: bool) -> None:

@@ -79,6 +79,11 @@ class Translation:
         self._reported = False
 
     @property
+    def prompt(self) -> tuple[int, ...]:
+        """Ids of the latest prompt."""
+        return self._prompt
+
+    @property
     def output(self) -> tuple[int, ...]:
         """Ids of the latest output."""
         return self._last.tokens
@@ -103,9 +108,7 @@ class Translation:
     def _decode(self, prompt: tuple[int, ...], limit: int) -> Asking[None]:
         method, end_tokens = self._settings.method, self._vocabulary.end_tokens
         drafter, rule = method.build(Setup(self._settings.options, end_tokens))
-        output = yield from decode(
-            prompt, drafter, rule, previous=self._draft, end_tokens=end_tokens, limit=limit
-        )
+        output = yield from decode(prompt, drafter, rule, previous=self._draft, end_tokens=end_tokens, limit=limit)
         self.tally.add(output)
         self._prompt, self._last = prompt, output
 

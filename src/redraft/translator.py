@@ -123,9 +123,9 @@ class Translator:
         """Counts of updates, tokens, passes and acceptance by target language."""
         return {translation.language: translation.tally for translation in self._session.translations}
 
-    def output_ids(self, language: str) -> tuple[int, ...]:
-        """Ids of the latest output into a language, the end token left out."""
-        return next(each.output for each in self._session.translations if each.language == language)
+    def latest_ids(self, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Ids of the latest prompt and output of a language, the end token left out."""
+        return next((each.prompt, each.output) for each in self._session.translations if each.language == language)
 
     def close(self) -> None:
         """Give the slots back, and free the model if `open` has loaded it."""

@@ -142,7 +142,7 @@ def test_cues_never_overlap_nor_end_before_they_begin() -> None:
 @given(st.lists(st.tuples(st.text(max_size=40), st.none() | st.floats(), st.none() | st.floats()), max_size=6))
 def test_any_times_give_ordered_cues_and_keep_every_text(cues: list[tuple[str, float | None, float | None]]) -> None:
     for form in ("srt", "vtt"):
-        events = []
+        events: list[Event] = []
         for name, (text, first, last) in enumerate(cues):
             events += [partial(str(name), "", first), final(str(name), text, last)]
         written = subtitles(form, *events)[0]
@@ -166,7 +166,12 @@ def test_a_cue_has_a_line_for_every_language_in_order() -> None:
 
 
 def test_a_language_that_never_comes_holds_nothing_back() -> None:
-    events = [final("1", "eins"), Failure("too long", language="ja"), final("2", "zwei"), final("2", "二", None, "ja")]
+    events: list[Event] = [
+        final("1", "eins"),
+        Failure("too long", language="ja"),
+        final("2", "zwei"),
+        final("2", "二", None, "ja"),
+    ]
     text, errors = subtitles("srt", *events, languages=("de", "ja"))
     assert text.split("\n\n")[:-1] == [
         "1\n00:00:00,000 --> 00:00:01,000\neins",

@@ -20,7 +20,7 @@ from redraft.errors import CapabilityError, ModelError
 _messages: list[str] = []
 
 
-@lib.llama_log_callback
+@lib.llama_log_callback  # type: ignore[untyped-decorator]
 def _keep_message(_level: int, text: bytes, _data: Any) -> None:
     """llama.cpp writes to the terminal unless told otherwise; its last words are kept for error messages."""
     _messages.append(text.decode(errors="replace").strip())
@@ -131,7 +131,7 @@ class LlamaModel:
         return int(lib.llama_model_n_swa(self.handle)) > 0
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if the model has one."""
+        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if there is one."""
         data = text.encode()
         size = len(data) + 8
         while True:

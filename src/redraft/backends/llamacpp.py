@@ -1,8 +1,8 @@
 """The default backend: any GGUF on llama.cpp, through the low-level API of llama-cpp-python.
 
 One context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids that its slot holds, rolls
-back the rest, and decodes prompt tail and draft in one call with logits only where they are asked for.  The branches of a
-draft tree are further sequences that share the cells of their common part.
+back the rest, and decodes prompt tail and draft in one call with logits only where they are asked for.  The branches of
+a draft tree are further sequences that share the cells of their common part.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import llama_cpp as lib
 import numpy as np
@@ -101,7 +102,7 @@ class LlamaCpp:
         self._slots: dict[int, _Slot] = {}
         self._spare = list(range(options.slots, options.slots + options.branches))
 
-    def _open_context(self) -> lib.llama_context_p_ctypes:
+    def _open_context(self) -> Any:
         options, params = self.options, lib.llama_context_default_params()
         sequences = options.slots + options.branches
         params.n_seq_max = sequences

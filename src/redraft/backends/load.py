@@ -24,8 +24,8 @@ def resolve(name: str) -> Path:
     path = Path(name).expanduser()
     if not path.exists() and path.suffix.lower() != ".gguf":
         raise ModelError(
-            f"model {name!r} is neither a name nor a file: use {', '.join(SHIPPED)}, a name that `redraft models` lists, "
-            "or the path of a GGUF file"
+            f"model {name!r} is neither a name nor a file: use {', '.join(SHIPPED)}, a name that `redraft models` "
+            "lists, or the path of a GGUF file"
         )
     return path
 

@@ -23,7 +23,8 @@ class NumpyRows:
         self._normaliser: dict[int, float] = {}
 
     def _row(self, node: int) -> NDArray[Any]:
-        return self._logits[self._offset + node]
+        row: NDArray[Any] = self._logits[self._offset + node]
+        return row
 
     def _log_normaliser(self, node: int) -> float:
         if node not in self._normaliser:
@@ -55,7 +56,7 @@ class NumpyRows:
         logs = self._row(node).astype(np.float64) - self._log_normaliser(node)
         return float(-(np.exp(logs) * logs).sum())
 
-    def probabilities(self, node: int) -> NDArray[np.float64]:
+    def probabilities(self, node: int) -> list[float]:
         """(vocabulary,) the whole distribution."""
-        result: NDArray[np.float64] = np.exp(self._row(node).astype(np.float64) - self._log_normaliser(node))
-        return result / result.sum()
+        values = np.exp(self._row(node).astype(np.float64) - self._log_normaliser(node))
+        return list((values / values.sum()).tolist())

@@ -143,4 +143,6 @@ class Stage:
             text.append(run.caption.unstable, style="dim italic")
         title = f"{parse_language(tag).name} · [bold]{run.contender.title}[/bold]"
         figures = f"erased {run.display.erased} · {run.passes} passes"
-        return Panel(text, title=title, subtitle=figures, title_align="left", subtitle_align="right", height=self.EARLIER + 5)
+        return Panel(
+            text, title=title, subtitle=figures, title_align="left", subtitle_align="right", height=self.EARLIER + 5
+        )

@@ -44,13 +44,21 @@ def doctor(
     backend.close()
     if as_json:
         for size, seconds in costs.items():
-            row = {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / costs[1], 3)}
+            row = {
+                "new_tokens": size,
+                "milliseconds": round(seconds * 1e3, 3),
+                "over_one": round(seconds / costs[1], 3),
+            }
             typer.echo(json.dumps({**row, "signature": line}))
         return
     console = Console()
     gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
-    console.print(f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}")
-    console.print(f"cores {len(os.sched_getaffinity(0))}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}")
+    console.print(
+        f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
+    )
+    console.print(
+        f"cores {len(os.sched_getaffinity(0))}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}"
+    )
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False)
     table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
     for size, seconds in costs.items():

@@ -24,6 +24,10 @@ def methods(as_json: Json = False) -> None:
     for method in all_methods().values():
         options = "\n".join(f"{each.name} ({each.default:g}, {each.low:g}-{each.high:g})" for each in method.options)
         table.add_row(
-            f"[bold]{method.name}[/bold]", method.drafter, method.rule, options, f"{method.summary}\n[dim]{method.source}"
+            f"[bold]{method.name}[/bold]",
+            method.drafter,
+            method.rule,
+            options,
+            f"{method.summary}\n[dim]{method.source}",
         )
     Console().print(table)

@@ -98,7 +98,6 @@ def translate(
     """Translate a stream while it grows.
 
     Examples:
-
       redraft translate talk.txt --input text --rate 3 --to de --to ja
 
       recogniser | redraft translate --to de --mask-k 3

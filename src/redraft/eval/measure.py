@@ -54,7 +54,7 @@ class Run:
     Attributes:
         caption: the latest one.
         finals: the final translations, in order.
-        outputs: ids of the output after every update.
+        prompts, outputs: ids of prompt and output after every update.
         seconds: the time that every update took.
     """
 
@@ -64,6 +64,7 @@ class Run:
     display: Erasure = field(default_factory=Erasure)
     caption: Caption | None = None
     finals: list[str] = field(default_factory=list)
+    prompts: list[tuple[int, ...]] = field(default_factory=list)
     outputs: list[tuple[int, ...]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -84,7 +85,9 @@ class Run:
     def _count(self, caption: Caption) -> None:
         tokenize = self.translator.backend.tokenize
         self.caption = caption
-        self.outputs.append(self.translator.output_ids(self.contender.language))
+        prompt, output = self.translator.latest_ids(self.contender.language)
+        self.prompts.append(prompt)
+        self.outputs.append(output)
         self._shown.append(tokenize(caption.text))
         self._whole.append(tokenize(caption.text + caption.unstable))
         if caption.final:

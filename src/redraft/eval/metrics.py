@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from redraft.types import common_prefix
 
@@ -22,7 +23,7 @@ class Erasure:
 
     def add(self, outputs: Sequence[Sequence[int]]) -> None:
         """Count one utterance: the tokens shown after each of its updates, the final one last."""
-        for before, after in zip(outputs, outputs[1:], strict=False):
+        for before, after in pairwise(outputs):
             self.erased += len(before) - common_prefix(before, after)
         self.final += len(outputs[-1]) if outputs else 0
 

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from redraft.eval.measure import Figure
 
@@ -46,8 +47,9 @@ def print_table(rows: Sequence[dict[str, Figure]], signature: str, console: Cons
             table.add_row()
         last = row["target_language"]
         table.add_row(*(_format(row.get(name), COLUMNS[name][1]) for name in filled))
-    console.print(table)
-    console.print(f"[dim]{signature}[/dim]", soft_wrap=True, highlight=False)
+    # A file or a pipe has no width; only a terminal's lines must not break.
+    console.print(table, width=None if console.is_terminal else max(console.width, 120))
+    console.print(Text(signature, style="dim"), soft_wrap=True)
 
 
 def _format(value: Figure, form: str) -> str:

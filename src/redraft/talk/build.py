@@ -31,10 +31,7 @@ WORD = r"(?:\{((?:[\w' :]*(?:\*\d+)?>)+[\w' :]+)\}|([\w':]+))([.,?!]?)"  # {hear
 
 
 def parse(line: str, number: int) -> tuple[list[list[str]], dict[int, str], int]:
-    """The forms of each word, one an update; the marks ``=`` and ``<`` by the words before them; the number after ``+``.
-
-    Raises `InputError` for a mark that cannot be read or has no word.
-    """
+    """The forms of each word, one an update; the marks by the count of words before them; the number after ``+``."""
     words: list[list[str]] = []
     marks: dict[int, str] = {}
     extra = 0
@@ -48,12 +45,9 @@ def parse(line: str, number: int) -> tuple[list[list[str]], dict[int, str], int]
             words.append([form + word[3] for form, _, times in forms for _ in range(int(times or 1))])
         else:
             raise InputError(f"{token!r} must be a word, {{heard>said}}, +number, or = or < after a word", number)
+    if not words:
+        raise InputError("it must hold a sentence", number)
     return words, marks, extra
-
-
-def sentence(words: list[list[str]]) -> str:
-    """What was really said."""
-    return " ".join(forms[-1] for forms in words)
 
 
 def as_partial(text: str) -> str:
@@ -78,16 +72,17 @@ def partials(words: list[list[str]], marks: dict[int, str], turn: int) -> Iterat
 
 
 def build(script: str) -> list[Update]:
-    """All updates of a script; an `InputError` names the line that cannot be read."""
+    """All updates of a script; `InputError` names a line that is empty or has a mark that cannot be read."""
     lines = [parse(line, number) for number, line in enumerate(script.splitlines(), 1)]
     updates: list[Update] = []
     start = clock = 0.0
     for index, (words, marks, extra) in enumerate(lines):
+        said = " ".join(forms[-1] for forms in words)
         heard = [(start + seconds, text) for seconds, text in partials(words, marks, index)]
         start = heard[-1][0] + PAUSE
-        if more := sentence([forms for following, _, _ in lines[index + 1 : index + 2] for forms in following[:extra]]):
-            heard.append((start + extra * SECONDS_A_WORD, as_partial(sentence(words)) + " " + as_partial(more)))
-        for seq, (seconds, text) in enumerate([*heard, (heard[-1][0] + DELAY, sentence(words))]):
+        if more := " ".join(forms[-1] for line in lines[index + 1 : index + 2] for forms in line[0][:extra]):
+            heard.append((start + extra * SECONDS_A_WORD, f"{as_partial(said)} {as_partial(more)}"))
+        for seq, (seconds, text) in enumerate([*heard, (heard[-1][0] + DELAY, said)]):
             # Words heard too many make a final late; the next sentence's first update must not overtake it.
             clock = max(clock, seconds)
             updates.append(Update(str(index + 1), seq, text, seq == len(heard), round(clock, 2)))

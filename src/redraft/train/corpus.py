@@ -34,7 +34,7 @@ SOURCE_WEIGHTS = {
 }
 
 #: Share of the training tokens that each target language gets.
-LANGUAGE_SHARES = {"de": 0.46, "zh": 0.24, "ja": 0.30}
+LANGUAGE_SHARES = {"de": 0.54, "zh": 0.20, "ja": 0.26}
 
 HELD_OUT_PER_MILLE = 5
 

@@ -1,7 +1,7 @@
 """From sentence pairs to padded batches: joining, prefix pairs, length buckets.
 
-An example is ``<s> source <2xx> target </s>``; the loss is taken on the target and its end only.  The tag comes after the
-source so that a source that grows keeps the cache of its prefix.
+An example is ``<s> source <2xx> target </s>``; the loss is taken on the target and its end only.  The tag comes after
+the source so that a source that grows keeps the cache of its prefix.
 """
 
 from __future__ import annotations
@@ -46,8 +46,11 @@ class Mixture:
 
 
 def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
-    """A prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming"): a random number of source words, and
-    the same proportion of the target in words (German) or characters (Chinese, Japanese)."""
+    """A prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming").
+
+    A random number of source words, and the same proportion of the target in words (German) or characters (Chinese,
+    Japanese).
+    """
     words = source.split(" ")
     if len(words) < 2:
         return source, target
@@ -74,7 +77,8 @@ class ExampleStream:
         self._random = random.Random(seed)
         self._pairs = pairs
         self._cumulative = {
-            language: np.cumsum([pair.weight for pair in of_language]).tolist() for language, of_language in pairs.items()
+            language: np.cumsum([pair.weight for pair in of_language]).tolist()
+            for language, of_language in pairs.items()
         }
         self._bos, self._eos, self._pad = (tokenizer.token_to_id(token) for token in (BOS, EOS, PAD))
         self._seen = dict.fromkeys(pairs, 1.0)
@@ -128,7 +132,11 @@ class ExampleStream:
         while start < len(examples):
             length = _padded(len(examples[start][0]))
             end = start
-            while end < len(examples) and end - start < self._tokens // length and _padded(len(examples[end][0])) == length:
+            while (
+                end < len(examples)
+                and end - start < self._tokens // length
+                and _padded(len(examples[end][0])) == length
+            ):
                 end += 1
             yield self._batch(examples[start:end], length)
             start = end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -63,7 +62,9 @@ class Trainer:
         ]
         self.base_rates = [phase.rate, phase.embedding_rate]
 
-    def run(self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, folder: Path, every_s: float = 300) -> None:
+    def run(
+        self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, folder: Path, every_s: float = 300
+    ) -> None:
         """Train to the end of the phase, writing ``last.pt`` to ``folder`` every ``every_s`` seconds and at the end."""
         folder.mkdir(parents=True, exist_ok=True)
         stream = ExampleStream(
@@ -71,21 +72,27 @@ class Trainer:
         )
         saved = shown = time.monotonic()
         losses: list[Tensor] = []
-        with tqdm(total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0) as bar:
+        with tqdm(
+            total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0
+        ) as bar:
             for batch in takewhile(lambda _: self.tokens < self.phase.tokens, stream):
                 losses.append(self.train_step(batch))
                 bar.update(self.tokens - bar.n)
                 now = time.monotonic()
-                if now - shown > 20 and rank() == 0:
+                if now - shown > 20:
                     mean = float(torch.stack(losses).mean())
                     bar.set_postfix(loss=f"{mean:.3f}", step=self.step)
-                    with (folder / "log.jsonl").open("a") as log:
-                        log.write(json.dumps({"tokens": self.tokens, "step": self.step, "loss": mean}) + "\n")
+                    if rank() == 0:
+                        self._log(folder / "log.jsonl", mean)
                     losses, shown = [], now
                 if now - saved > every_s:
                     self.save(folder / "last.pt")
                     saved = now
         self.save(folder / "last.pt")
+
+    def _log(self, path: Path, loss: float) -> None:
+        with path.open("a") as log:
+            log.write(json.dumps({"tokens": self.tokens, "step": self.step, "loss": loss}) + "\n")
 
     def train_step(self, batch: Batch) -> Tensor:
         """One update; returns the mean loss per target token, in nats."""
@@ -137,7 +144,7 @@ class Trainer:
 
 
 def batch_loss(model: Decoder, batch: Batch, device: str) -> Tensor:
-    """Mean cross-entropy over the learnt positions, without label smoothing (it would flatten what the bias compares)."""
+    """Mean cross-entropy over the learnt positions; no label smoothing, which would flatten what the bias compares."""
     ids = torch.from_numpy(batch.ids).to(device)
     with torch.autocast(device, torch.bfloat16):
         hidden = model.hidden(ids)[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
@@ -209,10 +216,3 @@ def average_gradients(model: nn.Module) -> None:
     flat /= world_size()
     for gradient, averaged in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients), strict=True):
         gradient.copy_(averaged)
-
-
-def perplexity(model: Decoder, batches: Sequence[Batch], device: str) -> float:
-    """exp of the mean loss per target token over given batches."""
-    with torch.no_grad():
-        losses = [(float(batch_loss(model, batch, device)), len(batch.rows)) for batch in batches]
-    return math.exp(sum(loss * n for loss, n in losses) / sum(n for _, n in losses))

@@ -35,6 +35,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(size))
 
     def forward(self, x: Tensor) -> Tensor:
+        """``x`` (..., size) -> the same shape."""
         return F.rms_norm(x, (x.shape[-1],), self.weight.to(x.dtype), EPSILON)
 
 

@@ -5,8 +5,8 @@
     demo    base + a longer decay with 60% prefix pairs: the model that ships
     small   the same vocabulary at a fifth the size, prefix pairs from the start: drafts for the demo model
 
-A constant rate with a branch at its end trains two comparable models at little more than the price of one.  Token counts
-include padding.
+A constant rate with a branch at its end trains two comparable models at little more than the price of one.  Counts of
+tokens include padding.
 """
 
 from __future__ import annotations

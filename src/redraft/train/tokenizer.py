@@ -23,11 +23,16 @@ def target_tag(language: str) -> str:
     return f"<2{language}>"
 
 
-def train_tokenizer(pairs: Mapping[str, Sequence[Pair]], vocabulary: int, characters_per_side: int = 8_000_000) -> Tokenizer:
+def train_tokenizer(
+    pairs: Mapping[str, Sequence[Pair]], vocabulary: int, characters_per_side: int = 8_000_000
+) -> Tokenizer:
     """A BPE of ``vocabulary`` entries, trained on equal amounts (in bytes) of every language's text."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

@@ -1,0 +1,1 @@
+"""What measures: each module is one command, ``python -m benchmarks.NAME --help``."""
