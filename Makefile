@@ -16,7 +16,7 @@ DEV_READY := $(VENV)/.ready-$(EXTRAS)
 TRAIN_READY := $(VENV)/.ready-train
 
 .NOTPARALLEL:
-.PHONY: help demo test check fix size train
+.PHONY: help demo test check fix docs size train
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,15 +27,19 @@ demo: $(RUN_READY) ## watch a talk being translated into German, Chinese and Jap
 test: $(DEV_READY) ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
 
-check: $(DEV_READY) ## lint, formatting, types, layers
+check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.check_layers
+	$(BIN)/python -m tools.build_docs --check
 
 fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+docs: $(DEV_READY) ## write the generated pages anew; ARGS=--picture draws docs/demo.svg
+	$(BIN)/python -m tools.build_docs $(ARGS)
 
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size

@@ -1,7 +1,7 @@
 """Writes tiny GGUF files with random weights: what llama.cpp runs, and what this package must refuse.
 
-Every model has the same byte-level vocabulary.  Weights are drawn large enough that the next token depends on the whole
-context and no two logits are nearly equal; the models speak nonsense, but always the same nonsense.
+Every model has the same byte-level vocabulary.  Weights are drawn large enough that the next token depends on
+earlier ones and not on rounding; the models speak nonsense, but always the same nonsense.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import gguf
 import numpy as np
 
 START, STOP, TURN_END, TAG = "<s>", "</s>", "<|im_end|>", "<2de>"
-HIDDEN, HEADS, FEED_FORWARD, LAYERS = 64, 2, 128, 2
-HEAD = HIDDEN // HEADS
+HIDDEN, HEAD, LAYERS = 64, 32, 2
+HEADS = HIDDEN // HEAD
 
 #: Ids of these models' sliding windows.
 WINDOW = 8
@@ -56,15 +56,15 @@ VOCABULARY = len(TOKENS)
 class _Writer:
     """A GGUF under way: facts of the architecture, tokenizer, random tensors."""
 
-    def __init__(self, path: Path, architecture: str, seed: int) -> None:
+    def __init__(self, path: Path, architecture: str, seed: int, hidden: int = HIDDEN) -> None:
         self.facts = gguf.GGUFWriter(str(path), architecture)
-        self._random = np.random.default_rng(seed)
+        self.hidden, self._random = hidden, np.random.default_rng(seed)
         facts = self.facts
         facts.add_context_length(512)
-        facts.add_embedding_length(HIDDEN)
+        facts.add_embedding_length(hidden)
         facts.add_block_count(LAYERS)
-        facts.add_feed_forward_length(FEED_FORWARD)
-        facts.add_head_count(HEADS)
+        facts.add_feed_forward_length(2 * hidden)
+        facts.add_head_count(hidden // HEAD)
         facts.add_layer_norm_rms_eps(1e-6)
         facts.add_file_type(gguf.LlamaFileType.ALL_F32)
         self._add_tokenizer()
@@ -85,25 +85,25 @@ class _Writer:
         """A weight whose outputs vary by about ``scale`` when its inputs vary by one."""
         self.tensor(name, self._random.normal(size=(outputs, inputs)) * scale / np.sqrt(inputs))
 
-    def norms(self, prefix: str, *names: str, size: int = HIDDEN) -> None:
+    def norms(self, prefix: str, *names: str, size: int | None = None) -> None:
         for name in names:
-            self.tensor(f"{prefix}{name}.weight", np.ones(size))
+            self.tensor(f"{prefix}{name}.weight", np.ones(size or self.hidden))
 
     def tensor(self, name: str, values: np.ndarray) -> None:
         self.facts.add_tensor(name, values.astype(np.float32))
 
     def embeddings(self) -> None:
-        self.tensor("token_embd.weight", self._random.normal(size=(VOCABULARY, HIDDEN)))
-        self.matrix("output.weight", HIDDEN, VOCABULARY, scale=3)
+        self.tensor("token_embd.weight", self._random.normal(size=(VOCABULARY, self.hidden)))
+        self.matrix("output.weight", self.hidden, VOCABULARY, scale=3)
 
     def attention(self, prefix: str, output: str = "attn_output") -> None:
         for name, scale in (("attn_q", 2.0), ("attn_k", 2.0), ("attn_v", 2.0), (output, 2.0)):
-            self.matrix(f"{prefix}{name}.weight", HIDDEN, HIDDEN, scale)
+            self.matrix(f"{prefix}{name}.weight", self.hidden, self.hidden, scale)
 
     def feed_forward(self, prefix: str) -> None:
-        self.matrix(f"{prefix}ffn_gate.weight", HIDDEN, FEED_FORWARD)
-        self.matrix(f"{prefix}ffn_up.weight", HIDDEN, FEED_FORWARD)
-        self.matrix(f"{prefix}ffn_down.weight", FEED_FORWARD, HIDDEN)
+        self.matrix(f"{prefix}ffn_gate.weight", self.hidden, 2 * self.hidden)
+        self.matrix(f"{prefix}ffn_up.weight", self.hidden, 2 * self.hidden)
+        self.matrix(f"{prefix}ffn_down.weight", 2 * self.hidden, self.hidden)
 
     def close(self) -> None:
         self.facts.write_header_to_file()
@@ -116,12 +116,15 @@ def _blocks(prefix: str = "blk") -> list[str]:
     return [f"{prefix}.{index}." for index in range(LAYERS)]
 
 
-def write_llama(path: Path, seed: int = 1, facts: Mapping[str, str] | None = None) -> Path:
-    """A decoder-only transformer of the Llama shape, with further ``facts`` in its metadata."""
-    writer = _Writer(path, "llama", seed)
+def write_llama(path: Path, seed: int = 1, facts: Mapping[str, str] | None = None, hidden: int = HIDDEN) -> Path:
+    """A decoder-only transformer of the Llama shape, with further ``facts`` in its metadata.
+
+    Formats of the Q4_K family need a ``hidden`` size divisible by 256; where it is not, llama.cpp takes another one.
+    """
+    writer = _Writer(path, "llama", seed, hidden)
     for key, value in (facts or {}).items():
         writer.facts.add_string(key, value)
-    writer.facts.add_head_count_kv(HEADS)
+    writer.facts.add_head_count_kv(hidden // HEAD)
     writer.facts.add_rope_dimension_count(HEAD)
     writer.embeddings()
     writer.norms("", "output_norm")

@@ -8,7 +8,7 @@ import pytest
 
 from redraft.chat import ChatTemplate, qwen3, tower
 from redraft.errors import ModelError
-from tests.chat_templates import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM
+from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM
 
 EARLIER = [("English: One.", "Eins."), ("English: Two.", "Zwei.")]
 QUESTION, HEADER = "English: The cat", "German:"
@@ -88,8 +88,8 @@ class TestOwnTemplate:
             ("{% if %}", "Expected an expression"),
             ("{{ raise_exception('never') }}", "never"),
             ("{{ messages[7].content.x }}", "no element 7"),
-            ("{{ messages[-1].content }}", "it drops the instruction"),
-            ("{{ messages.append(1) }}", "not safely callable"),
+            ("{{ messages[-1].content.split('\\n')[-1] }}", "it drops the instruction"),
+            ("{{ messages.append(1) }}", "unsafe"),
             ("{{ ''.__class__.__mro__ }}", "unsafe"),
             ("{{ 1 // 0 }}", "division"),
             ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,7 @@ from redraft.chat import qwen3, tower
 from redraft.errors import ModelError, OptionError
 from redraft.languages import parse_language
 from redraft.prompt import Prompter, Request, Segment, choose_template, clean
-from tests.chat_templates import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM
+from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM, ToyTokenizer
 
 ENGLISH, GERMAN, CHINESE = parse_language("en"), parse_language("de"), parse_language("zh")
 
@@ -34,34 +32,6 @@ def chat(template: str, **more: str) -> Prompter:
 
 def joined(prompter: Prompter, request: Request) -> str:
     return "".join(segment.text for segment in prompter.segments(request))
-
-
-class ToyTokenizer:
-    """Words with the space before them, as BPE; the control tokens where they are read; id 0 starts."""
-
-    def __init__(self, control: str = r"<\|?\w+\|?>", adds_space: bool = False, starts: bool = True) -> None:
-        self.control, self.adds_space, self.starts = control, adds_space, starts
-        self.words = ["<s>"]
-
-    def __call__(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        assert text
-        pieces = re.split(f"({self.control})", text) if special else [text]
-        found = ["<s>"] if start and self.starts else []
-        for index, piece in enumerate(pieces):
-            if index % 2:
-                found.append(piece)
-            else:
-                spaced = " " + piece if self.adds_space and piece else piece
-                found += ["text:" + word for word in re.findall(r" ?[^\s<|>]+|[\s<|>]", spaced)]
-        return [self._id(word) for word in found]
-
-    def _id(self, word: str) -> int:
-        if word not in self.words:
-            self.words.append(word)
-        return self.words.index(word)
-
-    def read(self, ids: tuple[int, ...]) -> str:
-        return "".join(self.words[token].removeprefix("text:") for token in ids)
 
 
 def shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:

@@ -122,6 +122,18 @@ def table(rows: Rows, nodes: Iterable[int]) -> np.ndarray:
     return np.array([rows.probabilities(node) for node in nodes])
 
 
+def in_new_process(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs Python code elsewhere: what may end the process, or depends on what the process did before."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env=environment | {"GGML_NO_BACKTRACE": "1"},
+    )
+
+
 def fresh_row(backend: Watched, prefix: Sequence[int]) -> np.ndarray:
     """The distribution after ``prefix`` in a slot that has seen nothing else."""
     slot = backend.open_slot()
@@ -154,13 +166,44 @@ def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) 
         previous = expected
 
 
-def test_exact_passes_are_bit_equal_one_by_one_and_in_batches(load: Load, q8: Path) -> None:
+def test_exact_passes_are_equal_one_by_one_and_in_batches(load: Load, q8: Path) -> None:
     backend = load(q8, slots=2)
     whole, single = backend.open_slot(), backend.open_slot()
     batched = table(backend.ask(whole, IDS[:20], chain(IDS[20:50])), range(ROOT, 30))
     one_by_one = np.array([table(backend.ask(single, IDS[: 20 + n]), [ROOT])[0] for n in range(31)])
     assert np.array_equal(batched, one_by_one)
     assert backend.fed == [50, 20, *[1] * 30]
+
+
+COMPARE = """
+from tests.backends.test_llamacpp import *
+if sys.argv[2] == "after another":
+    inexact = LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=64, threads=1))
+    inexact.score([(inexact.open_slot(), Score(IDS[:20]))])
+backend = Watched(Path(sys.argv[1]), LlamaOptions(context_length=64, threads=1, slots=2, exact=True))
+batched = table(backend.ask(backend.open_slot(), IDS[:20], chain(IDS[20:50])), range(ROOT, 30))
+single = backend.open_slot()
+sys.exit(not np.array_equal(batched, [table(backend.ask(single, IDS[: 20 + n]), [ROOT])[0] for n in range(31)]))
+"""
+
+
+@pytest.mark.parametrize("format", ["Q4_0", "Q4_K_M"])
+@pytest.mark.parametrize(
+    "process",
+    [
+        "of its own",
+        pytest.param(
+            "after another",
+            # Not strict: only processors with the tiled kernels show it.
+            marks=pytest.mark.xfail(reason="llama.cpp reads GGML_CPU_TILED_MM once a process", strict=False),
+        ),
+    ],
+)
+def test_exact_passes_are_bit_equal_in_other_formats(tmp_path: Path, format: str, process: str) -> None:
+    source, target = write_llama(tmp_path / "f32.gguf", hidden=256), tmp_path / "quantised.gguf"
+    quantise(source, target, format)
+    done = in_new_process(COMPARE, target, process)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -272,6 +315,11 @@ def test_tree_with_too_many_branches_is_refused(load: Load, q8: Path, branches: 
     assert backend.ask(slot, IDS[:10], chain(IDS[:3])).argmax(ROOT) in range(VOCABULARY)
 
 
+@pytest.mark.xfail(reason="llama.cpp refuses a batch without ids", raises=ModelError)
+def test_no_requests_have_no_answers(load: Load, q8: Path) -> None:
+    assert load(q8).score([]) == []
+
+
 @pytest.mark.xfail(reason="spare sequences of another slot's tree are not counted", raises=IndexError)
 @pytest.mark.parametrize("together", [False, True])
 def test_trees_of_several_slots_get_their_branches_or_a_clear_refusal(load: Load, q8: Path, together: bool) -> None:
@@ -292,20 +340,20 @@ def test_tree_larger_than_the_cache_is_an_overflow_or_fits(load: Load, q8: Path)
     assert backend.ask(slot, IDS[:12]).argmax(ROOT) == int(fresh_row(load(q8), IDS[:12]).argmax())
 
 
+TOO_MANY = """
+from tests.backends.test_llamacpp import *
+backend = Watched(Path(sys.argv[1]), LlamaOptions(context_length=256, threads=1, branches=7))
+slot = backend.open_slot()
+with suppress(ContextOverflow):
+    backend.ask(slot, IDS[:230], tree(*(IDS[n : n + 20] for n in range(0, 160, 20))))
+backend.ask(slot, IDS[:12])
+"""
+
+
 @pytest.mark.xfail(reason="llama.cpp lowers its batch limit to the context length, and dies when it is passed")
 def test_tree_larger_than_the_context_does_not_end_the_process(q8: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from redraft.backends.llamacpp import *; from redraft.errors import RedraftError\n"
-        "backend = LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=256, threads=1, branches=7))\n"
-        "parents = [-1 if n % 20 == 0 else n - 1 for n in range(160)]\n"
-        "draft = Draft((9,) * 160, tuple(parents), (None,) * 160)\n"
-        "try: backend.score([(backend.open_slot(), Score((9,) * 230, draft))])\n"
-        "except RedraftError: pass\n"
-    )
-    quiet = os.environ | {"GGML_NO_BACKTRACE": "1"}
-    done = subprocess.run([sys.executable, "-c", code, str(q8)], capture_output=True, env=quiet)
-    assert done.returncode == 0, done.stderr.decode()[-300:]
+    done = in_new_process(TOO_MANY, q8)
+    assert done.returncode == 0, done.stderr
 
 
 def test_all_rows_of_a_prompt(load: Load, q8: Path) -> None:
@@ -369,16 +417,18 @@ def test_slots_run_out_and_are_forgotten_when_closed(load: Load, q8: Path) -> No
 
 
 def test_sliding_window_is_rolled_back_beyond_the_window(load: Load, tmp_path: Path) -> None:
-    backend = load(write_sliding_window(tmp_path / "window.gguf"), slots=2, exact=False)
+    # llama.cpp would keep 256 ids of the layers with a window: enough are needed to push the first ones out.
+    options = {"context_length": 512, "batch": 32, "exact": False}
+    backend = load(write_sliding_window(tmp_path / "window.gguf"), slots=2, **options)
     assert backend.model.has_sliding_window
     slot = backend.open_slot()
-    backend.ask(slot, IDS[: 6 * WINDOW], chain(IDS[100 : 100 + 3 * WINDOW]))
-    for length in (6 * WINDOW, 2 * WINDOW, 3):
+    backend.ask(slot, IDS[:360], chain(IDS[:30]))
+    for length in (360, 330, 60, 2 * WINDOW, 3):
         rolled_back = table(backend.ask(slot, IDS[:length]), [ROOT])[0]
+        assert backend.fed[-1] == 1
         assert np.allclose(rolled_back, fresh_row(backend, IDS[:length]), atol=0.01)
-        assert backend.fed[-2] == 1
-    # The test can fail: what lies outside the window of every layer but one matters.
-    assert not np.allclose(fresh_row(backend, IDS[: 2 * WINDOW]), fresh_row(backend, IDS[8 : 2 * WINDOW]), atol=0.01)
+    # What must come out differs by more than what the comparison forgives.
+    assert not np.allclose(fresh_row(backend, IDS[:60]), fresh_row(backend, IDS[58:60]), atol=0.05)
 
 
 @pytest.mark.parametrize(("word", "write"), UNFIT)

@@ -19,6 +19,7 @@ from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.loop import Phase, TiedCrossEntropy, Trainer, batch_loss  # noqa: E402
 from redraft.train.model import Decoder, Shape, _attend  # noqa: E402
 from redraft.train.recipe import LARGE, SMALL  # noqa: E402
+from redraft.train.restart import read_model, read_tokenizer  # noqa: E402
 from redraft.train.tokenizer import train_tokenizer  # noqa: E402
 from redraft.types import Score  # noqa: E402
 
@@ -158,6 +159,16 @@ def test_the_exported_model_is_the_trained_one(tokenizer, tmp_path: Path) -> Non
             assert rows.logprob(-back, token) == pytest.approx(float(expected[-back, token]), abs=5e-3)
     assert backend.metadata["redraft.target_languages"] == ",".join(FILES)
     backend.close()
+
+
+def test_an_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> None:
+    model = Decoder(SHAPE)
+    write_gguf(model, tokenizer, tmp_path / "toy.gguf", "toy", {})
+    again = read_model(tmp_path / "toy.gguf")
+    ids = torch.tensor([[1, 5, 9, 260]])
+    torch.testing.assert_close(again.logits(again.hidden(ids)[0]), model.logits(model.hidden(ids)[0]))
+    text = "three FOUR 25, ünï 你好!<2ja></s>"
+    assert read_tokenizer(tmp_path / "toy.gguf").encode(text).ids == tokenizer.encode(text).ids
 
 
 def test_the_small_model_is_at_most_a_fifth() -> None:

@@ -7,69 +7,56 @@ import os
 import platform
 import statistics
 import time
+from contextlib import closing
+from typing import TYPE_CHECKING
 
-import llama_cpp
-import typer
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
+import click
 
 from redraft import __version__
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_model
-from redraft.cli import options as common
-from redraft.eval.signature import signature
-from redraft.types import Draft, Provenance, Score
+from redraft.cli import options
+
+if TYPE_CHECKING:
+    from redraft.backends.llamacpp import LlamaCpp
 
 SIZES = (1, 2, 4, 8, 16, 24, 32, 64)
 CONTEXT = 100
 ROUNDS = 7
 
 
-def doctor(
-    model: common.Model = "demo",
-    threads: common.Threads = 0,
-    gpu_layers: common.GpuLayers = -1,
-    exact: common.Exact = False,
-    as_json: common.Json = False,
-) -> None:
+@click.command(short_help="Check the engine and measure what a pass costs.")
+@options.model
+@options.threads
+@options.gpu_layers
+@options.exact
+@options.as_json
+def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool) -> None:
     """Check the engine and measure T(n): the time of one pass over n new tokens.
 
     A draft of n tokens pays off where T(n+1) is well below n times T(1); where the curve is steep, long drafts cost.
     """
-    options = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    backend = open_model(model, options)
-    costs = pass_costs(backend, quiet=as_json)
-    line = signature(backend.model.path, "synthetic", "none", seed=0, threads=threads or os.cpu_count(), exact=exact)
-    backend.close()
-    if as_json:
-        for size, seconds in costs.items():
-            row = {
-                "new_tokens": size,
-                "milliseconds": round(seconds * 1e3, 3),
-                "over_one": round(seconds / costs[1], 3),
-            }
-            typer.echo(json.dumps({**row, "signature": line}))
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.backends.load import open_model
+    from redraft.eval.signature import signature
+
+    engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    with closing(open_model(model, engine)) as backend:
+        costs = pass_costs(backend, quiet=as_json)
+        path = backend.model.path
+    line = signature(path, "synthetic", "none", seed=0, threads=threads or os.cpu_count(), exact=exact)
+    if not as_json:
+        _print_report(costs, line)
         return
-    console = Console()
-    gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
-    console.print(
-        f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
-    )
-    console.print(
-        f"cores {len(os.sched_getaffinity(0))}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}"
-    )
-    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False)
-    table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
     for size, seconds in costs.items():
-        bar = "▇" * max(1, round(40 * seconds / max(costs.values())))
-        table.add_row(str(size), f"{seconds * 1e3:.2f}", f"{seconds / costs[1]:.2f}", f"[cyan]{bar}[/cyan]")
-    console.print(table)
-    console.print(f"[dim]{line}[/dim]", soft_wrap=True, highlight=False)
+        row = {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / costs[1], 3)}
+        click.echo(json.dumps({**row, "signature": line}))
 
 
 def pass_costs(backend: LlamaCpp, *, quiet: bool = False) -> dict[int, float]:
     """Median seconds of one pass over n new tokens after `CONTEXT` cached ones, by n; sizes alternate over rounds."""
+    from rich.progress import track
+
+    from redraft.types import Draft, Provenance, Score
+
     slot = backend.open_slot()
     prefix = tuple(1 + position % 200 for position in range(CONTEXT))
     times: dict[int, list[float]] = {size: [] for size in SIZES}
@@ -83,3 +70,24 @@ def pass_costs(backend: LlamaCpp, *, quiet: bool = False) -> dict[int, float]:
             times[size].append(time.perf_counter() - started)
     backend.close_slot(slot)
     return {size: statistics.median(seconds[1:]) for size, seconds in times.items()}
+
+
+def _print_report(costs: dict[int, float], line: str) -> None:
+    import llama_cpp
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
+    console.print(
+        f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
+    )
+    console.print(f"cores {cores}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}")
+    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
+    table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
+    for size, seconds in costs.items():
+        bar = "▇" * max(1, round(40 * seconds / max(costs.values())))
+        table.add_row(str(size), f"{seconds * 1e3:.2f}", f"{seconds / costs[1]:.2f}", f"[cyan]{bar}[/cyan]")
+    console.print(table)
+    console.print(f"[dim]{line}[/dim]", soft_wrap=True, highlight=False)

@@ -2,57 +2,81 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import NoReturn
 
-import typer
+import click
 
 from redraft import __version__
-from redraft.cli import demo, doctor, methods, models, translate
+from redraft.cli.demo import demo
+from redraft.cli.doctor import doctor
+from redraft.cli.methods import methods
+from redraft.cli.models import models
+from redraft.cli.translate import translate
 from redraft.errors import RedraftError
 
-app = typer.Typer(
-    name="redraft",
-    help="Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out.\n\n"
-    "Start with: redraft demo",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(translate.translate)
-app.command()(demo.demo)
-app.add_typer(models.app, name="models")
-app.command()(methods.methods)
-app.command()(doctor.doctor)
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"redraft {__version__}")
-        raise typer.Exit
+@click.group(invoke_without_command=True, context_settings=SETTINGS)
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and stop.")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out.
+
+    Start with: redraft demo
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """The options before the command."""
+for command in (translate, demo, models, methods, doctor):
+    cli.add_command(command)
 
 
-def main() -> None:
-    """Run the command line; a refusal is one sentence on standard error and exit status 2."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit; a refusal is one sentence on standard error and exit status 2.
+
+    Args:
+        arguments: what follows the name of the program; None takes them from the command line.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the program
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a locale without Chinese characters must not end a stream
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Exit status: 0 done, 1 something in the stream could not be translated, 2 refused, 130 interrupted."""
     try:
-        app()
+        return cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
+    except click.UsageError as error:
+        click.echo(f"redraft: {_sentence(error)}", err=True)
     except RedraftError as error:
-        typer.echo(f"redraft: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader has gone, as with `redraft ... | head`; nothing more can be written, not even on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        click.echo(f"redraft: {error}", err=True)
+    except OSError as error:
+        click.echo(f"redraft: {error.strerror or error}", err=True)
+        # What is still buffered cannot be written either: Python would complain once more on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except click.Abort:
+        return 130
+    return 2
+
+
+def _sentence(error: click.UsageError) -> str:
+    """Click's message as one sentence that says what there is and where to read on."""
+    text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
+    if isinstance(error, click.NoSuchOption):
+        nearest = f"; the nearest is {error.possibilities[0]}" if error.possibilities else ""
+        text = f"No such option '{error.option_name}'{nearest}"
+    if error.ctx is None:
+        return text
+    if isinstance(error.ctx.command, click.Group):
+        text += f"; commands: {', '.join(error.ctx.command.commands)}"
+    return f"{text} (see {error.ctx.command_path} --help)"

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 
-import typer
-from rich.console import Console
-from rich.table import Table
+import click
 
-from redraft.cli.options import Json
-from redraft.methods import all_methods
+from redraft.cli.options import as_json
 
 
-def methods(as_json: Json = False) -> None:
+@click.command(short_help="List the decoding methods.")
+@as_json
+def methods(as_json: bool) -> None:
     """List the decoding methods with their parts, options and sources."""
+    from redraft.methods import all_methods
+
     if as_json:
         for method in all_methods().values():
             options = {each.name: {"default": each.default, "range": [each.low, each.high]} for each in method.options}
             row = {"method": method.name, "drafter": method.drafter, "rule": method.rule, "options": options}
-            typer.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
+            click.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("method", "drafter", "acceptance rule", "options (default, range)", "what it does", box=None)
     for method in all_methods().values():
-        options = "\n".join(f"{each.name} ({each.default:g}, {each.low:g}-{each.high:g})" for each in method.options)
-        table.add_row(
-            f"[bold]{method.name}[/bold]",
-            method.drafter,
-            method.rule,
-            options,
-            f"{method.summary}\n[dim]{method.source}",
-        )
+        about = "\n".join(f"{each.name} ({each.default:g}, {each.low:g}-{each.high:g})" for each in method.options)
+        summary = f"{method.summary}\n[dim]{method.source}"
+        table.add_row(f"[bold]{method.name}[/bold]", method.drafter, method.rule, about, summary)
     Console().print(table)

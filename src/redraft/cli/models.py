@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
-import typer
-from rich.console import Console
-from rich.table import Table
+import click
 
-from redraft.cli.options import Json
+from redraft.cli.options import as_json
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import CATALOGUE, cached_path, fetch, models_folder
 
-app = typer.Typer(help="List models, or fetch one.", invoke_without_command=True)
 
-
-@app.callback()
-def models(context: typer.Context, as_json: Json = False) -> None:
+@click.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
     """List the models that ship and the ones worth fetching.
 
     Fetch one with `redraft models get NAME`, then use it with `--model NAME`. Any other GGUF works by its path.
@@ -28,8 +25,11 @@ def models(context: typer.Context, as_json: Json = False) -> None:
     rows = [_shipped_row(name) for name in SHIPPED] + [_hub_row(name) for name in CATALOGUE]
     if as_json:
         for row in rows:
-            typer.echo(json.dumps(row))
+            click.echo(json.dumps(row))
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("model", "size", "state", "good for", "from", box=None)
     for row in rows:
         table.add_row(f"[bold]{row['model']}[/bold]", f"{row['gigabytes']:.2g} GB", *map(str, list(row.values())[2:]))
@@ -54,7 +54,8 @@ def _hub_row(name: str) -> dict[str, str | float]:
     return {"model": name, "gigabytes": model.size, "state": state, "note": model.note, "source": model.repository}
 
 
-@app.command()
-def get(name: Annotated[str, typer.Argument(help="A name from the list.")]) -> None:
-    """Fetch a model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
-    typer.echo(f"{name}: {fetch(name)}")
+@models.command()
+@click.argument("name", metavar="NAME", type=click.Choice(list(CATALOGUE)))
+def get(name: str) -> None:
+    """Fetch a listed model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
+    click.echo(f"{name}: {fetch(name)}")

@@ -1,41 +1,67 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the types of their values."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
 from redraft.errors import OptionError
-from redraft.methods import get_method
 
-ENGINE = "Engine"
-DECODING = "Decoding"
 
-To = Annotated[list[str], typer.Option("--to", "-t", help="Target language: de, ja, zh-CN, ... Repeat for several.")]
-Model = Annotated[
-    str, typer.Option("--model", "-m", help="demo, demo-small, a name that `redraft models` lists, or a GGUF file.")
-]
-MethodName = Annotated[str, typer.Option("--method", help="Decoding method; `redraft methods` lists them.")]
-Beta = Annotated[
-    float | None,
-    typer.Option(help="Bias towards the previous translation, 0 to 1 (ssbd: 0.2).", rich_help_panel=DECODING),
-]
-MoreOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="An option of the method.", rich_help_panel=DECODING),
-]
-MaskK = Annotated[
-    int, typer.Option(help="Hide this many units at the end of partial captions.", rich_help_panel=DECODING)
-]
-Threads = Annotated[int, typer.Option(help="CPU threads; 0 takes all cores.", rich_help_panel=ENGINE)]
-GpuLayers = Annotated[int, typer.Option(help="Layers on the GPU; -1 all that fit.", rich_help_panel=ENGINE)]
-ContextLength = Annotated[int, typer.Option(help="Tokens of context for each language.", rich_help_panel=ENGINE)]
-Exact = Annotated[
-    bool, typer.Option("--exact", help="Bit-equal batched and single passes; slower.", rich_help_panel=ENGINE)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of a table.")]
+class Whole(click.IntRange):
+    """A whole number within bounds; everything else is refused with the bounds in words."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number that a text stands for."""
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{str(value)!r} is not a whole number {_bounds(self)}", param, ctx)
+
+
+class Real(click.FloatRange):
+    """A finite number within bounds; everything else is refused with the bounds in words."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number that a text stands for."""
+        try:
+            number = float(super().convert(value, param, ctx))
+        except click.BadParameter:
+            number = math.nan
+        if not math.isfinite(number):  # bounds let NaN through, for which every comparison is false
+            self.fail(f"{str(value)!r} is not a number {_bounds(self)}", param, ctx)
+        return number
+
+
+def _bounds(range: Whole | Real) -> str:
+    if range.max is None:
+        return f"over {range.min}" if range.min_open else f"of {range.min} or more"
+    return f"from {range.min} to {range.max}"
+
+
+to = click.option(
+    "--to", "-t", required=True, multiple=True, metavar="LANGUAGE", help="de, ja, zh-CN, ... Repeat for several."
+)
+model = click.option(
+    "--model",
+    "-m",
+    default="demo",
+    metavar="MODEL",
+    help="demo, demo-small, a name that `redraft models` lists, or a GGUF file.",
+)
+threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 takes all cores.")
+gpu_layers = click.option(
+    "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 all that fit."
+)
+exact = click.option("--exact", is_flag=True, help="Bit-equal batched and single passes; slower.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
 
 
 def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float]:
@@ -44,6 +70,8 @@ def method_options(method: str, beta: float | None, given: Sequence[str]) -> dic
     Raises:
         OptionError: not NAME=VALUE with a number, unknown, or out of range.
     """
+    from redraft.methods import get_method
+
     options: dict[str, float] = {}
     for text in given:
         name, sign, value = text.partition("=")

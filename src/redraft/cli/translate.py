@@ -1,178 +1,121 @@
-"""``redraft translate``: a stream of transcripts in, captions out."""
+"""``redraft translate``: its options; `redraft.cli.stream` does the work."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from enum import Enum
-from pathlib import Path
-from typing import Annotated, BinaryIO
+from collections.abc import Iterator, Sequence
 
-import typer
+import click
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.cli import options as common
-from redraft.errors import InputError, OptionError
-from redraft.events import Failure, Update
-from redraft.stabilise import Mask
-from redraft.streams.live import LiveWriter
-from redraft.streams.read import paced, read_jsonl, read_lines, read_text
-from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
-from redraft.translator import Style, Translator
+from redraft.errors import OptionError
 
-
-class Input(str, Enum):
-    """What is read."""
-
-    lines = "lines"
-    jsonl = "jsonl"
-    text = "text"
-
-
-class Output(str, Enum):
-    """What is written."""
-
-    live = "live"
-    lines = "lines"
-    jsonl = "jsonl"
-    srt = "srt"
-    vtt = "vtt"
-
-
-class Unit(str, Enum):
-    """What mask-k counts."""
-
-    tokens = "tokens"
-    words = "words"
-
+INPUTS = ("lines", "jsonl", "text")
+OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
+UNITS = ("tokens", "words")
+TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
 INPUT_HELP = (
-    "lines: one hypothesis a line, an empty line ends the utterance. jsonl: one object a line with utterance, seq, text "
-    "and optionally final, time. text: plain text, streamed by --lag words."
+    "lines: one hypothesis a line, an empty line ends the utterance. jsonl: one object a line with utterance, seq, "
+    "text and optionally final, time. text: plain text, streamed by --lag words."
 )
-PROMPT = "Prompt"
+EXAMPLES = """\b
+Examples:
+  redraft translate talk.txt --input text --rate 3 --to de --to ja
+  recogniser | redraft translate --to de --mask-k 3
+  redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
+"""
 
 
+@click.command(epilog=EXAMPLES)
+@click.argument("file", default="-", metavar="[FILE|-]")
+@common.to
+@click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language spoken.")
+@click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
+@click.option("--lag", type=common.Whole(1), default=3, help="With --input text: words that come at a time.")
+@click.option(
+    "--rate", type=common.Real(0, min_open=True), help="With --input text: words a second.  [default: all at once]"
+)
+@click.option(
+    "--output", type=click.Choice(OUTPUTS), help="Form of the captions.  [default: live on a terminal, else lines]"
+)
+@click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many units at the end of partial captions.")
+@click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="What --mask-k counts.")
+@click.option("--plain-mask", is_flag=True, help="Take what is hidden from the draft too.")
+@common.model
+@click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
+@click.option("--beta", type=common.Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
+@click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
+@click.option("--max-tokens", type=common.Whole(1), default=256, help="The most tokens of one translation.")
+@click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences that the prompt carries.")
+@click.option("--term", multiple=True, metavar="TERM=TRANSLATION", help="A glossary entry; repeat.")
+@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: as the model's file says]")
+@common.threads
+@click.option(
+    "--context-length", type=common.Whole(16, 1 << 20), default=2048, help="Tokens of context for each language."
+)
+@common.gpu_layers
+@common.exact
 def translate(
-    to: common.To,
-    file: Annotated[str, typer.Argument(help="A file, or - for standard input.")] = "-",
-    model: common.Model = "demo",
-    method: common.MethodName = "ssbd",
-    input_format: Annotated[Input, typer.Option("--input", "-i", help=INPUT_HELP)] = Input.lines,
-    output_format: Annotated[
-        Output | None, typer.Option("--output", help="Form of the captions; live on a terminal, else lines.")
-    ] = None,
-    lag: Annotated[int, typer.Option(help="With --input text: words that come at a time.")] = 3,
-    rate: Annotated[float | None, typer.Option(help="With --input text: words a second; default at once.")] = None,
-    beta: common.Beta = None,
-    option: common.MoreOptions = None,
-    mask_k: common.MaskK = 0,
-    mask_unit: Annotated[
-        Unit, typer.Option(help="What --mask-k counts.", rich_help_panel=common.DECODING)
-    ] = Unit.tokens,
-    plain_mask: Annotated[
-        bool,
-        typer.Option("--plain-mask", help="Take what is hidden from the draft too.", rich_help_panel=common.DECODING),
-    ] = False,
-    max_tokens: Annotated[
-        int, typer.Option(help="The most tokens of one translation.", rich_help_panel=common.DECODING)
-    ] = 256,
-    source: Annotated[str, typer.Option("--from", help="Language spoken.", rich_help_panel=PROMPT)] = "en",
-    context: Annotated[
-        int, typer.Option(help="Earlier sentences that the prompt carries.", rich_help_panel=PROMPT)
-    ] = 0,
-    term: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TERM=TRANSLATION", help="A glossary entry; repeat.", rich_help_panel=PROMPT),
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(help="Prompt template: tower, qwen3, chat, plain-tag.", rich_help_panel=PROMPT)
-    ] = None,
-    threads: common.Threads = 0,
-    context_length: common.ContextLength = 2048,
-    gpu_layers: common.GpuLayers = -1,
-    exact: common.Exact = False,
+    file: str,
+    to: tuple[str, ...],
+    source: str,
+    form: str,
+    lag: int,
+    rate: float | None,
+    output: str | None,
+    mask_k: int,
+    mask_unit: str,
+    plain_mask: bool,
+    model: str,
+    method: str,
+    beta: float | None,
+    option: tuple[str, ...],
+    max_tokens: int,
+    context: int,
+    term: tuple[str, ...],
+    template: str | None,
+    threads: int,
+    context_length: int,
+    gpu_layers: int,
+    exact: bool,
 ) -> None:
     """Translate a stream while it grows.
 
-    Examples:
-      redraft translate talk.txt --input text --rate 3 --to de --to ja
-
-      recogniser | redraft translate --to de --mask-k 3
-
-      redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
+    Captions go to standard output, one sentence for everything that could not be done to standard error. The exit
+    status is 0, or 1 if something in the stream could not be translated, or 2 if nothing could be started.
     """
-    mask = Mask(mask_k, mask_unit.value, display_only=not plain_mask)
-    chosen = common.method_options(method, beta, option or [])
-    style = Style(source, template, tuple(_glossary(term or [])), context)
+    chosen = common.method_options(method, beta, option)
+    glossary = tuple(_glossary(term))
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.cli import stream
+    from redraft.languages import parse_language
+    from redraft.stabilise import Mask
+    from redraft.translator import Style, Translator
+
+    parse_language(source, "source language")
+    languages = list(dict.fromkeys(parse_language(tag).tag for tag in to))
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    output = output_format or (Output.live if sys.stdout.isatty() else Output.lines)
     with (
-        _opened(file) as stream,
+        stream.opened(file) as source_file,
         Translator.open(
-            model, to=to, method=method, options=chosen, mask=mask, style=style, max_tokens=max_tokens, engine=engine
+            model,
+            to=languages,
+            method=method,
+            options=chosen,
+            mask=Mask(mask_k, mask_unit, display_only=not plain_mask),
+            style=Style(source, template, glossary, context),
+            max_tokens=max_tokens,
+            engine=engine,
         ) as translator,
+        stream.writer(output or ("live" if sys.stdout.isatty() else "lines"), languages) as writer,
     ):
-        updates = _updates(stream, input_format, lag, rate)
-        with _writer(output, to) as writer:
-            failed = _run(updates, translator, writer)
-    if failed:
-        raise typer.Exit(1)
+        whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
+    if not whole:
+        raise click.exceptions.Exit(1)
 
 
-def _run(updates: Iterable[Update | Failure], translator: Translator, writer: Writer) -> bool:
-    """Translate all of the stream; whether something in it could not be."""
-    failed = False
-    for update in updates:
-        events = [update] if isinstance(update, Failure) else translator.translate(update)
-        for event in events:
-            failed = failed or isinstance(event, Failure)
-            writer.write(event)
-    return failed
-
-
-def _updates(stream: BinaryIO, form: Input, lag: int, rate: float | None) -> Iterator[Update | Failure]:
-    if form is Input.lines:
-        return read_lines(stream)
-    if form is Input.jsonl:
-        return read_jsonl(stream)
-    updates = read_text(stream, lag=lag, rate=rate)
-    return updates if rate is None else paced(updates, time.monotonic, time.sleep)
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        stream = Path(file).open("rb")
-    except OSError as error:
-        raise InputError(f"input file {file!r} cannot be read: {error.strerror}") from error
-    with stream:
-        yield stream
-
-
-@contextmanager
-def _writer(output: Output, languages: list[str]) -> Iterator[Writer]:
-    writer: Writer
-    if output is Output.live:
-        writer = LiveWriter(languages)
-    elif output is Output.jsonl:
-        writer = JsonlWriter(sys.stdout)
-    elif output is Output.lines:
-        writer = LinesWriter(sys.stdout, sys.stderr, languages)
-    else:
-        writer = SubtitleWriter(sys.stdout, sys.stderr, languages, output.value)
-    try:
-        yield writer
-    finally:
-        writer.close()
-
-
-def _glossary(terms: list[str]) -> Iterator[tuple[str, str]]:
+def _glossary(terms: Sequence[str]) -> Iterator[tuple[str, str]]:
     for text in terms:
         term, sign, translation = (part.strip() for part in text.partition("="))
         if not (term and sign and translation):

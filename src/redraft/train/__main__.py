@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
+import click
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-import typer
 from tokenizers import Tokenizer
 
 from redraft import __version__
-from redraft.backends.quantise import quantise
+from redraft.backends.quantise import FORMATS, quantise
 from redraft.train.corpus import split
 from redraft.train.export import write_gguf
 from redraft.train.loop import Trainer
@@ -27,16 +26,24 @@ from redraft.train.tokenizer import load_tokenizer, train_tokenizer
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
-def train(
-    data: Annotated[Path, typer.Option(help="Folder with train/, as in docs/training.md.")] = Path(
-        os.environ.get("REDRAFT_DATA", "../shared/data")
-    ),
-    out: Annotated[Path, typer.Option(help="Checkpoints, logs and GGUF files go here.")] = Path("runs"),
-    only: Annotated[list[str] | None, typer.Option(help="Stages to run; default all.")] = None,
-    processes: Annotated[int, typer.Option(help="Training processes of one thread each; on a GPU, 1.")] = 2,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    format: Annotated[str, typer.Option(help="Weights of the GGUF files: F32, F16, Q8_0.")] = "Q8_0",
-) -> None:
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=os.environ.get("REDRAFT_DATA", "../shared/data"),
+    help="Folder with train/, as in docs/training.md.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="runs",
+    help="Checkpoints, logs and GGUF files go here.",
+)
+@click.option("--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: all]")
+@click.option("--processes", type=click.IntRange(1), default=2, help="Training processes of one thread; on a GPU, 1.")
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--format", type=click.Choice(FORMATS), default="Q8_0", help="Weights of the GGUF files.")
+def train(data: Path, out: Path, only: tuple[str, ...], processes: int, device: str, format: str) -> None:
     """Train the demo models anew; hours on a CPU."""
     out.mkdir(parents=True, exist_ok=True)
     if not (out / "tokenizer.json").exists():
@@ -44,7 +51,7 @@ def train(
     for name in only or list(STAGES):
         final = out / name / "final.pt"
         if not final.exists():
-            typer.echo(f"stage {name}: {STAGES[name].phase.tokens / 1e6:.1f}M tokens on {processes} x {device}")
+            click.echo(f"stage {name}: {STAGES[name].phase.tokens / 1e6:.1f}M tokens on {processes} x {device}")
             rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
             mp.spawn(_work, (name, data, out, processes, device, rendezvous), nprocs=processes)
             (out / name / "last.pt").rename(final)
@@ -81,4 +88,4 @@ def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format:
 
 
 if __name__ == "__main__":
-    typer.run(train)
+    train()

@@ -20,7 +20,8 @@ from redraft.train.tokenizer import BOS, EOS, LLAMA_CPP_PRE, PAD, target_tag
 #: How a prompt is laid out: the source first, so that a growing source keeps its cache.
 PROMPT = "{source}<2{code}>"
 
-_LAYER_TENSORS = {
+#: Name of a layer's part here -> in a GGUF.
+LAYER_TENSORS = {
     "attention_norm": "attn_norm",
     "query_norm": "attn_q_norm",
     "key_norm": "attn_k_norm",
@@ -92,6 +93,6 @@ def _tensors(model: Decoder) -> list[tuple[str, np.ndarray]]:  # type: ignore[ty
 
     found = [("token_embd.weight", array(model.embedding.weight)), ("output_norm.weight", array(model.norm.weight))]
     for index, layer in enumerate(model.layers):
-        for ours, theirs in _LAYER_TENSORS.items():
+        for ours, theirs in LAYER_TENSORS.items():
             found.append((f"blk.{index}.{theirs}.weight", array(getattr(layer, ours).weight)))
     return found

@@ -27,7 +27,19 @@ def train_tokenizer(
     pairs: Mapping[str, Sequence[Pair]], vocabulary: int, characters_per_side: int = 8_000_000
 ) -> Tokenizer:
     """A BPE of ``vocabulary`` entries, trained on equal amounts (in bytes) of every language's text."""
-    tokenizer = Tokenizer(models.BPE())
+    tokenizer = blank_tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[BOS, EOS, PAD, *map(target_tag, pairs)],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(_balanced_text(pairs, characters_per_side), trainer)
+    return tokenizer
+
+
+def blank_tokenizer(model: models.Model) -> Tokenizer:
+    """A tokenizer that splits and decodes as ours do, around a given BPE."""
+    tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),
@@ -35,12 +47,6 @@ def train_tokenizer(
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[BOS, EOS, PAD, *map(target_tag, pairs)],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    tokenizer.train_from_iterator(_balanced_text(pairs, characters_per_side), trainer)
     return tokenizer
 
 

@@ -1,0 +1,72 @@
+"""The work of ``redraft translate``: a file is read, every update translated, every event written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+from redraft.errors import InputError
+from redraft.events import Failure
+from redraft.streams.live import LiveWriter
+from redraft.streams.read import Item, paced, read_jsonl, read_lines, read_text
+from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
+from redraft.translator import Translator
+
+
+def opened(file: str) -> AbstractContextManager[BinaryIO]:
+    """A file to read bytes from, standard input for ``-``.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if file == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed: name a file to read")
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        raise InputError(f"input file {file!r} cannot be read: {error.strerror}") from error
+
+
+def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterator[Item]:
+    """What a file holds, read line by line; ``form`` is ``lines``, ``jsonl`` or ``text``."""
+    if form == "lines":
+        return read_lines(source)
+    if form == "jsonl":
+        return read_jsonl(source)
+    items = read_text(source, lag=lag, rate=rate)
+    return items if rate is None else paced(items)
+
+
+@contextmanager
+def writer(form: str, languages: Sequence[str]) -> Iterator[Writer]:
+    """A writer to standard output; closed at the end, whatever happens."""
+    made = _writer(form, languages)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _writer(form: str, languages: Sequence[str]) -> Writer:
+    if form == "live":
+        return LiveWriter(languages)
+    if form == "jsonl":
+        return JsonlWriter(sys.stdout)
+    if form == "lines":
+        return LinesWriter(sys.stdout, sys.stderr, languages)
+    return SubtitleWriter(sys.stdout, sys.stderr, form, languages)
+
+
+def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
+    """Translate all of a stream; whether nothing in it failed."""
+    whole = True
+    for item in items:
+        for event in [item] if isinstance(item, Failure) else translator.translate(item):
+            whole = whole and not isinstance(event, Failure)
+            writer.write(event)
+    return whole

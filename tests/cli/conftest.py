@@ -1,0 +1,47 @@
+"""Runs the command line in the process of the tests."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft.cli import main
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command has left behind."""
+
+    status: int | None
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def redraft(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs the command line in this process."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "fetched"))
+
+    def run(*arguments: str, stdin: bytes = b"") -> Done:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert isinstance(stopped.value.code, int)
+        return Done(stopped.value.code, *capsys.readouterr())
+
+    return run

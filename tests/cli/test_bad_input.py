@@ -1,0 +1,220 @@
+"""Everything that users can get wrong: one clear sentence each, and nothing lost before or after it.
+
+Nothing here depends on what the model says; runs are cut at a few tokens, which is itself reported as a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft.models import shipped_path
+from tests.cli.conftest import Done, Run
+from tests.gguf_models import write_recurrent
+
+T = ["translate", "--to", "de"]
+BAD = [
+    (["wonder"], ["'wonder'", "translate, demo, models, methods, doctor"]),
+    (["--bad"], ["'--bad'", "redraft --help"]),
+    (["translate"], ["--to"]),
+    (["translate", "--to", "xx"], ["target language 'xx'", "BCP 47", "zh-CN"]),
+    (["translate", "--to", ""], ["target language ''", "BCP 47"]),
+    (["translate", "--to", "de,ja"], ["target language 'de,ja'", "BCP 47"]),
+    ([*T, "--to", "tlhh"], ["target language 'tlhh'", "BCP 47"]),
+    ([*T, "--from", "mul"], ["source language 'mul'", "BCP 47"]),
+    ([*T, "--betta", "0.1"], ["'--betta'", "--beta"]),
+    ([*T, "--beta"], ["--beta"]),
+    ([*T, "a.txt", "b.txt"], ["b.txt"]),
+    ([*T, "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
+    ([*T, "--beta", "-1"], ["--beta", "'-1'", "from 0 to 1"]),
+    ([*T, "--beta", "nan"], ["--beta", "'nan'", "from 0 to 1"]),
+    ([*T, "--beta", "much"], ["--beta", "'much'", "from 0 to 1"]),
+    ([*T, "--beta", "0.2", "--method", "ar"], ["'ar'", "'beta'", "none"]),
+    ([*T, "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
+    ([*T, "--option", "beta"], ["--option", "NAME=VALUE", "'beta'"]),
+    ([*T, "--option", "beta=much"], ["--option", "NAME=VALUE", "'beta=much'"]),
+    ([*T, "--option", "beta=2"], ["beta", "from 0 to 1", "2.0"]),
+    ([*T, "--option", "floor=nan"], ["floor", "from 0 to 1", "nan"]),
+    ([*T, "--option", "depth=1"], ["'ssbd'", "'depth'", "beta, floor"]),
+    ([*T, "--input", "xml"], ["--input", "'xml'", "'lines', 'jsonl', 'text'"]),
+    ([*T, "--output", "xml"], ["--output", "'xml'", "'srt', 'vtt'"]),
+    ([*T, "--lag", "0"], ["--lag", "'0'", "of 1 or more"]),
+    ([*T, "--lag", "2.5"], ["--lag", "'2.5'", "whole number"]),
+    ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
+    ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
+    ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),
+    ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
+    ([*T, "--mask-unit", "lines"], ["--mask-unit", "'lines'", "'tokens', 'words'"]),
+    ([*T, "--max-tokens", "0"], ["--max-tokens", "'0'", "of 1 or more"]),
+    ([*T, "--context", "-1"], ["--context", "'-1'", "of 0 or more"]),
+    ([*T, "--context-length", "15"], ["--context-length", "'15'", "from 16 to"]),
+    ([*T, "--threads", "-1"], ["--threads", "'-1'", "from 0 to 1024"]),
+    ([*T, "--gpu-layers", "-2"], ["--gpu-layers", "'-2'", "from -1 to"]),
+    ([*T, "--term", "hull"], ["--term", "TERM=TRANSLATION", "'hull'"]),
+    ([*T, "--term", "=Rumpf"], ["--term", "TERM=TRANSLATION", "'=Rumpf'"]),
+    ([*T, "--term", "hull=Rumpf"], ["glossary", "leave it out or use a chat model"]),
+    ([*T, "--template", "x"], ["--template", "'x'", "'tower', 'qwen3', 'chat', 'plain-tag'"]),
+    ([*T, "--template", "chat"], ["no chat template", "--template tower, qwen3 or plain-tag"]),
+    ([*T, "/no/such/file"], ["input file '/no/such/file'", "No such file"]),
+    ([*T, "/"], ["input file '/'", "Is a directory"]),
+    (["demo", "--speed", "-1"], ["--speed", "'-1'", "of 0 or more"]),
+    (["demo", "--speed", "inf"], ["--speed", "'inf'", "of 0 or more"]),
+    (["demo", "--sentences", "x"], ["--sentences", "'x'", "of 0 or more"]),
+    (["demo", "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
+    (["demo", "--to", "xx"], ["target language 'xx'", "BCP 47"]),
+    (["demo", "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
+    (["doctor", "--threads", "2000"], ["--threads", "'2000'", "from 0 to 1024"]),
+    (["models", "get"], ["NAME", "qwen3-4b"]),
+    (["models", "get", "gpt"], ["NAME", "'gpt'", "'qwen3-4b'"]),
+]
+
+
+def check_refusal(done: Done, words: list[str]) -> None:
+    """Exit status 2, nothing on standard output, one sentence on standard error."""
+    assert (done.status, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith("redraft: ")
+    assert [word for word in words if word not in line] == []
+    assert not re.search(r"[.!?] [A-Z]|Traceback", line)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+    def test_one_sentence_names_the_field_and_what_is_allowed(
+        self, redraft: Run, arguments: list[str], words: list[str]
+    ) -> None:
+        check_refusal(redraft(*arguments, stdin=b"Hello.\n"), words)
+
+    @pytest.mark.parametrize("arguments", [T, ["demo"], ["doctor"]], ids=lambda arguments: str(arguments[0]))
+    def test_models(self, redraft: Run, tmp_path: Path, arguments: list[str]) -> None:
+        whole = shipped_path("demo").read_bytes()[:1_000_000]
+        for name, data in {"text": b"no model\n", "empty": b"", "begun": whole[:100], "cut": whole}.items():
+            (tmp_path / f"{name}.gguf").write_bytes(data)
+        write_recurrent(tmp_path / "mamba.gguf")
+        bad = {
+            "wonder": ["model 'wonder'", "demo", "`redraft models`"],
+            "qwen3-4b": ["model 'qwen3-4b'", "redraft models get qwen3-4b"],
+            str(tmp_path / "none.gguf"): ["none.gguf", "does not exist", "`redraft models`"],
+            str(tmp_path): [str(tmp_path), "is a folder", "GGUF file is needed"],
+            str(tmp_path / "text.gguf"): ["text.gguf", "is not a GGUF file"],
+            str(tmp_path / "empty.gguf"): ["empty.gguf", "is not a GGUF file"],
+            str(tmp_path / "begun.gguf"): ["begun.gguf", "cannot be loaded"],
+            str(tmp_path / "cut.gguf"): ["cut.gguf", "cannot be loaded"],
+            str(tmp_path / "mamba.gguf"): ["mamba.gguf", "recurrent", "decoder-only"],
+        }
+        for name, words in bad.items():
+            check_refusal(redraft(*arguments, "--model", name, stdin=b"Hello.\n"), words)
+
+
+def final(utterance: str, text: str = "Hello.") -> bytes:
+    return json.dumps({"utterance": utterance, "seq": 0, "text": text, "final": True}).encode()
+
+
+#: Lines of JSON Lines that cannot be used, and words of what is said about each.
+BAD_LINES = [
+    (b"{", ["not valid JSON", "character 2"]),
+    (b"hello", ["not valid JSON"]),
+    (b"[1]", ["must be a JSON object with utterance, seq, text", "a list"]),
+    (b"{}", ["utterance and seq and text must be given"]),
+    (b'{"utterance": 1, "seq": 0}', ["text must be given", "utterance, seq, text"]),
+    (b'{"utterance": 1, "seq": 0, "text": "a", "txt": 1}', ['field "txt"', "allowed are utterance, seq, text"]),
+    (b'{"utterance": "", "seq": 0, "text": "a"}', ["utterance must be", "non-empty string", '""']),
+    (b'{"utterance": 1, "seq": -1, "text": "a"}', ["seq must be a whole number of 0 or more", "-1"]),
+    (b'{"utterance": 1, "seq": "0", "text": "a"}', ["seq must be a whole number", '"0"']),
+    (b'{"utterance": 1, "seq": 0.5, "text": "a"}', ["seq must be a whole number", "0.5"]),
+    (b'{"utterance": 1, "seq": 0, "text": null}', ["text must be a string", "null"]),
+    (b'{"utterance": 1, "seq": 0, "text": "\\ud800"}', ["text must be a string of whole characters"]),
+    (b'{"utterance": 1, "seq": 0, "text": "a", "final": 1}', ["final must be true or false", "1"]),
+    (b'{"utterance": 1, "seq": 0, "text": "a", "time": -1}', ["time must be", "seconds, 0 or more", "-1"]),
+    (b'{"utterance": 1, "seq": 0, "text": "a", "time": NaN}', ["time must be a finite number", "NaN"]),
+    (b'{"utterance": 1, "seq": 0, "text": "a", "time": 1e999}', ["time must be a finite number", "Infinity"]),
+    (b'{"utterance": 1, "seq": ' + b"9" * 5000 + b', "text": "a"}', ["whole number has too many digits"]),
+    (b"[" * 60_000, ["nested too deeply"]),
+    (b'{"utterance": 1, "seq": 0, "text": "\xff"}', ["must be UTF-8", "0xff", "offset 37"]),
+    (b'{"utterance": 1, "seq": 0, "text": "' + b"a" * 1_000_000 + b'"}', ["longer than 65536 bytes", "skipped"]),
+    (final("good 0"), ["utterance 'good 0' is final already", "new name"]),
+    (b'{"utterance": "going on", "seq": 3, "text": "a"}', ["seq of utterance 'going on'", "greater than", "3"]),
+    (b'{"utterance": "going on", "seq": 1, "text": "a"}', ["seq of utterance 'going on'", "greater than", "1"]),
+]
+
+
+def events(done: Done) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Captions, and failures but for those of a model that did not end in time."""
+    captions = [row for row in done.rows if row["type"] != "error"]
+    return captions, [
+        row for row in done.rows if row["type"] == "error" and "was cut at 4 tokens" not in row["message"]
+    ]
+
+
+RUN = [*T, "--threads", "1", "--max-tokens", "4"]
+
+
+class TestStreams:
+    def test_bad_lines_of_json(self, redraft: Run) -> None:
+        lines = [b'{"utterance": "going on", "seq": 3, "text": "Good"}']
+        for number, (bad, _) in enumerate(BAD_LINES):
+            lines += [final(f"good {number}"), bad]
+        lines.append(b'{"utterance": "going on", "seq": 4, "text": "Good morning.", "final": true}')
+        done = redraft(*RUN, "--input", "jsonl", "--output", "jsonl", stdin=b"\n".join(lines))
+        captions, errors = events(done)
+        assert [row["utterance"] for row in captions if row["final"]] == [
+            *(f"good {number}" for number in range(len(BAD_LINES))),
+            "going on",
+        ]
+        assert [row["line"] for row in errors] == list(range(3, 2 * len(BAD_LINES) + 2, 2))
+        for error, (_, words) in zip(errors, BAD_LINES, strict=True):
+            assert [word for word in words if word not in error["message"]] == []
+            assert not re.search(r"\n|[.!?] [A-Z]|Traceback", error["message"])
+        assert (done.status, done.err) == (1, "")
+
+    @pytest.mark.parametrize("form", ["lines", "text"])
+    def test_bad_lines_of_text(self, redraft: Run, form: str) -> None:
+        text = b"\xffBefore\n\nOne.\n\n" + b"a" * 1_000_000 + b"\n\nTw\xe2\x82o\n\nThree.\n"
+        captions, errors = events(redraft(*RUN, "--input", form, "--output", "jsonl", stdin=text))
+        assert [row["source"] for row in captions if row["final"]] == ["One.", "Three."]
+        assert [(row["line"], row["message"][:26]) for row in errors] == [
+            (1, "the line must be UTF-8, bu"),
+            (5, "the line is longer than 65"),
+            (7, "the line must be UTF-8, bu"),
+        ]
+
+    @pytest.mark.parametrize("form", ["lines", "jsonl", "text"])
+    @pytest.mark.parametrize("data", [b"", b"\n \n", b"\xef\xbb\xbf"])
+    def test_empty_input(self, redraft: Run, form: str, data: bytes) -> None:
+        done = redraft(*RUN, "--input", form, "--output", "lines", stdin=data)
+        assert (done.status, done.out) == (1, "")
+        assert done.err == "error: the input is empty: at least one line of text was expected\n"
+
+    def test_a_source_that_is_too_long(self, redraft: Run) -> None:
+        text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
+        done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)
+        captions, errors = events(done)
+        assert [row["source"] for row in captions if row["final"]] == ["One.", "Three."]
+        assert {(row["utterance"], row["language"]) for row in errors} == {("2", "de")}
+        assert all("the source is too long" in row["message"] for row in errors)
+        assert all("context length is 16" in row["message"] for row in errors)
+
+    @pytest.mark.parametrize(
+        ("output", "begun"), [("srt", "1\n00:00:00,000 --> "), ("vtt", "WEBVTT\n\n1\n"), ("live", "")]
+    )
+    def test_where_output_has_no_place_for_errors_they_go_to_standard_error(
+        self, redraft: Run, output: str, begun: str
+    ) -> None:
+        done = redraft(*RUN, "--input", "jsonl", "--output", output, stdin=final("1") + b"\n{\n" + final("2"))
+        assert "error: line 2: the line is not valid JSON" in done.err
+        assert done.out.startswith(begun) and len(done.out.splitlines()) >= 2
+        assert "error" not in done.out
+
+    def test_a_file_as_well_as_standard_input(self, redraft: Run, tmp_path: Path) -> None:
+        (tmp_path / "talk.txt").write_bytes(b"One two three four\n")
+        done = redraft(*RUN, str(tmp_path / "talk.txt"), "--to", "ja", "--input", "text", "--output", "jsonl")
+        assert [(row["language"], row["source"], row["final"]) for row in events(done)[0]] == [
+            ("de", "One two three", False),
+            ("ja", "One two three", False),
+            ("de", "One two three four", True),
+            ("ja", "One two three four", True),
+        ]

@@ -1,0 +1,158 @@
+"""The command line with the model that ships: help, tables, and how the process ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from redraft import prompt, stabilise
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.cli import translate as command
+from redraft.cli.main import cli
+from redraft.errors import OptionError
+from redraft.methods import all_methods
+from redraft.models.hub import CATALOGUE
+from tests.cli.conftest import Run
+
+SHORT = ["translate", "--to", "de", "--threads", "1", "--max-tokens", "4", "--output", "jsonl"]
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, found in group.commands.items():
+        yield (*path, name), found
+        if isinstance(found, click.Group):
+            yield from commands(found, *path, name)
+
+
+class TestHelp:
+    @pytest.mark.parametrize("path", [(), *(path for path, _ in commands(cli))], ids=" ".join)
+    def test_every_command_explains_itself(self, redraft: Run, path: tuple[str, ...]) -> None:
+        done = redraft(*path, "--help")
+        assert (done.status, done.err) == (0, "")
+        assert done.out.startswith(f"Usage: {' '.join(('redraft', *path))} ")
+        assert redraft(*path, "-h") == done
+
+    @pytest.mark.parametrize("found", [found for _, found in commands(cli)], ids=lambda found: str(found.name))
+    def test_every_option_does_too(self, found: click.Command) -> None:
+        options = [each for each in found.params if isinstance(each, click.Option)]
+        assert [each.name for each in options if not each.help] == []
+        assert found.help
+
+    def test_choices_ranges_defaults_and_examples_are_shown(self, redraft: Run) -> None:
+        text = " ".join(redraft("translate", "-h").out.split())
+        for shown in (
+            "[lines|jsonl|text]",
+            "[default: 3; x>=1]",
+            "[0<=x<=1]",
+            "[default: ssbd]",
+            "redraft translate t",
+        ):
+            assert shown in text
+
+    def test_without_a_command(self, redraft: Run) -> None:
+        assert redraft() == redraft("--help")
+
+    def test_version(self, redraft: Run) -> None:
+        assert re.fullmatch(r"redraft \d+\.\d+\.\d+\n", redraft("--version").out)
+
+    def test_names_and_ranges_are_those_of_the_library(self) -> None:
+        assert (command.TEMPLATES, command.UNITS) == (prompt.TEMPLATES, stabilise.UNITS)
+        ranges = {each.name: each.type for each in command.translate.params if isinstance(each.type, click.IntRange)}
+        for name in ("threads", "gpu_layers", "context_length"):
+            low, high = ranges[name].min, ranges[name].max
+            assert low is not None and high is not None
+            LlamaOptions(**{name: int(low)})
+            LlamaOptions(**{name: int(high)})
+            for beyond in (int(low) - 1, int(high) + 1):
+                with pytest.raises(OptionError):
+                    LlamaOptions(**{name: beyond})
+
+
+class TestTables:
+    def test_methods(self, redraft: Run) -> None:
+        rows = redraft("methods", "--json").rows
+        assert [row["method"] for row in rows] == list(all_methods())
+        ssbd = next(row for row in rows if row["method"] == "ssbd")
+        assert ssbd["options"]["beta"] == {"default": 0.2, "range": [0, 1]}
+        assert {"ar", "ssbd", "beta"} <= {*re.findall(r"\w+", redraft("methods").out)}
+
+    def test_models(self, redraft: Run) -> None:
+        rows = redraft("models", "--json").rows
+        states = {row["model"]: row["state"] for row in rows}
+        assert states == {"demo": "ships", "demo-small": "ships"} | dict.fromkeys(CATALOGUE, "not fetched")
+        assert {row["model"]: row["gigabytes"] for row in rows}["demo"] > 0.001
+        assert all(name in redraft("models").out for name in states)
+
+    def test_demo(self, redraft: Run) -> None:
+        done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")
+        assert [(row["method"], row["target_language"]) for row in done.rows] == [("ar", "de"), ("ssbd", "de")]
+        assert {row["updates"] for row in done.rows} == {done.rows[0]["updates"]}
+        assert {"draft_acceptance", "ne_display", "speedup", "signature"} <= done.rows[1].keys()
+        assert done.status == 0
+
+    def test_demo_on_a_terminal(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes this for a terminal
+        done = redraft("demo", "--sentences", "1", "--to", "de", "--method", "cd", "--threads", "1", "--speed", "0")
+        assert done.status == 0
+        assert all(shown in done.out for shown in ("heard", "German", "erased", "redraft:"))
+
+    def test_doctor(self, redraft: Run) -> None:
+        done = redraft("doctor", "--threads", "1", "--json")
+        assert [row["new_tokens"] for row in done.rows] == [1, 2, 4, 8, 16, 24, 32, 64]
+        assert done.rows[0]["over_one"] == 1 and done.rows[-1]["milliseconds"] > 0
+
+
+def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
+    """The command line as a process of its own."""
+    start = [sys.executable, "-c", "from redraft.cli import main; main()", *arguments]
+    return subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+
+class TestProcess:
+    def test_help_and_short_commands_load_no_engine(self) -> None:
+        query = """import contextlib, io, sys
+from redraft.cli import main
+for arguments in ["--help"], ["translate", "-h"], ["demo", "-h"], ["doctor", "-h"], ["models"], ["methods"]:
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(arguments)
+print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
+        done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+        assert done.stdout == "set()\n"
+
+    def test_a_reader_that_goes_away_is_no_error(self) -> None:
+        with program(*SHORT) as process:
+            assert process.stdin and process.stdout and process.stderr
+            process.stdin.write(b"One\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            process.stdout.close()
+            process.stdin.write(b"Two.\n" * 10)
+            process.stdin.close()
+            assert (process.wait(20), process.stderr.read()) == (1, b"")
+
+    def test_interrupted(self) -> None:
+        with program(*SHORT) as process:
+            assert process.stdin and process.stdout and process.stderr
+            process.stdin.write(b"One\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert (process.wait(20), process.stderr.read().strip()) == (130, b"")
+
+    @pytest.mark.parametrize(
+        ("redirection", "status", "said"),
+        [("<&-", 2, "redraft: standard input is closed"), (">&-", 0, ""), ("2>&-", 0, "")],
+    )
+    def test_closed_streams(self, redirection: str, status: int, said: str) -> None:
+        line = f"{sys.executable} -c 'from redraft.cli import main; main()' translate --to de {redirection}"
+        text = b'{"utterance": 1, "seq": 0, "text": ""}\n'  # nothing heard yet: no failure of the model can come in
+        done = subprocess.run(["sh", "-c", f"{line} --input jsonl"], input=text, capture_output=True, check=False)
+        assert (done.returncode, done.stderr.decode()[: len(said)]) == (status, said)
+        assert b"Traceback" not in done.stderr

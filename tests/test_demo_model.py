@@ -1,0 +1,130 @@
+"""The shipped model on real text: the promises of the README, on samples small enough for every run.
+
+`benchmarks` holds the same measurements at full size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import common
+from benchmarks.exact import NEAR_TIE, mismatches
+from redraft import Mask, Translator, Update
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import open_model, resolve
+from redraft.backends.quantise import quantise
+from redraft.errors import OptionError
+from redraft.eval.measure import Contender, Run, compare
+from redraft.events import Caption
+from redraft.talk import load_talk
+
+SEGMENTS = 8
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[LlamaCpp]:
+    backend = open_model("demo", LlamaOptions(context_length=512, slots=8))
+    yield backend
+    backend.close()
+
+
+@pytest.fixture(scope="module")
+def in_floats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaCpp]:
+    path: Path = tmp_path_factory.mktemp("model") / "demo-f32.gguf"
+    quantise(resolve("demo"), path, "F32")
+    backend = LlamaCpp(path, LlamaOptions(context_length=512, slots=3))
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("to", ["de", "zh", "ja"])
+def test_ssbd_without_bias_gives_the_ids_of_retranslation_in_fewer_passes(
+    to: str, in_floats: LlamaCpp, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
+    updates = list(common.stream(common.load_set("flores200.devtest", to, SEGMENTS).sources, 3))
+    plain, drafted = compare(in_floats, [Contender("ar", to), Contender("ssbd", to, (("beta", 0.0),))], updates)
+    assert len(plain.outputs) == len(updates)
+    assert all(gap <= NEAR_TIE["F32"] for gap in mismatches(in_floats, plain, drafted))
+    assert drafted.passes < plain.passes
+
+
+@pytest.fixture(scope="module")
+def talk_runs(shipped: LlamaCpp) -> dict[str, Run]:
+    contenders = [
+        Contender("ar", "de"),
+        *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.2, 0.5)),
+        Contender("cd", "de"),
+        Contender("ssbd", "de", (("beta", 0.2),), Mask(3)),
+        Contender("ssbd", "de", (("beta", 0.2),), Mask(3, display_only=False)),
+    ]
+    updates = [update for update in load_talk() if int(update.utterance) <= 12]
+    return {f"{run.contender.title} {run.contender.masking}".strip(): run for run in compare(shipped, contenders, updates)}
+
+
+def test_more_bias_keeps_more_and_erases_less(talk_runs: dict[str, Run]) -> None:
+    rows = [talk_runs[f"ssbd beta={beta}"].row() for beta in ("0", "0.2", "0.5")]
+    kept = [row["draft_acceptance"] for row in rows]
+    erased = [row["ne_output"] for row in rows]
+    assert kept == sorted(kept)
+    assert kept[0] < kept[1]
+    assert erased == sorted(erased, reverse=True)
+    assert (kept[-1], erased[-1]) == (1.0, 0.0)
+
+
+def test_half_a_bias_is_continuous_decoding(talk_runs: dict[str, Run]) -> None:
+    assert talk_runs["ssbd beta=0.5"].outputs == talk_runs["cd"].outputs
+
+
+def test_ssbd_takes_a_third_fewer_passes(talk_runs: dict[str, Run]) -> None:
+    assert talk_runs["ssbd beta=0.2"].passes * 1.3 < talk_runs["ar"].passes
+
+
+def test_display_only_mask_changes_the_display_alone(talk_runs: dict[str, Run]) -> None:
+    bare, masked = talk_runs["ssbd beta=0.2"], talk_runs["ssbd beta=0.2 3 tokens"]
+    assert masked.outputs == bare.outputs
+    assert masked.passes == bare.passes
+    assert masked.finals == bare.finals
+    assert masked.display.value < bare.display.value
+    assert masked.output.value == bare.output.value
+
+
+def test_plain_mask_costs_passes(talk_runs: dict[str, Run]) -> None:
+    assert talk_runs["ssbd beta=0.2 3 tokens, plain"].passes > talk_runs["ssbd beta=0.2 3 tokens"].passes
+
+
+def test_an_unchanged_source_costs_no_pass_and_a_final_unmasks(shipped: LlamaCpp) -> None:
+    with Translator(shipped, ["de"], mask=Mask(3)) as translator:
+        first = translator.translate(Update("1", 0, "I have a very small dog"))
+        passes = translator.tallies["de"].passes
+        last = translator.translate(Update("1", 1, "I have a very small dog", final=True))
+        assert translator.tallies["de"].passes == passes > 0
+    assert isinstance(first[0], Caption)
+    assert isinstance(last[0], Caption)
+    assert last[0].text == first[0].text + first[0].unstable
+    assert last[0].unstable == ""
+
+
+def test_languages_side_by_side_are_the_languages_alone(shipped: LlamaCpp) -> None:
+    updates = [update for update in load_talk() if update.utterance == "3"]
+    with Translator(shipped, ["de", "zh-CN", "ja"]) as together:
+        answers = [event for update in updates for event in together.translate(update)]
+    for tag in ("de", "zh-CN", "ja"):
+        with Translator(shipped, [tag]) as alone:
+            expected = [event for update in updates for event in alone.translate(update)]
+        assert [event for event in answers if event.language == tag][-1].final
+        assert len([event for event in answers if event.language == tag]) == len(expected)
+
+
+def test_a_language_that_the_model_does_not_know_is_refused(shipped: LlamaCpp) -> None:
+    with pytest.raises(OptionError, match="target language 'fr' is not one that this model knows: use one of"):
+        Translator(shipped, ["fr"])
+
+
+def test_closing_gives_the_slots_back(shipped: LlamaCpp) -> None:
+    for _ in range(20):
+        with Translator(shipped, ["de", "zh", "ja"]) as translator:
+            translator.translate(Update("1", 0, "Hello"))

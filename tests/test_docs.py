@@ -1,0 +1,265 @@
+"""The documentation: its examples run, its commands exist, its links lead somewhere, its generated parts are fresh."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+from rich.console import Console
+
+from redraft import methods
+from redraft.cli.main import cli
+from redraft.decode import decode
+from redraft.drive import run
+from redraft.events import Caption, Failure, Update
+from redraft.streams.read import read_jsonl, read_lines
+from redraft.streams.write import JsonlWriter, SubtitleWriter
+from tests.fakes import RandomModel, greedy
+from tools import build_docs
+from tools.build_docs import between, self_contained, stale, table, write
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "ATTRIBUTION.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: Files of the worked example in docs/development.md.
+TO_BE_WRITTEN = {"src/redraft/draft/lookup.py", "redraft_lookup.py"}
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands() -> Iterator[list[str]]:
+    """The words of every redraft command that a page shows, without the program's name."""
+    for page in PAGES:
+        for block in blocks(page, "sh"):
+            for part in re.split(r"[|\n]", block):
+                words = shlex.split(part.partition(">")[0], comments=True)
+                if words[:1] == ["redraft"]:
+                    yield words[1:]
+
+
+def anchors(page: Path) -> set[str]:
+    """What can stand after # in a link to the page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+# Examples
+
+
+def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = blocks(ROOT / "README.md", "python")
+    exec(compile(example, "README.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["de", "ja"] * 4
+    assert all(len(line) > len("de ") for line in lines[-2:])
+    assert "cut at" not in "".join(lines)
+
+
+def test_the_example_of_the_readme_has_ten_lines() -> None:
+    (example,) = blocks(ROOT / "README.md", "python")
+    assert len([line for line in example.splitlines() if line.strip()]) <= 10
+
+
+@pytest.fixture
+def lookup(monkeypatch: pytest.MonkeyPatch) -> methods.Method:
+    """The method that docs/development.md adds, registered for one test."""
+    monkeypatch.setattr(methods, "_REGISTRY", methods.all_methods())
+    drafter, row = blocks(ROOT / "docs" / "development.md", "python")
+    module = ModuleType("redraft.draft.lookup")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(drafter, "development.md", "exec"), vars(module))
+    exec(compile(row, "development.md", "exec"), dict(vars(methods)))
+    return methods.get_method("lookup")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_method_of_the_developers_page_decodes_as_greedy_decoding_does(lookup: methods.Method, seed: int) -> None:
+    model, prompt = RandomModel(seed, vocabulary=5), (1, 2, 3, 1, 2)
+    drafter, rule = lookup.build(methods.Setup(lookup.check({"window": 4}), model.end_tokens))
+    output = run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
+    assert list(output.tokens) == greedy(model, prompt, 30)
+    assert output.passes == len(model.requests)
+
+
+def test_the_method_of_the_developers_page_saves_passes(lookup: methods.Method) -> None:
+    saved = 0
+    for seed in range(20):
+        model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=-9.0)
+        drafter, rule = lookup.build(methods.Setup(lookup.check({}), model.end_tokens))
+        output = run(decode((1, 2), drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
+        saved += len(output.tokens) - output.passes
+    assert saved > 100
+
+
+# Commands and links
+
+
+def test_commands_are_found() -> None:
+    assert ["models"] in [*commands()]
+
+
+@pytest.mark.parametrize("words", [*commands()], ids=" ".join)
+def test_every_command_shown_exists_with_its_options(words: list[str]) -> None:
+    command: click.Command = cli
+    rest = list(words)
+    while isinstance(command, click.Group) and rest and rest[0] in command.commands:
+        command = command.commands[rest.pop(0)]
+    assert command is not cli
+    program = click.Context(cli, **cli.context_settings)  # a command keeps the settings of its first parent for good
+    command.make_context("redraft", rest, program).close()  # an unknown option raises
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        linked = page.parent / path if path else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def test_the_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in PAGES if page.parent.name == "docs" and f"({page.name})" not in index] == [
+        "README.md"
+    ]
+
+
+@pytest.mark.parametrize("page", ["design.md", "development.md", "training.md"])
+def test_files_named_in_the_text_exist(page: str) -> None:
+    text = re.sub(
+        r"^```.*?^```$", "", (ROOT / "docs" / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    named = re.findall(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|md|svg))`", text)
+    places = (ROOT, ROOT / "src" / "redraft", ROOT / "docs")
+    assert named
+    assert {name for name in named if not any((place / name).exists() for place in places)} <= TO_BE_WRITTEN
+
+
+# Formats, as docs/streams.md and the README describe them
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/streams.md"])
+def test_the_jsonl_shown_is_read(page: str) -> None:
+    shown = blocks(ROOT / page, "json")[0]
+    items = [*read_jsonl(io.BytesIO(shown.encode()))]
+    assert all(isinstance(item, Update) for item in items)
+    assert len(items) == len(shown.splitlines())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/streams.md"])
+def test_the_lines_shown_are_read_as_two_utterances(page: str) -> None:
+    items = [*read_lines(io.BytesIO(blocks(ROOT / page, "text")[0].encode()))]
+    assert [item.utterance for item in items if isinstance(item, Update) and item.final] == ["1", "2"]
+
+
+def test_the_jsonl_shown_is_what_is_written() -> None:
+    shown = [
+        json.loads(line) for block in blocks(ROOT / "docs" / "streams.md", "json")[1:] for line in block.splitlines()
+    ]
+    out = io.StringIO()
+    writer = JsonlWriter(out)
+    for fields in shown:
+        arguments = {name: value for name, value in fields.items() if name != "type"}
+        writer.write(Failure(**arguments) if fields["type"] == "error" else Caption(**arguments))
+    assert [json.loads(line) for line in out.getvalue().splitlines()] == shown
+    assert [[*json.loads(line)] for line in out.getvalue().splitlines()] == [[*fields] for fields in shown]
+
+
+def test_the_error_shown_is_what_the_reader_says() -> None:
+    (shown,) = [json.loads(block) for block in blocks(ROOT / "docs" / "streams.md", "json") if '"error"' in block]
+    lines = b"\n" * (shown["line"] - 1) + b'{"utterance": "1", "seq": -1, "text": ""}'
+    assert [*read_jsonl(io.BytesIO(lines))] == [Failure(shown["message"], shown["line"])]
+
+
+def test_the_cue_shown_is_what_is_written() -> None:
+    shown = next(block for block in blocks(ROOT / "docs" / "streams.md", "text") if "-->" in block)
+    _, _, german, japanese = shown.splitlines()
+    out = io.StringIO()
+    writer = SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"])
+    for language, text in (("de", german), ("ja", japanese)):
+        writer.write(Caption("7", 0, language, "", time=12.1))
+        writer.write(Caption("7", 1, language, text, final=True, time=14.5))
+    assert out.getvalue().strip() == shown.strip()
+
+
+# The generator
+
+
+def test_generated_pages_are_fresh() -> None:
+    assert stale() == []
+
+
+def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("a\n<!-- methods -->\nold\n<!-- /methods -->\nz\n", encoding="utf-8")
+    assert stale(tmp_path) == ["docs/cli.md", "docs/methods.md", "README.md"]
+    write(tmp_path)
+    assert stale(tmp_path) == []
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert readme.startswith("a\n<!-- methods -->\n| method |")
+    assert readme.endswith("|\n<!-- /methods -->\nz\n")
+    assert "old" not in readme
+    monkeypatch.setattr(build_docs, "stale", lambda: ["docs/cli.md"])
+    assert build_docs.main(["--check"]) == "docs: out of date, run `make docs`: docs/cli.md"
+
+
+@pytest.mark.parametrize("page", ["", "<!-- x -->", "<!-- /x --><!-- x -->", "<!-- x --><!-- x --><!-- /x -->"])
+def test_marks_must_be_a_pair(page: str) -> None:
+    with pytest.raises(ValueError, match="must hold"):
+        between(page, "x", "")
+
+
+def test_help_has_every_command_and_no_colours() -> None:
+    page = build_docs.cli_page()
+    for path in (
+        "redraft",
+        "redraft translate",
+        "redraft demo",
+        "redraft models",
+        "redraft models get",
+        "redraft doctor",
+    ):
+        assert f"## {path}\n" in page
+    assert "\x1b" not in page
+    assert max(map(len, page.splitlines())) <= build_docs.WIDTH
+
+
+def test_a_bar_in_a_cell_is_escaped() -> None:
+    assert table(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |\n"
+
+
+def test_wide_characters_are_given_their_width_and_no_font_is_fetched() -> None:
+    console = Console(record=True, width=20, file=io.StringIO(), force_terminal=True)
+    console.print("[bold]ab[/bold][dim]漢字[/dim]")
+    svg = self_contained(console.export_svg(title="x"), "who & how")
+    lengths = {
+        text.text: float(text.attrib["textLength"])
+        for text in ElementTree.fromstring(svg).iter()
+        if text.text and "textLength" in text.attrib
+    }
+    assert lengths["漢字"] == pytest.approx(2 * lengths["ab"])
+    assert "@font-face" not in svg
+    assert "<desc>who &amp; how</desc>" in svg
+
+
+def test_the_picture_fetches_nothing() -> None:
+    picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
+    root = ElementTree.fromstring(picture)
+    assert "url(http" not in picture
+    assert "@import" not in picture
+    assert not [each for each in root.iter() for name in each.attrib if name.endswith("href")]
+    shown = "".join(root.itertext())
+    assert all(word in shown for word in ("German", "Chinese", "Japanese", "ssbd", "speed-up"))
