@@ -62,7 +62,9 @@ def talk_runs(shipped: LlamaCpp) -> dict[str, Run]:
         Contender("ssbd", "de", (("beta", 0.2),), Mask(3, display_only=False)),
     ]
     updates = [update for update in load_talk() if int(update.utterance) <= 12]
-    return {f"{run.contender.title} {run.contender.masking}".strip(): run for run in compare(shipped, contenders, updates)}
+    return {
+        f"{run.contender.title} {run.contender.masking}".strip(): run for run in compare(shipped, contenders, updates)
+    }
 
 
 def test_more_bias_keeps_more_and_erases_less(talk_runs: dict[str, Run]) -> None:

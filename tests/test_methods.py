@@ -110,7 +110,6 @@ def test_plug_ins_are_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(loaded) == 1
 
 
-@pytest.mark.xfail(reason="what was loaded is marked as loaded before it is", raises=OptionError)
 def test_a_plug_in_that_cannot_be_loaded_fails_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         def load(self) -> None:

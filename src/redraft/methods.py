@@ -112,9 +112,9 @@ def all_methods() -> dict[str, Method]:
     """Every method by name, plug-ins included."""
     global _loaded
     if not _loaded:
-        _loaded = True
         for entry_point in entry_points(group=ENTRY_POINT_GROUP):
             entry_point.load()
+        _loaded = True
     return dict(_REGISTRY)
 
 

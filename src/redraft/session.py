@@ -70,13 +70,13 @@ class Translation:
         self._encode, self._vocabulary, self._settings = encode, vocabulary, settings
         self._earlier: list[tuple[str, str]] = []
         self._utterance: str | None = None
+        self._reported = False
         self._forget()
 
     def _forget(self) -> None:
         self._prompt: tuple[int, ...] = ()
         self._last = Output((), True)
         self._draft: tuple[int, ...] = ()
-        self._reported = False
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -92,18 +92,35 @@ class Translation:
         """Translate one update; asks for scores and returns the events to show, failures first."""
         if update.utterance != self._utterance:
             self._utterance = update.utterance
+            self._reported = False
             self._forget()
-        prompt = self._encode(update.text, self._earlier) if update.text.strip() else ()
-        if len(prompt) >= self._vocabulary.context_length and self._earlier:
-            prompt = self._encode(update.text, ())  # what is being said matters more than what was said
+        prompt = self._prompt_for(update.text)
         limit = min(self._settings.max_tokens, self._vocabulary.context_length - len(prompt))
+        failures: list[Event] = []
         if limit < 1:
-            return [self._overflow(update, len(prompt))]
-        if not prompt:
+            failures.append(self._overflow(update, len(prompt)))
+        elif not prompt:
             self._forget()
         elif prompt != self._prompt:  # an unchanged source costs no pass
             yield from self._decode(prompt, limit)
-        return self._events(update)
+        if not self._last.finished and not self._reported:
+            self._reported = True
+            failures.append(self._runaway(update))
+        # A source too long for the model gets no caption, but its utterance still ends with the last one there was.
+        fits = limit >= 1
+        return [*failures, self._caption(update, remember=fits)] if fits or update.final else failures
+
+    def _prompt_for(self, text: str) -> tuple[int, ...]:
+        """The prompt, with as many earlier sentences as leave room for a translation: the newest of them."""
+        if not text.strip():
+            return ()
+        length = self._vocabulary.context_length
+        room = min(self._settings.max_tokens, length // 2)
+        for dropped in range(len(self._earlier)):
+            prompt = self._encode(text, self._earlier[dropped:])
+            if len(prompt) + room <= length:
+                return prompt
+        return self._encode(text, ())
 
     def _decode(self, prompt: tuple[int, ...], limit: int) -> Asking[None]:
         method, end_tokens = self._settings.method, self._vocabulary.end_tokens
@@ -112,22 +129,19 @@ class Translation:
         self.tally.add(output)
         self._prompt, self._last = prompt, output
 
-    def _events(self, update: Update) -> list[Event]:
+    def _caption(self, update: Update, *, remember: bool) -> Caption:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
         view = stabilise(pieces, self._settings.mask, final=update.final)
         # A translation that never ended is no draft: biased acceptance would keep its endless tail.
         self._draft = self._last.tokens[: view.draft_length] if self._last.finished else ()
-        events: list[Event] = []
-        if not self._last.finished and not self._reported:
-            self._reported = True
-            events.append(self._runaway(update))
         caption = Caption(
             update.utterance, update.seq, self.language, view.shown, view.hidden, update.final, update.time, update.text
         )
         if update.final:
-            self._remember(update.text, view.shown)
+            if remember:
+                self._remember(update.text, view.shown)
             self._utterance = None
-        return [*events, caption]
+        return caption
 
     def _remember(self, source: str, translation: str) -> None:
         if self._settings.context and source.strip() and self._last.finished:

@@ -127,6 +127,10 @@ class Score:
     prompt_rows: int = 1
     model: str = TARGET
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.prompt_rows <= len(self.prefix):
+            raise ValueError("a request needs at least one id of prefix, and at most all of its rows")
+
 
 class Rows(Protocol):
     """The answer to a `Score`: distributions by node, computed where the logits live.

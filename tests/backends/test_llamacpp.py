@@ -188,22 +188,15 @@ sys.exit(not np.array_equal(batched, [table(backend.ask(single, IDS[: 20 + n]), 
 
 
 @pytest.mark.parametrize("format", ["Q4_0", "Q4_K_M"])
-@pytest.mark.parametrize(
-    "process",
-    [
-        "of its own",
-        pytest.param(
-            "after another",
-            # Not strict: only processors with the tiled kernels show it.
-            marks=pytest.mark.xfail(reason="llama.cpp reads GGML_CPU_TILED_MM once a process", strict=False),
-        ),
-    ],
-)
+@pytest.mark.parametrize("process", ["of its own", "after another"])
 def test_exact_passes_are_bit_equal_in_other_formats(tmp_path: Path, format: str, process: str) -> None:
     source, target = write_llama(tmp_path / "f32.gguf", hidden=256), tmp_path / "quantised.gguf"
     quantise(source, target, format)
     done = in_new_process(COMPARE, target, process)
-    assert done.returncode == 0, done.stderr
+    if process == "of its own":
+        assert done.returncode == 0, done.stderr
+    else:  # llama.cpp chooses its kernels once a process
+        assert "cannot be opened with exact kernels" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -308,19 +301,17 @@ def test_many_trees_leak_no_sequences(load: Load, q8: Path) -> None:
 def test_tree_with_too_many_branches_is_refused(load: Load, q8: Path, branches: int, needed: int) -> None:
     backend = load(q8, branches=branches)
     slot = backend.open_slot()
-    wanted = f"a draft tree of 4 branches needs branches={needed} or more; this backend .* with branches={branches}"
+    wanted = f"with 3 further branches need branches={needed} or more; this backend .* with branches={branches}"
     with pytest.raises(CapabilityError, match=wanted):
         backend.ask(slot, IDS[:10], tree(*PATHS))
     assert backend.capabilities.trees is (branches > 0)
     assert backend.ask(slot, IDS[:10], chain(IDS[:3])).argmax(ROOT) in range(VOCABULARY)
 
 
-@pytest.mark.xfail(reason="llama.cpp refuses a batch without ids", raises=ModelError)
 def test_no_requests_have_no_answers(load: Load, q8: Path) -> None:
     assert load(q8).score([]) == []
 
 
-@pytest.mark.xfail(reason="spare sequences of another slot's tree are not counted", raises=IndexError)
 @pytest.mark.parametrize("together", [False, True])
 def test_trees_of_several_slots_get_their_branches_or_a_clear_refusal(load: Load, q8: Path, together: bool) -> None:
     backend = load(q8, slots=2, branches=3)
@@ -331,7 +322,6 @@ def test_trees_of_several_slots_get_their_branches_or_a_clear_refusal(load: Load
     assert backend.ask(1, IDS[:12]).argmax(ROOT) == int(fresh_row(load(q8), IDS[:12]).argmax())
 
 
-@pytest.mark.xfail(reason="only the longest path of a tree is held against the context length", raises=ModelError)
 def test_tree_larger_than_the_cache_is_an_overflow_or_fits(load: Load, q8: Path) -> None:
     backend = load(q8, branches=7, batch=64)
     slot = backend.open_slot()
@@ -350,7 +340,6 @@ backend.ask(slot, IDS[:12])
 """
 
 
-@pytest.mark.xfail(reason="llama.cpp lowers its batch limit to the context length, and dies when it is passed")
 def test_tree_larger_than_the_context_does_not_end_the_process(q8: Path) -> None:
     done = in_new_process(TOO_MANY, q8)
     assert done.returncode == 0, done.stderr
@@ -476,7 +465,6 @@ def test_names_of_models(q8: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         open_model("qwen3-4b")
 
 
-@pytest.mark.xfail(reason="Path.exists and Path.expanduser raise errors of their own", raises=(OSError, RuntimeError))
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".gguf", "~nobody-of-that-name/model.gguf"])
 def test_names_that_no_file_can_have(name: str) -> None:
     with pytest.raises(ModelError):
@@ -503,7 +491,6 @@ def test_options_are_checked(name: str, low: int, high: int) -> None:
         assert str(raised.value) == f"{name} must be a whole number from {low} to {high}, not {bad!r}"
 
 
-@pytest.mark.xfail(reason="only the engine knows that slots and branches may be 256 together", raises=ModelError)
 def test_slots_and_branches_together_are_checked(q8: Path) -> None:
     with pytest.raises(OptionError, match="slots.*branches"):
         LlamaCpp(q8, LlamaOptions(slots=129, branches=128, context_length=16))

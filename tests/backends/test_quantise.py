@@ -26,7 +26,7 @@ def f32(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def distributions(path: Path) -> np.ndarray:
     """(5, vocabulary) what the model says after a prompt and each token of a draft."""
-    backend = LlamaCpp(path, LlamaOptions(context_length=64, threads=1, gpu_layers=0, exact=True))
+    backend = LlamaCpp(path, LlamaOptions(context_length=64, threads=1, gpu_layers=0))
     rows = backend.score([(backend.open_slot(), Score(PROMPT, Draft.chain(DRAFT, Provenance.MODEL)))])[0]
     table = np.array([rows.probabilities(node) for node in range(-1, len(DRAFT))])
     backend.close()
@@ -97,7 +97,6 @@ def test_target_that_cannot_be_written(f32: Path, tmp_path: Path) -> None:
             quantise(f32, target, "Q8_0")
 
 
-@pytest.mark.xfail(reason="llama.cpp empties the file that it is reading and dies of a bus error")
 def test_a_file_is_not_written_over_itself(f32: Path, tmp_path: Path) -> None:
     path = tmp_path / "same.gguf"
     path.write_bytes(f32.read_bytes())

@@ -65,14 +65,14 @@ class TestHelp:
     def test_names_and_ranges_are_those_of_the_library(self) -> None:
         assert (command.TEMPLATES, command.UNITS) == (prompt.TEMPLATES, stabilise.UNITS)
         ranges = {each.name: each.type for each in command.translate.params if isinstance(each.type, click.IntRange)}
+        make: Any = LlamaOptions
         for name in ("threads", "gpu_layers", "context_length"):
             low, high = ranges[name].min, ranges[name].max
             assert low is not None and high is not None
-            LlamaOptions(**{name: int(low)})
-            LlamaOptions(**{name: int(high)})
-            for beyond in (int(low) - 1, int(high) + 1):
+            assert make(**{name: low}) != make(**{name: high})
+            for beyond in (low - 1, high + 1):
                 with pytest.raises(OptionError):
-                    LlamaOptions(**{name: beyond})
+                    make(**{name: beyond})
 
 
 class TestTables:

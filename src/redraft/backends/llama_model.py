@@ -17,6 +17,8 @@ import llama_cpp as lib
 
 from redraft.errors import CapabilityError, ModelError
 
+#: File types whose kernels the setting does not touch: F32, F16, Q8_0, BF16.
+_PLAIN_FILE_TYPES = {"0", "1", "7", "32"}
 _messages: list[str] = []
 
 
@@ -45,17 +47,41 @@ def check_gguf(path: Path) -> None:
     Raises:
         ModelError: the file is missing, is a folder, or lacks the GGUF mark.
     """
-    if not path.exists():
-        raise ModelError(f"model file {str(path)!r} does not exist; `redraft models` lists what is available")
-    if path.is_dir():
-        raise ModelError(f"model {str(path)!r} is a folder; a GGUF file is needed")
     try:
         with path.open("rb") as file:
             mark = file.read(4)
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"model file {str(path)!r} does not exist; `redraft models` lists what is available"
+        ) from error
+    except IsADirectoryError as error:
+        raise ModelError(f"model {str(path)!r} is a folder; a GGUF file is needed") from error
     except OSError as error:
         raise ModelError(f"model file {str(path)!r} cannot be read: {error.strerror}") from error
     if mark != b"GGUF":
         raise ModelError(f"model file {str(path)!r} is not a GGUF file")
+
+
+_kernels: list[bool] = []
+
+
+def _choose_kernels(path: Path, exact: bool, file_type: str) -> None:
+    """Make the engine's kernels exact ones, while that can still be done.
+
+    llama.cpp reads this setting once in a process, so the first model decides; floats and 8-bit weights do not depend on it.
+
+    Raises:
+        CapabilityError: an earlier model has decided otherwise.
+    """
+    if not _kernels:
+        _kernels.append(exact)
+        if exact:
+            os.environ["GGML_CPU_TILED_MM"] = "0"
+    if exact and not _kernels[0] and file_type not in _PLAIN_FILE_TYPES:
+        raise CapabilityError(
+            f"model {path.name!r} cannot be opened with exact kernels, since this process has run a model without them; "
+            "open it first, or in a process of its own"
+        )
 
 
 class LlamaModel:
@@ -78,7 +104,6 @@ class LlamaModel:
         params.n_gpu_layers = gpu_layers
         if exact:
             params.use_extra_bufts = False
-            os.environ["GGML_CPU_TILED_MM"] = "0"
         with engine_complaints() as complaints:
             self.handle = lib.llama_model_load_from_file(str(path).encode(), params)
         if not self.handle:
@@ -90,6 +115,7 @@ class LlamaModel:
             token for token in range(self.vocabulary_size) if lib.llama_vocab_is_eog(self.vocab, token)
         )
         self.metadata = dict(self._read_metadata())
+        _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
         self._pieces: dict[int, bytes] = {}
 
     def _refuse_unfit(self) -> None:

@@ -18,9 +18,13 @@ import numpy as np
 
 from redraft.backends.llama_model import LlamaModel, engine_complaints
 from redraft.backends.numpy_rows import Matrix, NumpyRows
-from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
+from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 from redraft.types import ROOT, Capabilities, Draft, Rows, Score, common_prefix
 
+#: Sequences that llama.cpp's cache can tell apart.
+MOST_SEQUENCES = 256
+#: Cells that each branch of a tree may fill beyond its slot's own.
+_CELLS_OF_A_BRANCH = 256
 _KV_Q8_0 = 8
 _FLASH_ATTENTION = 1
 
@@ -37,7 +41,8 @@ class LlamaOptions:
         threads: CPU threads; 0 takes all cores that this process may use.
         gpu_layers: layers on the GPU; -1 all that fit, 0 none.
         batch: the most ids handed to the engine in one call; longer requests are split.
-        exact: bit-equal batched and single passes (quantised cache, flash attention, plain kernels), somewhat slower.
+        exact: bit-equal batched and single passes for quantised weights (quantised cache, flash attention, plain
+            kernels), somewhat slower; floats differ in the last bits all the same.
     """
 
     context_length: int = 2048
@@ -51,8 +56,8 @@ class LlamaOptions:
     def __post_init__(self) -> None:
         ranges = {
             "context_length": (16, 1 << 20),
-            "slots": (1, 256),
-            "branches": (0, 255),
+            "slots": (1, MOST_SEQUENCES),
+            "branches": (0, MOST_SEQUENCES - 1),
             "threads": (0, 1024),
             "gpu_layers": (-1, 10_000),
             "batch": (1, 1 << 16),
@@ -61,6 +66,8 @@ class LlamaOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        if self.slots + self.branches > MOST_SEQUENCES:
+            raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
 
 
 @dataclass(slots=True)
@@ -98,7 +105,9 @@ class LlamaCpp:
         self._context = self._open_context()
         self._memory = lib.llama_get_memory(self._context)
         self.context_length = min(options.context_length, int(lib.llama_n_ctx_seq(self._context)))
-        self._batch = lib.llama_batch_init(options.batch, 0, options.slots + options.branches)
+        # The engine lowers its limit to the size of the cache.
+        self._batch_limit = min(options.batch, int(lib.llama_n_batch(self._context)))
+        self._batch = lib.llama_batch_init(self._batch_limit, 0, options.slots + options.branches)
         self._slots: dict[int, _Slot] = {}
         self._spare = list(range(options.slots, options.slots + options.branches))
 
@@ -108,7 +117,7 @@ class LlamaCpp:
         params.n_seq_max = sequences
         params.kv_unified = options.branches > 0
         per_sequence = -(-options.context_length // 256) * 256
-        params.n_ctx = per_sequence * (options.slots if params.kv_unified else sequences)
+        params.n_ctx = per_sequence * options.slots + _CELLS_OF_A_BRANCH * options.branches
         params.n_batch, params.n_ubatch = options.batch, min(512, options.batch)
         params.n_outputs_max_per_seq = 0
         params.n_threads = params.n_threads_batch = options.threads or len(os.sched_getaffinity(0))
@@ -155,10 +164,13 @@ class LlamaCpp:
 
         Raises:
             ContextOverflow: prefix and draft of a request are longer than the context.
-            CapabilityError: a draft tree has more branches than the backend was opened for.
+            CapabilityError: the draft trees together have more branches than the backend was opened for.
         """
-        for _slot, score in requests:
-            self._check(score)
+        if not self._context:
+            raise ModelError(f"model {self.model.path.name!r} is closed")
+        if not requests:
+            return []
+        self._check(requests)
         entries: list[_Entry] = []
         roots: list[int] = []
         rows = 0
@@ -168,27 +180,36 @@ class LlamaCpp:
             rows += score.prompt_rows + len(score.draft)
         try:
             logits = self._decode(entries)
-        except ModelError:
+        except RedraftError:
             for slot, _score in requests:
                 self._forget(slot)
             raise
         return [NumpyRows(logits, root) for root in roots]
 
-    def _check(self, score: Score) -> None:
-        length = len(score.prefix) + score.draft.depth
-        if length > self.context_length:
-            raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
-        leaves = len(score.draft) - len(set(score.draft.parents) - {ROOT})
-        if leaves > 1 + self.options.branches:
+    def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
+        """Refuse what cannot be done before anything is changed; free branches that older trees still hold."""
+        branches = 0
+        for _slot, score in requests:
+            length = len(score.prefix) + score.draft.depth
+            if length > self.context_length:
+                raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
+            leaves = len(score.draft) - len(set(score.draft.parents) - {ROOT})
+            branches += max(0, leaves - 1)
+        if branches > self.options.branches:
             raise CapabilityError(
-                f"a draft tree of {leaves} branches needs branches={leaves - 1} or more; "
+                f"draft trees with {branches} further branches need branches={branches} or more; "
                 f"this backend was opened with branches={self.options.branches}"
             )
+        for slot, score in requests:
+            self._adopt_branch(slot, self._slots[slot], score.prefix)
+        if branches > len(self._spare):
+            # A branch that another slot would have gone on with is only a cache: that slot computes it anew.
+            for state in self._slots.values():
+                self._drop_branches(state)
 
     def _prepare(self, slot: int, score: Score) -> list[_Entry]:
         """Roll the slot's cache back to what it shares with the request, and list the ids to decode."""
         state = self._slots[slot]
-        self._adopt_branch(slot, state, score.prefix)
         first_row = len(score.prefix) - score.prompt_rows
         kept = min(common_prefix(state.ids, score.prefix), first_row)
         if len(state.ids) > kept and not lib.llama_memory_seq_rm(self._memory, slot, kept, -1):
@@ -242,7 +263,7 @@ class LlamaCpp:
         One call gives a view of the engine's buffer; a request longer than the batch limit takes several, whose rows
         must be copied out, since each call overwrites the buffer.
         """
-        size = self.options.batch
+        size = self._batch_limit
         if len(entries) <= size:
             return self._decode_batch(entries)
         parts = [self._decode_batch(entries[start : start + size]).copy() for start in range(0, len(entries), size)]
@@ -261,7 +282,7 @@ class LlamaCpp:
         with engine_complaints() as complaints:
             status = lib.llama_decode(self._context, batch)
         if status == 1:
-            raise ModelError("the cache of the model is full; open it with a larger context length or fewer slots")
+            raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:
             raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints)}")
         wanted = sum(entry.wanted for entry in entries)

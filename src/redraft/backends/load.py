@@ -21,8 +21,12 @@ def resolve(name: str) -> Path:
     fetched = cached_path(name)
     if fetched is not None:
         return fetched
-    path = Path(name).expanduser()
-    if not path.exists() and path.suffix.lower() != ".gguf":
+    try:
+        path = Path(name).expanduser()
+        unknown = not name or (not path.exists() and path.suffix.lower() != ".gguf")
+    except (OSError, RuntimeError) as error:
+        raise ModelError(f"model {name!r} cannot be a file: {error}") from error
+    if unknown:
         raise ModelError(
             f"model {name!r} is neither a name nor a file: use {', '.join(SHIPPED)}, a name that `redraft models` "
             "lists, or the path of a GGUF file"

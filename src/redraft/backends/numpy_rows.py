@@ -54,6 +54,7 @@ class NumpyRows:
     def entropy(self, node: int) -> float:
         """Entropy in nats."""
         logs = self._row(node).astype(np.float64) - self._log_normaliser(node)
+        logs = logs[np.isfinite(logs)]  # what is impossible adds nothing
         return float(-(np.exp(logs) * logs).sum())
 
     def probabilities(self, node: int) -> list[float]:

@@ -31,7 +31,12 @@ def quantise(source: Path, target: Path, format: str) -> None:
     params = lib.llama_model_quantize_default_params()
     params.ftype = FORMATS[format]
     params.allow_requantize = True
+    # Beside it first: the engine maps the source into memory, which may be the same file.
+    part = target.with_name(target.name + ".part")
     with engine_complaints() as complaints:
-        status = lib.llama_model_quantize(str(source).encode(), str(target).encode(), params)
-    if status != 0:
+        status = lib.llama_model_quantize(str(source).encode(), str(part).encode(), params)
+    if status == 0 and not target.is_dir():
+        part.replace(target)
+    else:
+        part.unlink(missing_ok=True)
         raise ModelError(f"{str(source)!r} cannot be written as {format}: {'; '.join(complaints) or 'unknown reason'}")
