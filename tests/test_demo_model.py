@@ -68,9 +68,9 @@ def talk_runs(shipped: LlamaCpp) -> dict[str, Run]:
 
 
 def test_more_bias_keeps_more_and_erases_less(talk_runs: dict[str, Run]) -> None:
-    rows = [talk_runs[f"ssbd beta={beta}"].row() for beta in ("0", "0.2", "0.5")]
-    kept = [row["draft_acceptance"] for row in rows]
-    erased = [row["ne_output"] for row in rows]
+    runs = [talk_runs[f"ssbd beta={beta}"] for beta in ("0", "0.2", "0.5")]
+    kept = [run.tally.draft_acceptance for run in runs]
+    erased = [run.output.value for run in runs]
     assert kept == sorted(kept)
     assert kept[0] < kept[1]
     assert erased == sorted(erased, reverse=True)
@@ -117,7 +117,7 @@ def test_languages_side_by_side_are_the_languages_alone(shipped: LlamaCpp) -> No
     for tag in ("de", "zh-CN", "ja"):
         with Translator(shipped, [tag]) as alone:
             expected = [event for update in updates for event in alone.translate(update)]
-        assert [event for event in answers if event.language == tag][-1].final
+        assert [event for event in answers if isinstance(event, Caption) and event.language == tag][-1].final
         assert len([event for event in answers if event.language == tag]) == len(expected)
 
 

@@ -119,7 +119,7 @@ BAD_LINES = [
     (b"{", ["not valid JSON", "character 2"]),
     (b"hello", ["not valid JSON"]),
     (b"[1]", ["must be a JSON object with utterance, seq, text", "a list"]),
-    (b"{}", ["utterance and seq and text must be given"]),
+    (b"{}", ["utterance, seq, text must be given"]),
     (b'{"utterance": 1, "seq": 0}', ["text must be given", "utterance, seq, text"]),
     (b'{"utterance": 1, "seq": 0, "text": "a", "txt": 1}', ['field "txt"', "allowed are utterance, seq, text"]),
     (b'{"utterance": "", "seq": 0, "text": "a"}', ["utterance must be", "non-empty string", '""']),

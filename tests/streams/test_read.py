@@ -120,7 +120,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     ("list", b"[1, 2]", ("must be a JSON object with utterance, seq, text, final, time, not a list",)),
     ("string", b'"hello"', ("must be a JSON object", 'not "hello"')),
     ("null", b"null", ("must be a JSON object", "not null")),
-    ("empty object", b"{}", ("utterance and seq and text must be given",)),
+    ("empty object", b"{}", ("utterance, seq, text must be given",)),
     ("utterance missing", {"seq": 5, "text": "a"}, ("utterance must be given: an update needs utterance, seq, text",)),
     ("seq missing", {"utterance": "u", "text": "a"}, ("seq must be given",)),
     ("text missing", {"utterance": "u", "seq": 5}, ("text must be given",)),

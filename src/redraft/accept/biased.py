@@ -11,8 +11,8 @@ Two departures, each off in the paper's setting:
 
 * ``floor`` (default 0): the bias keeps no token of a lower probability.  At beta = 0.2 *any* token passes where
   p_max <= 0.25; a small floor stops that.
-* Below beta = 0.5 the end of the output is the target's own decision: the bias neither keeps a drafted end token that is
-  not the argmax nor overrules an end token that is.
+* Below beta = 0.5 the end of the output is the target's own decision: the bias neither keeps a drafted end token that
+  is not the argmax nor overrules an end token that is.
 """
 
 from __future__ import annotations

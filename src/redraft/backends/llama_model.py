@@ -41,6 +41,11 @@ def engine_complaints() -> Iterator[list[str]]:
     found += [line for line in _messages if "error" in line.lower() or "fail" in line.lower()]
 
 
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def check_gguf(path: Path) -> None:
     """Refuse what is no GGUF before the engine sees it.
 
@@ -51,9 +56,7 @@ def check_gguf(path: Path) -> None:
         with path.open("rb") as file:
             mark = file.read(4)
     except FileNotFoundError as error:
-        raise ModelError(
-            f"model file {str(path)!r} does not exist; `redraft models` lists what is available"
-        ) from error
+        raise ModelError(f"model file {str(path)!r} does not exist; `redraft models` lists what there is") from error
     except IsADirectoryError as error:
         raise ModelError(f"model {str(path)!r} is a folder; a GGUF file is needed") from error
     except OSError as error:
@@ -68,7 +71,8 @@ _kernels: list[bool] = []
 def _choose_kernels(path: Path, exact: bool, file_type: str) -> None:
     """Make the engine's kernels exact ones, while that can still be done.
 
-    llama.cpp reads this setting once in a process, so the first model decides; floats and 8-bit weights do not depend on it.
+    llama.cpp reads this setting once in a process, so the first model decides; floats and 8-bit weights do not
+    depend on it.
 
     Raises:
         CapabilityError: an earlier model has decided otherwise.
@@ -79,8 +83,8 @@ def _choose_kernels(path: Path, exact: bool, file_type: str) -> None:
             os.environ["GGML_CPU_TILED_MM"] = "0"
     if exact and not _kernels[0] and file_type not in _PLAIN_FILE_TYPES:
         raise CapabilityError(
-            f"model {path.name!r} cannot be opened with exact kernels, since this process has run a model without them; "
-            "open it first, or in a process of its own"
+            f"model {path.name!r} cannot be opened with exact kernels, since this process has run a model without "
+            "them; open it first, or in a process of its own"
         )
 
 
@@ -105,9 +109,11 @@ class LlamaModel:
         if exact:
             params.use_extra_bufts = False
         with engine_complaints() as complaints:
-            self.handle = lib.llama_model_load_from_file(str(path).encode(), params)
+            self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.handle:
-            raise ModelError(f"model file {str(path)!r} cannot be loaded: {'; '.join(complaints) or 'broken file'}")
+            raise ModelError(
+                f"model file {str(path)!r} cannot be loaded: {complaints[0] if complaints else 'broken file'}"
+            )
         self._refuse_unfit()
         self.vocab = lib.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)

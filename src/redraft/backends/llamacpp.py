@@ -7,7 +7,6 @@ a draft tree are further sequences that share the cells of their common part.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import llama_cpp as lib
 import numpy as np
 
-from redraft.backends.llama_model import LlamaModel, engine_complaints
+from redraft.backends.llama_model import LlamaModel, engine_complaints, usable_cores
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 from redraft.types import ROOT, Capabilities, Draft, Rows, Score, common_prefix
@@ -120,7 +119,7 @@ class LlamaCpp:
         params.n_ctx = per_sequence * options.slots + _CELLS_OF_A_BRANCH * options.branches
         params.n_batch, params.n_ubatch = options.batch, min(512, options.batch)
         params.n_outputs_max_per_seq = 0
-        params.n_threads = params.n_threads_batch = options.threads or len(os.sched_getaffinity(0))
+        params.n_threads = params.n_threads_batch = options.threads or usable_cores()
         # A window's cache forgets what roll-back would need, so models with one get the full size.
         params.swa_full = True
         params.no_perf = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import llama_cpp as lib
@@ -34,7 +35,7 @@ def quantise(source: Path, target: Path, format: str) -> None:
     # Beside it first: the engine maps the source into memory, which may be the same file.
     part = target.with_name(target.name + ".part")
     with engine_complaints() as complaints:
-        status = lib.llama_model_quantize(str(source).encode(), str(part).encode(), params)
+        status = lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), params)
     if status == 0 and not target.is_dir():
         part.replace(target)
     else:

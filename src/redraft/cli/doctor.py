@@ -77,13 +77,14 @@ def _print_report(costs: dict[int, float], line: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from redraft.backends.llama_model import usable_cores
+
     console = Console()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
     console.print(
         f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
     )
-    console.print(f"cores {cores}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}")
+    console.print(f"cores {usable_cores()}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}")
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
     table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
     for size, seconds in costs.items():

@@ -64,8 +64,10 @@ class Stage:
     """The live picture: what is heard above, then a block a language with a line a method."""
 
     EARLIER = 2
+    LINES = 5
 
     def __init__(self, contenders: Sequence[Contender], console: Console) -> None:
+        self._console = console
         self._languages = list(dict.fromkeys(each.language for each in contenders))
         self._earlier: dict[Contender, list[str]] = {each: [] for each in contenders}
         self._live = Live(console=console, auto_refresh=False, transient=True)
@@ -92,19 +94,23 @@ class Stage:
         for _ in next(iter(of_language.values())):
             grid.add_column(ratio=1)
         for tag, beside in of_language.items():
-            grid.add_row(*(self._panel(tag, run) for run in beside))
+            # Borders and padding of a panel and the gap between two take five cells.
+            width = max(10, self._console.width // len(beside) - 5)
+            grid.add_row(*(self._panel(tag, run, width) for run in beside))
         heard = Text(update.text, style="bold" if update.final else "")
         return Group(Panel(heard, title="heard", title_align="left", border_style="dim"), grid)
 
-    def _panel(self, tag: str, run: Run) -> Panel:
+    def _panel(self, tag: str, run: Run, width: int) -> Panel:
         text = Text()
         for earlier in self._earlier[run.contender]:
             text.append(earlier + "\n", style="dim")
         if run.caption:
             text.append(run.caption.text)
             text.append(run.caption.unstable, style="dim italic")
+        # What is newest stays in sight: lines that do not fit leave at the top.
+        newest = Text("\n").join(text.wrap(self._console, width)[-self.LINES :])
         title = f"{parse_language(tag).name} · [bold]{run.contender.title}[/bold]"
         figures = f"erased {run.display.erased} · {run.passes} passes"
         return Panel(
-            text, title=title, subtitle=figures, title_align="left", subtitle_align="right", height=self.EARLIER + 5
+            newest, title=title, subtitle=figures, title_align="left", subtitle_align="right", height=self.LINES + 2
         )

@@ -14,6 +14,7 @@ from redraft.eval.metrics import Erasure
 from redraft.events import Caption, Failure, Update
 from redraft.stabilise import Mask
 from redraft.translator import Style, Translator
+from redraft.types import Tally
 
 #: A figure of a row: text, a number, or None where it was not measured.
 Figure = str | int | float | None
@@ -97,13 +98,18 @@ class Run:
             self._whole, self._shown = [], []
 
     @property
+    def tally(self) -> Tally:
+        """Counts so far."""
+        return self.translator.tallies[self.contender.language]
+
+    @property
     def passes(self) -> int:
         """Target forward passes so far."""
-        return self.translator.tallies[self.contender.language].passes
+        return self.tally.passes
 
     def row(self) -> dict[str, Figure]:
         """The figures, under the names that every bench uses; ``speedup`` is filled in by `compare`."""
-        tally = self.translator.tallies[self.contender.language]
+        tally = self.tally
         seconds = sum(self.seconds)
         return {
             "method": self.contender.method,

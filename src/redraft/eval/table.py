@@ -37,7 +37,7 @@ def print_table(rows: Sequence[dict[str, Figure]], signature: str, console: Cons
     filled = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in rows)]
     if len({row.get("mask") for row in rows}) == 1:
         filled = [name for name in filled if name != "mask"]
-    table = Table(header_style="bold", pad_edge=False, box=None)
+    table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, 1, 0, 0))
     for name in filled:
         heading, form = COLUMNS[name]
         table.add_column(heading, justify="right" if form else "left", no_wrap=True)

@@ -280,7 +280,7 @@ def _update(fields: dict[str, Any]) -> Update:
         raise InputError(f"the field {_shown(unknown[0])} is not known: allowed are {', '.join(_FIELDS)}")
     missing = [name for name in _NEEDED if name not in fields]
     if missing:
-        raise InputError(f"{' and '.join(missing)} must be given: an update needs {', '.join(_NEEDED)}")
+        raise InputError(f"{', '.join(missing)} must be given: an update needs {', '.join(_NEEDED)}")
     for name, value in fields.items():
         allowed, words = _FIELDS[name]
         if not allowed(value):

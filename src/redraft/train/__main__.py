@@ -6,6 +6,7 @@ Every stage is saved every few minutes and resumes where it was; finished stages
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from redraft.train.export import write_gguf
 from redraft.train.loop import Trainer
 from redraft.train.model import Decoder, Shape
 from redraft.train.recipe import STAGES, VOCABULARY
+from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.tokenizer import load_tokenizer, train_tokenizer
 
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
@@ -42,32 +44,46 @@ LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 @click.option("--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: all]")
 @click.option("--processes", type=click.IntRange(1), default=2, help="Training processes of one thread; on a GPU, 1.")
 @click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option(
+    "--warm-start",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Start from the weights and tokenizer of this GGUF instead of the stage before.",
+)
 @click.option("--format", type=click.Choice(FORMATS), default="Q8_0", help="Weights of the GGUF files.")
-def train(data: Path, out: Path, only: tuple[str, ...], processes: int, device: str, format: str) -> None:
+def train(
+    data: Path, out: Path, only: tuple[str, ...], processes: int, device: str, warm_start: Path | None, format: str
+) -> None:
     """Train the demo models anew; hours on a CPU."""
     out.mkdir(parents=True, exist_ok=True)
     if not (out / "tokenizer.json").exists():
-        train_tokenizer(split(data)[0], VOCABULARY).save(str(out / "tokenizer.json"))
+        tokenizer = read_tokenizer(warm_start) if warm_start else train_tokenizer(split(data)[0], VOCABULARY)
+        tokenizer.save(str(out / "tokenizer.json"))
     for name in only or list(STAGES):
         final = out / name / "final.pt"
         if not final.exists():
             click.echo(f"stage {name}: {STAGES[name].phase.tokens / 1e6:.1f}M tokens on {processes} x {device}")
             rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
-            mp.spawn(_work, (name, data, out, processes, device, rendezvous), nprocs=processes)
+            mp.spawn(_work, (name, data, out, processes, device, warm_start, rendezvous), nprocs=processes)
             (out / name / "last.pt").rename(final)
         if name != "base":
             export(final, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
 
 
-def _work(rank: int, name: str, data: Path, out: Path, processes: int, device: str, rendezvous: Path) -> None:
+def _work(
+    rank: int, name: str, data: Path, out: Path, processes: int, device: str, warm_start: Path | None, rendezvous: Path
+) -> None:
     """One training process."""
     if processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", init_method=f"file://{rendezvous.resolve()}", rank=rank, world_size=processes)
     stage, folder = STAGES[name], out / name
-    trainer = Trainer(stage.shape, stage.phase, device)
+    # The optimizers of a warm start know nothing yet.
+    phase = replace(stage.phase, warmup_steps=100) if warm_start else stage.phase
+    trainer = Trainer(stage.shape, phase, device)
     if (folder / "last.pt").exists():
         trainer.restore(folder / "last.pt", new_phase=False)
+    elif warm_start:
+        trainer.model.load_state_dict(read_model(warm_start).state_dict())
     elif stage.start:
         trainer.restore(out / stage.start / "final.pt", new_phase=True)
     trainer.run(split(data)[0], load_tokenizer(out / "tokenizer.json"), folder)

@@ -36,6 +36,6 @@ class Stage:
 STAGES = {
     "base": Stage(LARGE, Phase(tokens=19_400_000, prefix=0.0, decay=0.0)),
     "demo": Stage(LARGE, Phase(tokens=9_000_000, prefix=PREFIX, decay=0.85, warmup_steps=1, seed=1), start="base"),
-    "plain": Stage(LARGE, Phase(tokens=2_500_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
-    "small": Stage(SMALL, Phase(tokens=10_000_000, prefix=PREFIX, decay=0.5, seed=3)),
+    "plain": Stage(LARGE, Phase(tokens=1_600_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
+    "small": Stage(SMALL, Phase(tokens=5_000_000, prefix=PREFIX, decay=0.5, seed=3)),
 }
