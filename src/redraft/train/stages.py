@@ -1,0 +1,64 @@
+"""Runs one stage of the recipe in one process, and exports what a stage has made.
+
+Apart from the command line, since processes that are started anew must be able to import it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from tokenizers import Tokenizer
+
+from redraft import __version__
+from redraft.backends.quantise import quantise
+from redraft.train.corpus import split
+from redraft.train.export import write_gguf
+from redraft.train.loop import Trainer
+from redraft.train.model import Decoder, Shape
+from redraft.train.recipe import STAGES
+from redraft.train.restart import read_model
+from redraft.train.tokenizer import load_tokenizer
+
+LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
+
+
+def work(
+    rank: int, name: str, data: Path, out: Path, processes: int, device: str, warm_start: Path | None, rendezvous: Path
+) -> None:
+    """One training process of a stage; resumes from its last checkpoint if there is one.
+
+    Args:
+        rank, processes: which process this is, and how many train together.
+        rendezvous: a file that does not exist yet, by which they find each other.
+    """
+    if processes > 1:
+        torch.set_num_threads(1)
+        dist.init_process_group("gloo", init_method=f"file://{rendezvous.resolve()}", rank=rank, world_size=processes)
+    stage, folder = STAGES[name], out / name
+    # The optimizers of a warm start know nothing yet.
+    phase = replace(stage.phase, warmup_steps=100) if warm_start else stage.phase
+    trainer = Trainer(stage.shape, phase, device)
+    if (folder / "last.pt").exists():
+        trainer.restore(folder / "last.pt", new_phase=False)
+    elif warm_start:
+        trainer.model.load_state_dict(read_model(warm_start).state_dict())
+    elif stage.start:
+        trainer.restore(out / stage.start / "final.pt", new_phase=True)
+    trainer.run(split(data)[0], load_tokenizer(out / "tokenizer.json"), folder)
+    if processes > 1:
+        dist.destroy_process_group()
+
+
+def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:
+    """Write a checkpoint as ``{name}-f32.gguf`` and in ``format``; returns the latter's path."""
+    state = torch.load(checkpoint, map_location="cpu")
+    model = Decoder(Shape(**state["shape"]))
+    model.load_state_dict(state["model"])
+    full, small = out / f"{name}-f32.gguf", out / f"{name}-{format.lower()}.gguf"
+    facts = {"general.license": LICENCE, "general.description": f"trained with redraft {__version__}"}
+    write_gguf(model, tokenizer, full, name, facts)
+    quantise(full, small, format)
+    return small
