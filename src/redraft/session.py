@@ -20,6 +20,10 @@ from redraft.types import Asking, Output, Tally
 Encode = Callable[[str, Sequence[tuple[str, str]]], tuple[int, ...]]
 
 
+#: A translation of more tokens than this plus that many a prompt token is one that the model cannot end.
+SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """What a session must know of the model.
@@ -43,7 +47,8 @@ class Settings:
         method, options: the decoding method with its checked options (`Method.check`).
         mask: what is hidden of partial captions.
         context: how many earlier sentences the prompt carries, 0 or more.
-        max_tokens: the most tokens of one translation, at least 1; reaching it is reported as a failure.
+        max_tokens: the most tokens of one translation, at least 1; a short prompt lowers it (`LONGEST_RATIO`).
+            Reaching it is reported as a failure.
 
     Raises:
         OptionError: a number is out of its range.
@@ -95,7 +100,8 @@ class Translation:
             self._reported = False
             self._forget()
         prompt = self._prompt_for(update.text)
-        limit = min(self._settings.max_tokens, self._vocabulary.context_length - len(prompt))
+        room = self._vocabulary.context_length - len(prompt)
+        limit = min(self._settings.max_tokens, room, SHORTEST_LIMIT + LONGEST_RATIO * len(prompt))
         failures: list[Event] = []
         if limit < 1:
             failures.append(self._overflow(update, len(prompt)))

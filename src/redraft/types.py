@@ -275,19 +275,19 @@ class Tally:
 
     updates: int = 0
     tokens: int = 0
+    finished: int = 0
     passes: int = 0
     drafted: int = 0
     accepted: int = 0
-    seconds: float = 0.0
 
-    def add(self, output: Output, seconds: float = 0.0) -> None:
-        """Count one output and the time it took."""
+    def add(self, output: Output) -> None:
+        """Count one output."""
         self.updates += 1
         self.tokens += len(output.tokens)
+        self.finished += output.finished
         self.passes += output.passes
         self.drafted += output.drafted
         self.accepted += output.accepted
-        self.seconds += seconds
 
     @property
     def draft_acceptance(self) -> float:

@@ -14,7 +14,7 @@ pytest.importorskip("gguf", reason="the train extra is not installed")
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.train.corpus import FILES, Pair, held_out, source_weight  # noqa: E402
-from redraft.train.examples import LENGTH_STEP, ExampleStream, Mixture, cut_in_proportion  # noqa: E402
+from redraft.train.examples import LENGTH_STEP, ExampleStream, Mixture, as_spoken, cut_in_proportion  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.loop import Phase, TiedCrossEntropy, Trainer, batch_loss  # noqa: E402
 from redraft.train.model import Decoder, Shape, _attend  # noqa: E402
@@ -89,6 +89,12 @@ def test_prefix_pairs_are_beginnings_in_proportion(language: str) -> None:
         assert "a b c d e f".startswith(source)
         assert source != "a b c d e f"
         assert len(source.split()) == len(target.replace(" ", ""))
+
+
+def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> None:
+    assert as_spoken("Tonight, I'm late. We know Tom!") == "tonight I'm late we know Tom"
+    assert as_spoken("I saw 7:15 on it.") == "I saw 7:15 on it"
+    assert as_spoken("...") == "..."
 
 
 def test_batches_hold_whole_examples_and_learn_targets_only(pairs, tokenizer) -> None:

@@ -125,6 +125,7 @@ class Run:
             "ne_display": round(self.display.value, 4),
             "tokens_per_second": round(tally.tokens / seconds, 1) if seconds else None,
             "speedup": None,
+            "pass_speedup": None,
             "bleu": None,
             "chrf": None,
         }
@@ -172,8 +173,14 @@ def speedup(run: Run, baseline: Run) -> float | None:
     return mine / theirs if isinstance(mine, float) and isinstance(theirs, float) else None
 
 
+def tokens_per_pass(run: Run) -> float:
+    """Mean acceptance length: output tokens for each target pass, end tokens included, so that `ar` has 1."""
+    tally = run.tally
+    return (tally.tokens + tally.finished) / tally.passes if tally.passes else 1.0
+
+
 def rows(runs: Sequence[Run]) -> list[dict[str, Figure]]:
-    """A row for each run, with ``speedup`` over the ``ar`` run of the same language where there is one."""
+    """A row for each run, with its speed-ups over the ``ar`` run of the same language where there is one."""
     baselines = {run.contender.language: run for run in runs if run.contender.method == "ar"}
     found = []
     for run in runs:
@@ -182,5 +189,6 @@ def rows(runs: Sequence[Run]) -> list[dict[str, Figure]]:
         if baseline is not None:
             ratio = speedup(run, baseline)
             row["speedup"] = None if ratio is None else round(ratio, 3)
+            row["pass_speedup"] = round(tokens_per_pass(run) / tokens_per_pass(baseline), 3)
         found.append(row)
     return found

@@ -60,7 +60,7 @@ def train(
             rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
             mp.spawn(work, (name, data, out, processes, device, warm_start, rendezvous), nprocs=processes)
             (out / name / "last.pt").rename(final)
-        if name != "base":
+        if name not in {"base", "prefix"}:
             export(final, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
 
 

@@ -39,10 +39,28 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """How examples are made: the share of ``prefix`` pairs and the share of ``joined`` ones, both in [0, 1]."""
+    """How examples are made: shares in [0, 1] of ``prefix`` pairs, of `as_spoken` sources, and of ``joined`` pairs."""
 
     prefix: float
+    spoken: float = 0.0
     joined: float = 0.35
+
+
+#: What a recogniser does not write while a sentence is growing.
+PUNCTUATION = '.,!?;:"“”„()…'
+
+
+def as_spoken(source: str) -> str:
+    """An English source as recognisers write it while it grows: no punctuation, no capitals at beginnings."""
+    words: list[str] = []
+    begins = True
+    for word in source.split(" "):
+        bare = word.strip(PUNCTUATION)
+        if begins and bare != "I" and not bare.startswith("I'"):
+            bare = bare[:1].lower() + bare[1:]
+        begins = word.endswith((".", "!", "?", "…"))
+        words += [bare] if bare else []
+    return " ".join(words) or source
 
 
 def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
@@ -125,6 +143,8 @@ class ExampleStream:
         source, target = join(drawn)
         if self._random.random() < self._mixture.prefix:
             source, target = cut_in_proportion(source, target, language, self._random)
+        if self._random.random() < self._mixture.spoken:
+            source = as_spoken(source)
         return source, target
 
     def _batches(self, examples: list[tuple[list[int], int]]) -> Iterator[Batch]:

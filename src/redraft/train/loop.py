@@ -29,6 +29,7 @@ class Phase:
     Attributes:
         tokens: its length, padding included.
         prefix: share of prefix pairs, 0-1.
+        spoken: share of sources written as a recogniser does, 0-1.
         decay: share of the phase at whose end the rates fall linearly to zero, 0-1; 0 keeps them constant.
         batch: ids a step and process.
         rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
@@ -39,6 +40,7 @@ class Phase:
     tokens: int
     prefix: float
     decay: float
+    spoken: float = 0.0
     batch: int = 3072
     rate: float = 4e-3
     embedding_rate: float = 2.5e-3
@@ -68,7 +70,11 @@ class Trainer:
         """Train to the end of the phase, writing ``last.pt`` to ``folder`` every ``every_s`` seconds and at the end."""
         folder.mkdir(parents=True, exist_ok=True)
         stream = ExampleStream(
-            pairs, tokenizer, Mixture(self.phase.prefix), self.phase.batch, seed=self.phase.seed + self.tokens + rank()
+            pairs,
+            tokenizer,
+            Mixture(self.phase.prefix, self.phase.spoken),
+            self.phase.batch,
+            seed=self.phase.seed + self.tokens + rank(),
         )
         saved = shown = time.monotonic()
         losses: list[Tensor] = []

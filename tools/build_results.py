@@ -1,0 +1,101 @@
+"""Writes docs/results.md and the results in README.md from the rows that the benchmarks have left.
+
+    python -m tools.build_results
+
+``benchmarks/results/*.jsonl`` hold one JSON object a line as printed with ``--json``; nothing is typed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tools.build_docs import between
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+Row = dict[str, Any]
+
+#: Heading -> how a row fills it.
+BIAS = {
+    "method": lambda row: " ".join(part for part in (row["method"], row["options"], row["mask"]) if part),
+    "passes": lambda row: str(row["target_passes"]),
+    "A/D": lambda row: _share(row["draft_acceptance"]),
+    "A/O": lambda row: _share(row["output_acceptance"]),
+    "NE": lambda row: f"{row['ne_output']:.2f}",
+    "NE shown": lambda row: f"{row['ne_display']:.2f}",
+    "speed-up (passes)": lambda row: f"{row['pass_speedup']:.2f}",
+    "speed-up (time)": lambda row: f"{row['speedup']:.2f}",
+    "BLEU": lambda row: f"{row['bleu']:.1f}",
+    "chrF": lambda row: f"{row['chrf']:.1f}",
+}
+QUALITY = {
+    "set": lambda row: row["signature"].split("|data:")[1].split("@")[0],
+    "to": lambda row: row["target_language"],
+    "segments": lambda row: str(row["updates"]),
+    "BLEU": lambda row: f"{row['bleu']:.1f}",
+    "chrF": lambda row: f"{row['chrf']:.1f}",
+    "runaways": lambda row: str(row["runaways"]),
+}
+EXACT = {
+    "weights": lambda row: "F32" if "F32" in row["signature"] else "as shipped",
+    "to": lambda row: row["target_language"],
+    "updates": lambda row: str(row["updates"]),
+    "tokens": lambda row: str(row["output_tokens"]),
+    "mismatches": lambda row: str(row["mismatches"]),
+    "not explained by a near tie": lambda row: str(row["unexplained"]),
+    "largest gap (nats)": lambda row: str(row["largest_gap"]),
+}
+BIAS_TITLES = {
+    "bias-flores-de-demo": "Flores-200 devtest, English to German, lag 3: the shipped model",
+    "bias-flores-de-plain": "The same by the model trained without prefix pairs",
+    "bias-tatoeba-de-demo": "Tatoeba 2021, English to German, lag 3, 8 words or more: the shipped model",
+    "bias-tatoeba-de-plain": "The same by the model trained without prefix pairs",
+}
+
+
+def read(name: str) -> list[Row]:
+    """The rows of a results file, none if it is absent."""
+    path = RESULTS / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def table(rows: list[Row], columns: dict[str, Any]) -> str:
+    """A Markdown table with the signatures of its rows below."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(fill(row) for fill in columns.values()) + " |" for row in rows]
+    signatures = dict.fromkeys(row["signature"] for row in rows)
+    return "\n".join([*lines, "", *(f"`{signature}`  " for signature in signatures)]).rstrip()
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def page() -> str:
+    """docs/results.md."""
+    parts = [
+        "# Results\n\nWritten by `python -m tools.build_results` from `benchmarks/results`. The signature under a table "
+        "says what was\nmeasured on what. Methods take turns update by update, so speed-ups are ratios within one run.",
+        "## What the bias and mask-k do (Tables 3 and 4 of SSBD v2)",
+    ]
+    for name, title in BIAS_TITLES.items():
+        parts += [f"### {title}", table(read(name), BIAS)] if read(name) else []
+    parts += ["## With beta 0, the ids of greedy re-translation", table(read("exact"), EXACT)]
+    parts += ["## Quality of the demo model on whole sentences", table(read("quality-demo"), QUALITY)]
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> None:
+    """Write both."""
+    (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
+    readme = ROOT / "README.md"
+    rows = [row for row in read("bias-flores-de-demo") if "plain" not in row["mask"]]
+    title = BIAS_TITLES["bias-flores-de-demo"]
+    text = f"{title}. More in [docs/results.md](docs/results.md).\n\n{table(rows, BIAS)}\n"
+    readme.write_text(between(readme.read_text(encoding="utf-8"), "results", text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
