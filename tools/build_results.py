@@ -1,4 +1,4 @@
-"""Writes docs/results.md and the results in README.md from the rows that the benchmarks have left.
+"""Writes docs/results.md and the figures in README.md and the model card from the rows that the benchmarks have left.
 
     python -m tools.build_results
 
@@ -76,8 +76,9 @@ def _share(value: float | None) -> str:
 def page() -> str:
     """docs/results.md."""
     parts = [
-        "# Results\n\nWritten by `python -m tools.build_results` from `benchmarks/results`. The signature under a table "
-        "says what was\nmeasured on what. Methods take turns update by update, so speed-ups are ratios within one run.",
+        "# Results\n\nWritten by `python -m tools.build_results` from `benchmarks/results`. The signature under\n"
+        "a table says what was measured on what. Methods take turns update by update, so speed-ups are\n"
+        "ratios within one run.",
         "## What the bias and mask-k do (Tables 3 and 4 of SSBD v2)",
     ]
     for name, title in BIAS_TITLES.items():
@@ -88,12 +89,15 @@ def page() -> str:
 
 
 def main() -> None:
-    """Write both."""
+    """Write all three."""
     (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
     readme = ROOT / "README.md"
     rows = [row for row in read("bias-flores-de-demo") if "plain" not in row["mask"]]
     title = BIAS_TITLES["bias-flores-de-demo"]
     text = f"{title}. More in [docs/results.md](docs/results.md).\n\n{table(rows, BIAS)}\n"
+    card = ROOT / "src" / "redraft" / "models" / "README.md"
+    figures = f"\n{table(read('quality-demo'), QUALITY)}\n\n"
+    card.write_text(between(card.read_text(encoding="utf-8"), "quality", figures), encoding="utf-8")
     readme.write_text(between(readme.read_text(encoding="utf-8"), "results", text), encoding="utf-8")
 
 
