@@ -26,7 +26,7 @@ SEGMENTS = 8
 
 @pytest.fixture(scope="module")
 def shipped() -> Iterator[LlamaCpp]:
-    backend = open_model("demo", LlamaOptions(context_length=512, slots=8))
+    backend = open_model("demo", LlamaOptions(context_length=512, slots=8, threads=1))
     yield backend
     backend.close()
 
@@ -35,7 +35,7 @@ def shipped() -> Iterator[LlamaCpp]:
 def in_floats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaCpp]:
     path: Path = tmp_path_factory.mktemp("model") / "demo-f32.gguf"
     quantise(resolve("demo"), path, "F32")
-    backend = LlamaCpp(path, LlamaOptions(context_length=512, slots=3))
+    backend = LlamaCpp(path, LlamaOptions(context_length=512, slots=3, threads=1, exact=True))
     yield backend
     backend.close()
 

@@ -17,8 +17,10 @@ import llama_cpp as lib
 
 from redraft.errors import CapabilityError, ModelError
 
+#: F32, F16, BF16.
+_FLOAT_FILE_TYPES = {"0", "1", "32"}
 #: File types whose kernels the setting does not touch: F32, F16, Q8_0, BF16.
-_PLAIN_FILE_TYPES = {"0", "1", "7", "32"}
+_PLAIN_FILE_TYPES = {*_FLOAT_FILE_TYPES, "7"}
 _messages: list[str] = []
 
 
@@ -156,6 +158,11 @@ class LlamaModel:
     def trained_context(self) -> int:
         """The context length that the model was trained for, in tokens."""
         return int(lib.llama_model_n_ctx_train(self.handle))
+
+    @property
+    def in_floats(self) -> bool:
+        """Whether the weights are not quantised."""
+        return self.metadata.get("general.file_type") in _FLOAT_FILE_TYPES
 
     @property
     def has_sliding_window(self) -> bool:

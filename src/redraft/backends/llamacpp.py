@@ -24,8 +24,8 @@ from redraft.types import ROOT, Capabilities, Draft, Rows, Score, common_prefix
 MOST_SEQUENCES = 256
 #: Cells that each branch of a tree may fill beyond its slot's own.
 _CELLS_OF_A_BRANCH = 256
-_KV_Q8_0 = 8
-_FLASH_ATTENTION = 1
+_KV_F32, _KV_Q8_0 = 0, 8
+_PLAIN_ATTENTION, _FLASH_ATTENTION = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class LlamaOptions:
         gpu_layers: layers on the GPU; -1 all that fit, 0 none.
         batch: the most ids handed to the engine in one call; longer requests are split.
         exact: bit-equal batched and single passes for quantised weights (quantised cache, flash attention, plain
-            kernels), somewhat slower; floats differ in the last bits all the same.
+            kernels), somewhat slower.  Weights in floats get a cache of 32-bit floats and plain attention, with which
+            the passes still differ, in logits by some 1e-5.
     """
 
     context_length: int = 2048
@@ -124,8 +125,10 @@ class LlamaCpp:
         params.swa_full = True
         params.no_perf = True
         if options.exact:
-            params.type_k = params.type_v = _KV_Q8_0
-            params.flash_attn_type = _FLASH_ATTENTION
+            # Flash attention rounds floats to 16 bits, differently for one token and for many; on integers it is exact.
+            floats = self.model.in_floats
+            params.type_k = params.type_v = _KV_F32 if floats else _KV_Q8_0
+            params.flash_attn_type = _PLAIN_ATTENTION if floats else _FLASH_ATTENTION
         with engine_complaints() as complaints:
             context = lib.llama_init_from_model(self.model.handle, params)
         if not context:
