@@ -40,6 +40,7 @@ QUALITY = {
 }
 EXACT = {
     "weights": lambda row: "F32" if "F32" in row["signature"] else "as shipped",
+    "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "usual",
     "to": lambda row: row["target_language"],
     "updates": lambda row: str(row["updates"]),
     "tokens": lambda row: str(row["output_tokens"]),
