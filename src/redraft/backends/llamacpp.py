@@ -239,9 +239,11 @@ class LlamaCpp:
 
     def _adopt_branch(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
         """After a tree: continue on the branch that the rule accepted, forget the others."""
+        if not state.branches:
+            return
         own = common_prefix(state.ids, prefix)
-        best = max(state.branches, key=lambda branch: common_prefix(state.branches[branch], prefix), default=None)
-        if best is not None and common_prefix(state.branches[best], prefix) > own:
+        best = max(state.branches, key=lambda branch: common_prefix(state.branches[branch], prefix))
+        if common_prefix(state.branches[best], prefix) > own:
             lib.llama_memory_seq_rm(self._memory, slot, own, -1)
             lib.llama_memory_seq_cp(self._memory, best, slot, own, -1)
             state.ids = state.branches[best]

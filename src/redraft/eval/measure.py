@@ -107,10 +107,15 @@ class Run:
         """Target forward passes so far."""
         return self.tally.passes
 
-    def row(self) -> dict[str, Figure]:
-        """The figures, under the names that every bench uses; ``speedup`` is filled in by `compare`."""
-        tally = self.tally
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Output tokens per second, to one decimal; None before any time was spent."""
         seconds = sum(self.seconds)
+        return round(self.tally.tokens / seconds, 1) if seconds else None
+
+    def row(self) -> dict[str, Figure]:
+        """The figures, under the names that every bench uses; the speed-ups are filled in by `rows`."""
+        tally = self.tally
         return {
             "method": self.contender.method,
             "options": self.contender.settings,
@@ -123,7 +128,7 @@ class Run:
             "output_acceptance": round(tally.output_acceptance, 4) if tally.drafted else None,
             "ne_output": round(self.output.value, 4),
             "ne_display": round(self.display.value, 4),
-            "tokens_per_second": round(tally.tokens / seconds, 1) if seconds else None,
+            "tokens_per_second": self.tokens_per_second,
             "speedup": None,
             "pass_speedup": None,
             "bleu": None,
@@ -169,8 +174,8 @@ def _translator(backend: LlamaCpp, contender: Contender, style: Style) -> Transl
 
 def speedup(run: Run, baseline: Run) -> float | None:
     """Output tokens per second over the baseline's, as in SSBD v2 (Tables 2 and 3)."""
-    mine, theirs = run.row()["tokens_per_second"], baseline.row()["tokens_per_second"]
-    return mine / theirs if isinstance(mine, float) and isinstance(theirs, float) else None
+    mine, theirs = run.tokens_per_second, baseline.tokens_per_second
+    return mine / theirs if mine is not None and theirs else None
 
 
 def tokens_per_pass(run: Run) -> float:
