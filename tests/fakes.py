@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -23,9 +24,12 @@ class RandomModel:
     capabilities = Capabilities(trees=True, prompt_rows=True, batches=True)
     context_length = 512
     end_tokens = frozenset({END})
+    pad_token = 1
+    metadata: Mapping[str, str] = {}
 
     def __init__(self, seed: int = 0, vocabulary: int = 12, shift: float = 0.5, end_bias: float = 0.0) -> None:
         self.seed, self.vocabulary, self.shift, self.end_bias = seed, vocabulary, shift, end_bias
+        self.vocabulary_size = vocabulary
         self.requests: list[Score] = []
         self.batches: list[int] = []
         self._slots: set[int] = set()
@@ -66,6 +70,14 @@ class RandomModel:
 
     def token_bytes(self, token: int) -> bytes:
         return b"" if token == END else f" w{token}".encode()
+
+    def close(self) -> None:
+        self._slots.clear()
+
+
+def distribution(rows: Rows, node: int) -> list[float]:
+    """(vocabulary,) probabilities after a node."""
+    return [math.exp(log) for _token, log in sorted(rows.top_k(node, 1 << 20))]
 
 
 def greedy(model: RandomModel, prompt: Sequence[int], limit: int) -> list[int]:

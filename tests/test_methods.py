@@ -138,7 +138,7 @@ def test_built_in_methods(name: str) -> None:
     assert found.name == name
     assert found.needs <= {"trees", "prompt_rows", "batches", "early_exit"}
     for option in found.options:
-        assert option.low <= option.default <= option.high and option.help
+        assert option.check(option.default) == option.default and option.help
     setup = Setup(found.check({}), frozenset({0}))
     (drafter, rule), (another, _) = found.build(setup), found.build(setup)
     assert isinstance(drafter, Drafter) and isinstance(rule, Rule)

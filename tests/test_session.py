@@ -16,7 +16,7 @@ from redraft.events import Caption, Event, Failure, Update
 from redraft.methods import get_method
 from redraft.session import Encode, Session, Settings, Vocabulary
 from redraft.stabilise import Mask
-from redraft.types import TARGET, Score
+from redraft.types import TARGET, Prompt, Score
 from tests.fakes import END, RandomModel, greedy
 
 Pairs = list[tuple[str, str]]
@@ -46,10 +46,10 @@ class Stream:
         self._seq = 0
 
     def _encoder(self, language: str) -> Encode:
-        def encode(source: str, context: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+        def encode(source: str, context: Sequence[tuple[str, str]]) -> Prompt:
             self.encoded.append((language, source, list(context)))
             earlier = "".join(f"{theirs}={ours};" for theirs, ours in context)
-            return tuple(self.model.tokenize(f"{earlier}{source}>{language}"))
+            return Prompt(tuple(self.model.tokenize(f"{earlier}{source}>{language}")))
 
         return encode
 

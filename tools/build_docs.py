@@ -30,7 +30,7 @@ from redraft.cli.stage import Stage, contenders, signed
 from redraft.eval.measure import Contender, Run, compare, rows
 from redraft.eval.table import print_table
 from redraft.events import Update
-from redraft.methods import BETA, Method, Option, all_methods
+from redraft.methods import BETA, Choice, Method, Option, all_methods
 from redraft.stabilise import Mask
 from redraft.talk import load_talk
 from redraft.types import common_prefix
@@ -124,12 +124,12 @@ def methods_page() -> str:
             facts.append(f"- Needs a backend with: {needs}")
         parts.append("\n".join(facts) + "\n")
         if method.options:
-            parts.append(table(("option", "default", "range", "what it is"), [*map(_option_row, method.options)]))
+            parts.append(table(("option", "default", "allowed", "what it is"), [*map(_option_row, method.options)]))
     return "\n".join(parts)
 
 
-def _option_row(option: Option) -> tuple[str, str, str, str]:
-    return f"`{option.name}`", f"{option.default:g}", f"{option.low:g} to {option.high:g}", option.help
+def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
+    return f"`{option.name}`", f"{option.default}", option.allowed, option.help
 
 
 def stale(root: Path = ROOT) -> list[str]:

@@ -31,6 +31,7 @@ LAYERS = (
     "session",
     "stabilise",
     "methods",
+    "method",
     "accept",
     "draft",
     "decode drive",

@@ -7,7 +7,7 @@ no second loop.
 
 from __future__ import annotations
 
-from redraft.types import Asking, Context, Drafter, Output, Rule, Score
+from redraft.types import Asking, Context, Draft, Drafter, Output, Rows, Rule, Score
 
 
 def decode(
@@ -16,6 +16,8 @@ def decode(
     rule: Rule,
     *,
     previous: tuple[int, ...] = (),
+    source: tuple[int, ...] = (),
+    encoder: tuple[int, ...] = (),
     end_tokens: frozenset[int],
     limit: int,
 ) -> Asking[Output]:
@@ -26,6 +28,8 @@ def decode(
         drafter: fresh for this decoding.
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
+        source: ids of the source text alone, for drafters that copy from it.
+        encoder: what the encoder of an encoder-decoder model reads.
         end_tokens: ids that end the output; the first one met ends it, inside an accepted draft too.
         limit: the most output tokens, at least 1.
 
@@ -33,22 +37,37 @@ def decode(
         The output ids without the end token, with the counts that the papers report.
     """
     output: tuple[int, ...] = ()
-    passes = drafted = accepted = 0
-    while len(output) < limit:
+    passes = drafted = accepted = draft_passes = 0
+    finished = False
+    while not finished and len(output) < limit:
         # The pass gives one token more than it accepts, so a draft as long as what is left would waste its last token.
-        context = Context(prompt, output, previous, room=limit - len(output) - 1)
-        draft = (yield from drafter.propose(context)).truncated(context.room)
-        rows = yield Score(prompt + output, draft)
+        context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder)
+        draft, asked = yield from _counted(drafter.propose(context))
+        draft = draft.truncated(context.room)
+        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder)
         verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
         passes += 1
+        draft_passes += asked
         drafted += draft.depth
-        for node in verdict.accepted:
-            if draft.tokens[node] in end_tokens:
-                return Output(output, True, passes, drafted, accepted)
-            output += (draft.tokens[node],)
-            accepted += 1
-        if verdict.token in end_tokens:
-            return Output(output, True, passes, drafted, accepted)
-        output += (verdict.token,)
-    return Output(output, False, passes, drafted, accepted)
+        kept = [draft.tokens[node] for node in verdict.accepted]
+        end = next((place for place, token in enumerate(kept) if token in end_tokens), None)
+        finished = end is not None or verdict.token in end_tokens
+        output += tuple(kept[:end])
+        accepted += len(kept[:end])
+        if not finished and verdict.token is not None:
+            output += (verdict.token,)
+    return Output(output, finished, passes, drafted, accepted, draft_passes)
+
+
+def _counted(asking: Asking[Draft]) -> Asking[tuple[Draft, int]]:
+    """Run a drafter and count how often it asks for scores of its own."""
+    asked = 0
+    rows: Rows | None = None
+    while True:
+        try:
+            request = asking.send(rows)  # type: ignore[arg-type]  # a generator starts by being sent None
+        except StopIteration as stop:
+            return stop.value, asked
+        asked += 1
+        rows = yield request

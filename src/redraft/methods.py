@@ -6,8 +6,6 @@ Built-in methods register through the same call that a plug-in uses: a package t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 
 from redraft.accept.biased import Biased
@@ -15,83 +13,12 @@ from redraft.accept.everything import Everything
 from redraft.accept.exact import Exact
 from redraft.draft.nothing import Nothing
 from redraft.draft.previous import PreviousOutput
-from redraft.errors import CapabilityError, OptionError
-from redraft.types import Capabilities, Drafter, Rule
+from redraft.errors import OptionError
+from redraft.method import Choice, Method, Option, Setup, Value
+
+__all__ = ["BETA", "Choice", "Method", "Option", "Setup", "Value", "all_methods", "get_method", "register"]
 
 ENTRY_POINT_GROUP = "redraft.methods"
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A numeric option of a method: its default and the closed range of allowed values."""
-
-    name: str
-    default: float
-    low: float
-    high: float
-    help: str
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a method is built from: its checked options and the ids that end an output."""
-
-    options: Mapping[str, float]
-    end_tokens: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A decoding method.
-
-    Attributes:
-        name: what users type.
-        summary: one line: what it does.
-        source: the paper, with its section or algorithm.
-        drafter, rule: names of its two parts, for the table of methods.
-        build: makes a fresh drafter and rule for one decoding.
-        options: its options.
-        needs: names of `Capabilities` that the backend must have.
-    """
-
-    name: str
-    summary: str
-    source: str
-    drafter: str
-    rule: str
-    build: Callable[[Setup], tuple[Drafter, Rule]]
-    options: tuple[Option, ...] = ()
-    needs: frozenset[str] = field(default_factory=frozenset)
-
-    def check(self, options: Mapping[str, float]) -> dict[str, float]:
-        """Given options with the defaults filled in.
-
-        Raises:
-            OptionError: unknown, not a number, or out of range.
-        """
-        known = {option.name: option for option in self.options}
-        for name in options:
-            if name not in known:
-                allowed = ", ".join(known) or "none"
-                raise OptionError(f"method {self.name!r} has no option {name!r}; its options: {allowed}")
-        checked = {name: options.get(name, option.default) for name, option in known.items()}
-        for name, value in checked.items():
-            option = known[name]
-            # Written so that NaN, for which every comparison is false, is refused too.
-            if isinstance(value, bool) or not isinstance(value, int | float) or not option.low <= value <= option.high:
-                raise OptionError(f"{name} must be a number from {option.low:g} to {option.high:g}, not {value!r}")
-        return checked
-
-    def require(self, capabilities: Capabilities) -> None:
-        """Refuse a backend that lacks what the method needs.
-
-        Raises:
-            CapabilityError: it lacks something; the message names it.
-        """
-        for need in sorted(self.needs):
-            if not getattr(capabilities, need):
-                raise CapabilityError(f"method {self.name!r} needs a backend with {need.replace('_', ' ')}")
-
 
 _REGISTRY: dict[str, Method] = {}
 _loaded = False
@@ -164,7 +91,7 @@ register(
         "biased",
         lambda setup: (
             PreviousOutput(),
-            Biased(setup.options["beta"], setup.options["floor"], setup.end_tokens),
+            Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens),
         ),
         (BETA, FLOOR),
     )

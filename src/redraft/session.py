@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from redraft.decode import decode
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure, Update
-from redraft.methods import Method, Setup
+from redraft.method import Method, Setup, Value
 from redraft.stabilise import Mask, stabilise
-from redraft.types import Asking, Output, Tally
+from redraft.types import Asking, Output, Prompt, Tally
 
-#: ``encode(source, context)`` -> prompt ids; ``context`` holds earlier (source, translation) pairs, oldest first.
-Encode = Callable[[str, Sequence[tuple[str, str]]], tuple[int, ...]]
+#: ``encode(source, context)`` -> prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
+Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
 
 
 #: A translation of more tokens than this plus that many a prompt token is one that the model cannot end.
@@ -31,12 +31,14 @@ class Vocabulary:
     Attributes:
         end_tokens: ids that end an output.
         token_bytes: the bytes of a token.
-        context_length: how many ids prompt and output may have together.
+        context_length: how many ids prompt and output may have together; what an encoder reads may be as long.
+        pad_token: an id that stands for nothing.
     """
 
     end_tokens: frozenset[int]
     token_bytes: Callable[[int], bytes]
     context_length: int
+    pad_token: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Settings:
     """
 
     method: Method
-    options: dict[str, float]
+    options: dict[str, Value]
     mask: Mask = Mask()
     context: int = 0
     max_tokens: int = 256
@@ -79,14 +81,14 @@ class Translation:
         self._forget()
 
     def _forget(self) -> None:
-        self._prompt: tuple[int, ...] = ()
+        self._prompt = Prompt()
         self._last = Output((), True)
         self._draft: tuple[int, ...] = ()
 
     @property
     def prompt(self) -> tuple[int, ...]:
         """Ids of the latest prompt."""
-        return self._prompt
+        return self._prompt.ids
 
     @property
     def output(self) -> tuple[int, ...]:
@@ -100,12 +102,14 @@ class Translation:
             self._reported = False
             self._forget()
         prompt = self._prompt_for(update.text)
-        room = self._vocabulary.context_length - len(prompt)
-        limit = min(self._settings.max_tokens, room, SHORTEST_LIMIT + LONGEST_RATIO * len(prompt))
+        length = len(prompt.encoder) or len(prompt.ids)
+        fits = max(length, len(prompt.ids) + 1) <= self._vocabulary.context_length
+        room = self._vocabulary.context_length - len(prompt.ids)
+        limit = min(self._settings.max_tokens, room, SHORTEST_LIMIT + LONGEST_RATIO * length)
         failures: list[Event] = []
-        if limit < 1:
-            failures.append(self._overflow(update, len(prompt)))
-        elif not prompt:
+        if not fits:
+            failures.append(self._overflow(update, length))
+        elif not prompt.ids:
             self._forget()
         elif prompt != self._prompt:  # an unchanged source costs no pass
             yield from self._decode(prompt, limit)
@@ -113,25 +117,34 @@ class Translation:
             self._reported = True
             failures.append(self._runaway(update))
         # A source too long for the model gets no caption, but its utterance still ends with the last one there was.
-        fits = limit >= 1
         return [*failures, self._caption(update, remember=fits)] if fits or update.final else failures
 
-    def _prompt_for(self, text: str) -> tuple[int, ...]:
+    def _prompt_for(self, text: str) -> Prompt:
         """The prompt, with as many earlier sentences as leave room for a translation: the newest of them."""
         if not text.strip():
-            return ()
+            return Prompt()
         length = self._vocabulary.context_length
         room = min(self._settings.max_tokens, length // 2)
         for dropped in range(len(self._earlier)):
             prompt = self._encode(text, self._earlier[dropped:])
-            if len(prompt) + room <= length:
+            if max(len(prompt.ids), len(prompt.encoder)) + room <= length:
                 return prompt
         return self._encode(text, ())
 
-    def _decode(self, prompt: tuple[int, ...], limit: int) -> Asking[None]:
-        method, end_tokens = self._settings.method, self._vocabulary.end_tokens
-        drafter, rule = method.build(Setup(self._settings.options, end_tokens))
-        output = yield from decode(prompt, drafter, rule, previous=self._draft, end_tokens=end_tokens, limit=limit)
+    def _decode(self, prompt: Prompt, limit: int) -> Asking[None]:
+        vocabulary = self._vocabulary
+        setup = Setup(self._settings.options, vocabulary.end_tokens, vocabulary.pad_token)
+        drafter, rule = self._settings.method.build(setup)
+        output = yield from decode(
+            prompt.ids,
+            drafter,
+            rule,
+            previous=self._draft,
+            source=prompt.source,
+            encoder=prompt.encoder,
+            end_tokens=vocabulary.end_tokens,
+            limit=limit,
+        )
         self.tally.add(output)
         self._prompt, self._last = prompt, output
 

@@ -11,17 +11,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_model
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_models
+from redraft.backends.pair import drafting_backend
 from redraft.drive import Lane, run_together
-from redraft.errors import ContextOverflow, ModelError
+from redraft.errors import CapabilityError, ContextOverflow, ModelError
 from redraft.events import Event, Failure, Update
 from redraft.languages import Language, parse_language
+from redraft.method import Method, Value
 from redraft.methods import get_method
-from redraft.prompt import Prompter, Request
+from redraft.prompt import Prompter, Request, clean
 from redraft.session import Encode, Session, Settings, Vocabulary
 from redraft.stabilise import Mask
-from redraft.types import TARGET, Tally
+from redraft.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +55,58 @@ class Translator:
         mask: what is hidden of partial captions.
         style: how prompts are made.
         max_tokens: the most tokens of one translation.
+        small: the small model of methods that draft with one; of the same vocabulary as ``backend``.
 
     Raises:
         OptionError: an option is unknown or out of range.
         ModelError: the model has no usable prompt template.
-        CapabilityError: too few slots, or the backend lacks what the method needs.
+        CapabilityError: too few slots, the backend lacks what the method needs, or the small model is missing or has
+            another vocabulary.
     """
 
     def __init__(
         self,
-        backend: LlamaCpp,
+        backend: Backend,
         to: Sequence[str],
         *,
-        method: str = "ssbd",
-        options: Mapping[str, float] | None = None,
+        method: str | Method = "ssbd",
+        options: Mapping[str, Value] | None = None,
         mask: Mask = Mask(),
         style: Style = Style(),
         max_tokens: int = 256,
+        small: Backend | None = None,
     ) -> None:
-        chosen = get_method(method)
+        chosen = get_method(method) if isinstance(method, str) else method
         settings = Settings(chosen, chosen.check(options or {}), mask, style.context, max_tokens)
         chosen.require(backend.capabilities)
         encoders = {tag: _encoder(backend, style, parse_language(tag)) for tag in to}
-        vocabulary = Vocabulary(backend.end_tokens, backend.token_bytes, backend.context_length)
+        vocabulary = Vocabulary(
+            backend.end_tokens, backend.token_bytes, backend.context_length, pad_token=backend.pad_token
+        )
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._session = Session(encoders, vocabulary, settings)
-        self._slots = [backend.open_slot() for _ in encoders]
-        self._owns_backend = False
+        self._backends = {TARGET: backend}
+        if chosen.draft_model:
+            self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
+        self._slots: list[dict[str, int]] = []
+        self._owned: list[Backend] = []
+        try:
+            self._open_slots(len(encoders))
+        except CapabilityError:
+            self._close_slots()
+            raise
+
+    def _open_slots(self, number: int) -> None:
+        for _ in range(number):
+            self._slots.append({})
+            for name, backend in self._backends.items():
+                self._slots[-1][name] = backend.open_slot()
+
+    def _close_slots(self) -> None:
+        for slots in self._slots:
+            for name, slot in slots.items():
+                self._backends[name].close_slot(slot)
+        self._slots = []
 
     @classmethod
     def open(
@@ -87,31 +114,48 @@ class Translator:
         model: str = "demo",
         *,
         to: Sequence[str],
-        method: str = "ssbd",
-        options: Mapping[str, float] | None = None,
+        method: str | Method = "ssbd",
+        options: Mapping[str, Value] | None = None,
         mask: Mask = Mask(),
         style: Style = Style(),
         max_tokens: int = 256,
         engine: LlamaOptions = LlamaOptions(),
+        draft_model: str | None = None,
     ) -> Translator:
-        """Load a model by name or path and translate with it; `close` frees it.  Arguments as of the class."""
-        wanted = max(engine.slots, len(to))
-        backend = open_model(model, replace(engine, slots=wanted))
+        """Load a model by name or path and translate with it; `close` frees it.  Arguments as of the class.
+
+        Args:
+            engine: options of the backend; slots, and branches for methods that draft trees, are raised as needed.
+            draft_model: name or path of the small model of methods that need one; None takes the one that is known to
+                go with ``model``.
+        """
+        chosen = get_method(method) if isinstance(method, str) else method
+        owned = open_models(chosen, model, draft_model, replace(engine, slots=max(engine.slots, len(to))))
         try:
-            made = cls(backend, to, method=method, options=options, mask=mask, style=style, max_tokens=max_tokens)
+            made = cls(
+                owned[0],
+                to,
+                method=chosen,
+                options=options,
+                mask=mask,
+                style=style,
+                max_tokens=max_tokens,
+                small=owned[1] if len(owned) > 1 else None,
+            )
         except BaseException:
-            backend.close()
+            for backend in owned:
+                backend.close()
             raise
-        made._owns_backend = True
+        made._owned = owned
         return made
 
     def translate(self, update: Update) -> list[Event]:
         """Translate one update into every language; what cannot be done comes back as a `Failure`, never raised."""
         askings = self._session.translate(update)
-        lanes = [Lane(asking, {TARGET: slot}) for asking, slot in zip(askings, self._slots, strict=True)]
+        lanes = [Lane(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
         started = time.perf_counter()
         try:
-            answers = run_together(lanes, {TARGET: self.backend})
+            answers = run_together(lanes, self._backends)
         except (ContextOverflow, ModelError) as error:
             return [Failure(str(error), None, update.utterance, update.seq)]
         finally:
@@ -128,12 +172,11 @@ class Translator:
         return next((each.prompt, each.output) for each in self._session.translations if each.language == language)
 
     def close(self) -> None:
-        """Give the slots back, and free the model if `open` has loaded it."""
-        for slot in self._slots:
-            self.backend.close_slot(slot)
-        self._slots = []
-        if self._owns_backend:
-            self.backend.close()
+        """Give the slots back, and free the models that `open` has loaded."""
+        self._close_slots()
+        for backend in self._owned:
+            backend.close()
+        self._owned = []
 
     def __enter__(self) -> Translator:
         return self
@@ -142,12 +185,13 @@ class Translator:
         self.close()
 
 
-def _encoder(backend: LlamaCpp, style: Style, target: Language) -> Encode:
+def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
     source = parse_language(style.source, "source language")
     prompter = Prompter.for_model(backend.metadata, source, target, style.template)
 
-    def encode(text: str, earlier: Sequence[tuple[str, str]]) -> tuple[int, ...]:
-        return prompter.encode(Request(text, tuple(earlier), style.glossary), backend.tokenize)
+    def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
+        ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.tokenize)
+        return Prompt(ids, tuple(backend.tokenize(clean(text))))
 
     encode("test", ())  # a glossary that the model's template cannot carry is refused now, not at the first caption
     return encode

@@ -9,8 +9,8 @@ Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -19,9 +19,12 @@ T = TypeVar("T")
 #: The node of the last prefix token: its row predicts the first draft token.
 ROOT = -1
 
-#: Which model a request is for.
+#: Which model a request is for: the target, or the one that drafts (a small model, or the target's first layers).
 TARGET = "target"
 DRAFT_MODEL = "draft"
+
+#: A distribution: token -> probability, tokens of probability zero left out.
+Distribution: TypeAlias = Mapping[int, float]
 
 
 class Provenance(Enum):
@@ -42,13 +45,15 @@ class Draft:
         tokens: (n,) token ids.
         parents: (n,) node of each token's parent, `ROOT` for those that follow the prefix directly.
         provenance: (n,) where each token comes from.
-        probabilities: (n,) the drafter's own probability of each token, or empty if it has none.
+        distributions: (n,) what each token was sampled from, or empty if nothing was sampled.
+        prompt_rows: how many rows of the prefix the drafter wants from the same pass (see `Score`).
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     provenance: tuple[Provenance, ...] = ()
-    probabilities: tuple[float, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    prompt_rows: int = 1
 
     @classmethod
     def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
@@ -57,7 +62,7 @@ class Draft:
 
     def __post_init__(self) -> None:
         sizes = {len(self.tokens), len(self.parents), len(self.provenance)}
-        if len(sizes) != 1 or (self.probabilities and len(self.probabilities) != len(self.tokens)):
+        if len(sizes) != 1 or (self.distributions and len(self.distributions) != len(self.tokens)):
             raise ValueError("a draft needs one parent and one provenance for every token")
         if any(not ROOT <= parent < node for node, parent in enumerate(self.parents)):
             raise ValueError("the parent of a draft token must stand before it")
@@ -90,11 +95,12 @@ class Draft:
             return self
         kept = [node for node, d in enumerate(depths) if d <= depth]
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(kept)}
-        return Draft(
-            tuple(self.tokens[node] for node in kept),
-            tuple(renumbered[self.parents[node]] for node in kept),
-            tuple(self.provenance[node] for node in kept),
-            tuple(self.probabilities[node] for node in kept) if self.probabilities else (),
+        return replace(
+            self,
+            tokens=tuple(self.tokens[node] for node in kept),
+            parents=tuple(renumbered[self.parents[node]] for node in kept),
+            provenance=tuple(self.provenance[node] for node in kept),
+            distributions=tuple(self.distributions[node] for node in kept) if self.distributions else (),
         )
 
 
@@ -115,17 +121,19 @@ class Score:
     """A request: run ``model`` over ``prefix`` and ``draft`` in one pass and answer with rows.
 
     Attributes:
-        prefix: prompt and output so far, at least one id.
+        prefix: prompt and output so far, at least one id; of an encoder-decoder model, what its decoder has read.
         draft: what to score after it; may be empty.
         prompt_rows: how many rows of the prefix are wanted, counted from its end; 1 is the usual row of `ROOT`, and
             ``len(prefix)`` gives all of them (AASD samples its alignments from these).
-        model: `TARGET` or the name of a drafter's own model.
+        model: `TARGET` or `DRAFT_MODEL`.
+        encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
     """
 
     prefix: tuple[int, ...]
     draft: Draft = EMPTY_DRAFT
     prompt_rows: int = 1
     model: str = TARGET
+    encoder: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.prompt_rows <= len(self.prefix):
@@ -142,16 +150,16 @@ class Rows(Protocol):
         """The most probable token after ``node``; the lowest id among equals."""
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """The ``k`` most probable tokens after ``node`` with their log-probabilities, best first."""
+        """The ``k`` most probable tokens after ``node`` (all, if there are fewer) with their log-probabilities.
+
+        Best first, lower ids first among equals.
+        """
 
     def logprob(self, node: int, token: int) -> float:
         """Natural log of the probability of ``token`` after ``node``."""
 
     def entropy(self, node: int) -> float:
         """Entropy of the distribution after ``node``, in nats."""
-
-    def probabilities(self, node: int) -> Sequence[float]:
-        """(vocabulary,) the whole distribution after ``node``; for sampling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +168,12 @@ class Verdict:
 
     Attributes:
         accepted: the nodes kept, a path from the root of the draft tree.
-        token: the token after them (correction or bonus), which the pass has given for free.
+        token: the token after them (correction or bonus), which the pass has given for free; None where the rule holds
+            back and wants another pass over a better draft (Jacobi decoding as in its paper).
     """
 
     accepted: tuple[int, ...]
-    token: int
+    token: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +182,19 @@ class Context:
 
     Attributes:
         prompt: ids of the prompt.
+        source: ids of the source text alone, as far as they are known; what can be copied from.
         output: ids decoded so far.
         previous: ids of the output for the previous update of the same utterance, without the end token.
         room: how many draft tokens can still be of use.
+        encoder: ids read by the encoder, for drafters that ask a model of their own.
     """
 
     prompt: tuple[int, ...]
     output: tuple[int, ...]
     previous: tuple[int, ...]
     room: int
+    source: tuple[int, ...] = ()
+    encoder: tuple[int, ...] = ()
 
 
 #: A generator that asks for scores: yields `Score`, is sent `Rows`.
@@ -217,6 +230,7 @@ class Output:
         passes: target forward passes.
         drafted: draft tokens proposed, along the longest path of each tree.
         accepted: draft tokens kept.
+        draft_passes: passes of the drafter's own model.
     """
 
     tokens: tuple[int, ...]
@@ -224,6 +238,22 @@ class Output:
     passes: int = 0
     drafted: int = 0
     accepted: int = 0
+    draft_passes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is given of one update.
+
+    Attributes:
+        ids: what the (decoder of the) model reads before its output, at least one id unless there is no source at all.
+        source: ids of the source text alone, without any template.
+        encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
+    """
+
+    ids: tuple[int, ...] = ()
+    source: tuple[int, ...] = ()
+    encoder: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +269,29 @@ class Capabilities:
 class Backend(Protocol):
     """One model, loaded, with a cache of several *slots* (independent sequences)."""
 
-    capabilities: Capabilities
-    context_length: int
-    end_tokens: frozenset[int]
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    @property
+    def context_length(self) -> int:
+        """How many ids one slot can hold."""
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """Ids that end an output."""
+
+    @property
+    def pad_token(self) -> int:
+        """An id that stands for nothing: what Jacobi decoding starts from."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many ids there are."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Facts of the model under the keys of GGUF files; prompts are made by them."""
 
     def open_slot(self) -> int:
         """A free sequence of the cache.
@@ -268,6 +318,9 @@ class Backend(Protocol):
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens."""
 
+    def close(self) -> None:
+        """Free cache and weights."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -279,6 +332,7 @@ class Tally:
     passes: int = 0
     drafted: int = 0
     accepted: int = 0
+    draft_passes: int = 0
 
     def add(self, output: Output) -> None:
         """Count one output."""
@@ -288,6 +342,7 @@ class Tally:
         self.passes += output.passes
         self.drafted += output.drafted
         self.accepted += output.accepted
+        self.draft_passes += output.draft_passes
 
     @property
     def draft_acceptance(self) -> float:

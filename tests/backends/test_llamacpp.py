@@ -25,6 +25,7 @@ from redraft.draft.previous import PreviousOutput
 from redraft.drive import Lane, run, run_together
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from redraft.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
+from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,
     START,
@@ -119,7 +120,7 @@ def tree(*paths: Sequence[int]) -> Draft:
 
 def table(rows: Rows, nodes: Iterable[int]) -> np.ndarray:
     """(nodes, vocabulary) copies of distributions: rows are lost at the next pass."""
-    return np.array([rows.probabilities(node) for node in nodes])
+    return np.array([distribution(rows, node) for node in nodes])
 
 
 def in_new_process(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -14,6 +14,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import FORMATS, quantise
 from redraft.errors import ModelError, OptionError
 from redraft.types import Draft, Provenance, Score
+from tests.fakes import distribution
 from tests.gguf_models import write_llama
 
 PROMPT, DRAFT = (0, 70, 80, 90), (100, 110, 120, 130)
@@ -28,7 +29,7 @@ def distributions(path: Path) -> np.ndarray:
     """(5, vocabulary) what the model says after a prompt and each token of a draft."""
     backend = LlamaCpp(path, LlamaOptions(context_length=64, threads=1, gpu_layers=0))
     rows = backend.score([(backend.open_slot(), Score(PROMPT, Draft.chain(DRAFT, Provenance.MODEL)))])[0]
-    table = np.array([rows.probabilities(node) for node in range(-1, len(DRAFT))])
+    table = np.array([distribution(rows, node) for node in range(-1, len(DRAFT))])
     backend.close()
     return table
 

@@ -123,7 +123,13 @@ class LlamaModel:
             token for token in range(self.vocabulary_size) if lib.llama_vocab_is_eog(self.vocab, token)
         )
         self.metadata = dict(self._read_metadata())
-        _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
+        pad, end = int(lib.llama_vocab_pad(self.vocab)), int(lib.llama_vocab_eos(self.vocab))
+        self.pad_token = pad if pad >= 0 else max(end, 0)
+        try:
+            _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
+        except CapabilityError:
+            self.close()
+            raise
         self._pieces: dict[int, bytes] = {}
 
     def _refuse_unfit(self) -> None:
@@ -170,7 +176,13 @@ class LlamaModel:
         return int(lib.llama_model_n_swa(self.handle)) > 0
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if there is one."""
+        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if there is one.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        if not self.handle:
+            raise ModelError(f"model {self.path.name!r} is closed")
         data = text.encode()
         size = len(data) + 8
         while True:
@@ -183,7 +195,9 @@ class LlamaModel:
         return begin + list(buffer[:count])
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that a token stands for; none for control tokens."""
+        """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
+        if not 0 <= token < self.vocabulary_size or not self.handle:
+            return self._pieces.get(token, b"")
         if token not in self._pieces:
             buffer = ctypes.create_string_buffer(64)
             count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)

@@ -100,7 +100,8 @@ class LlamaCpp:
         self.options = options
         self.model = LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
         self.capabilities = Capabilities(trees=options.branches > 0, prompt_rows=True, batches=True)
-        self.end_tokens, self.metadata = self.model.end_tokens, self.model.metadata
+        self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
+        self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.token_bytes = self.model.tokenize, self.model.token_bytes
         self._context = self._open_context()
         self._memory = lib.llama_get_memory(self._context)

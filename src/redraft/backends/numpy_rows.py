@@ -44,8 +44,8 @@ class NumpyRows:
         threshold = np.partition(row, -k)[-k]
         candidates = np.flatnonzero(row >= threshold)
         order = candidates[np.argsort(-row[candidates], kind="stable")][:k]
-        normaliser = self._log_normaliser(node)
-        return [(int(token), float(row[token]) - normaliser) for token in order]
+        logs = row[order].astype(np.float64) - self._log_normaliser(node)
+        return list(zip(order.tolist(), logs.tolist(), strict=True))
 
     def logprob(self, node: int, token: int) -> float:
         """Natural log of the probability of ``token``."""
@@ -56,8 +56,3 @@ class NumpyRows:
         logs = self._row(node).astype(np.float64) - self._log_normaliser(node)
         logs = logs[np.isfinite(logs)]  # what is impossible adds nothing
         return float(-(np.exp(logs) * logs).sum())
-
-    def probabilities(self, node: int) -> list[float]:
-        """(vocabulary,) the whole distribution."""
-        values = np.exp(self._row(node).astype(np.float64) - self._log_normaliser(node))
-        return list((values / values.sum()).tolist())

@@ -17,7 +17,7 @@ def methods(as_json: bool) -> None:
 
     if as_json:
         for method in all_methods().values():
-            options = {each.name: {"default": each.default, "range": [each.low, each.high]} for each in method.options}
+            options = {each.name: {"default": each.default, "allowed": each.allowed} for each in method.options}
             row = {"method": method.name, "drafter": method.drafter, "rule": method.rule, "options": options}
             click.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
         return
@@ -26,7 +26,7 @@ def methods(as_json: bool) -> None:
 
     table = Table("method", "drafter", "acceptance rule", "options (default, range)", "what it does", box=None)
     for method in all_methods().values():
-        about = "\n".join(f"{each.name} ({each.default:g}, {each.low:g}-{each.high:g})" for each in method.options)
+        about = "\n".join(f"{each.name} ({each.default}, {each.span})" for each in method.options)
         summary = f"{method.summary}\n[dim]{method.source}"
         table.add_row(f"[bold]{method.name}[/bold]", method.drafter, method.rule, about, summary)
     Console().print(table)

@@ -64,23 +64,23 @@ exact = click.option("--exact", is_flag=True, help="Bit-equal batched and single
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
 
 
-def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float]:
+def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float | str]:
     """The options of a method from the command line, checked.
 
     Raises:
-        OptionError: not NAME=VALUE with a number, unknown, or out of range.
+        OptionError: not NAME=VALUE, unknown, or not an allowed value.
     """
     from redraft.methods import get_method
 
-    options: dict[str, float] = {}
+    options: dict[str, float | str] = {}
     for text in given:
         name, sign, value = text.partition("=")
+        if not (sign and name and value):
+            raise OptionError(f"--option must be NAME=VALUE, not {text!r}")
         try:
             options[name] = float(value)
         except ValueError:
-            sign = ""
-        if not sign:
-            raise OptionError(f"--option must be NAME=VALUE with a number, not {text!r}")
+            options[name] = value
     if beta is not None:
         options["beta"] = beta
     return get_method(method).check(options)

@@ -8,6 +8,9 @@ from pathlib import Path
 #: Name -> file in this folder.
 SHIPPED = {"demo": "redraft-demo-q8_0.gguf", "demo-small": "redraft-demo-small-q8_0.gguf"}
 
+#: Model -> the small one of the same vocabulary that drafts for it.
+SMALL_OF = {"demo": "demo-small"}
+
 
 def shipped_path(name: str) -> Path:
     """The file of a shipped model.

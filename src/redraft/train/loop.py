@@ -32,6 +32,7 @@ class Phase:
         spoken: share of sources written as a recogniser does, 0-1.
         decay: share of the phase at whose end the rates fall linearly to zero, 0-1; 0 keeps them constant.
         batch: ids a step and process.
+        dropout: share of what every block adds that is left out, 0-1; the everyday language is seen many times over.
         rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
         seed: of the weights and of the order of the data.
@@ -42,6 +43,7 @@ class Phase:
     decay: float
     spoken: float = 0.0
     batch: int = 3072
+    dropout: float = 0.0
     rate: float = 4e-3
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
@@ -53,7 +55,7 @@ class Trainer:
 
     def __init__(self, shape: Shape, phase: Phase, device: str = "cpu") -> None:
         torch.manual_seed(phase.seed)
-        self.model = Decoder(shape).to(device)
+        self.model = Decoder(shape, phase.dropout).to(device)
         self.phase, self.device = phase, device
         self.tokens, self.step = 0, 0
         matrices = [p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")]

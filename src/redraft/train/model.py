@@ -40,11 +40,12 @@ class Norm(nn.Module):
 
 
 class Layer(nn.Module):
-    """One pre-norm transformer block."""
+    """One pre-norm transformer block; in training a share ``dropout`` of what it adds is left out."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
         self.shape = shape
+        self.dropout = nn.Dropout(dropout)
         inner = shape.heads * shape.head
         self.attention_norm, self.feed_forward_norm = Norm(shape.hidden), Norm(shape.hidden)
         self.query_norm, self.key_norm = Norm(shape.head), Norm(shape.head)
@@ -65,9 +66,10 @@ class Layer(nn.Module):
         key = _rotate(self.key_norm(self.key(h).view(split)), rotation)
         value = self.value(h).view(split)
         mixed = _attend(query, key, value)
-        x = x + self.output(mixed.reshape(rows, length, -1))
+        x = x + self.dropout(self.output(mixed.reshape(rows, length, -1)))
         h = self.feed_forward_norm(x)
-        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+        out: Tensor = x + self.dropout(self.down(F.silu(self.gate(h)) * self.up(h)))
+        return out
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -86,11 +88,11 @@ def _attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 class Decoder(nn.Module):
     """A decoder-only language model."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
         self.shape = shape
         self.embedding = nn.Embedding(shape.vocabulary, shape.hidden)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(Layer(shape, dropout) for _ in range(shape.layers))
         self.norm = Norm(shape.hidden)
         self.apply(self._initialise)
         for layer in self.layers:

@@ -1,0 +1,58 @@
+"""The model that a method drafts with: a second one of the same vocabulary, or the target's first layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from redraft.errors import CapabilityError
+from redraft.method import Method, Value
+from redraft.types import Backend
+
+
+@runtime_checkable
+class EarlyExits(Protocol):
+    """A backend whose first layers can be run alone."""
+
+    def early_exit(self, layers: int) -> Backend:
+        """The model that ends after ``layers`` layers, with the target's own head and a cache of its own.
+
+        Raises:
+            CapabilityError: it has no so many layers.
+        """
+
+
+def drafting_backend(method: Method, options: Mapping[str, Value], target: Backend, small: Backend | None) -> Backend:
+    """The backend that answers the requests of ``method``'s drafter.
+
+    Raises:
+        CapabilityError: there is none, or its vocabulary differs from the target's.
+    """
+    if method.draft_model == "layers":
+        if not isinstance(target, EarlyExits) or not target.capabilities.early_exit:
+            raise CapabilityError(f"method {method.name!r} needs a backend with early exit, such as hf")
+        return target.early_exit(int(options["layers"]))
+    if small is None:
+        raise CapabilityError(
+            f"method {method.name!r} needs a small model of the same vocabulary; name it with --draft-model"
+        )
+    check_same_vocabulary(target, small)
+    return small
+
+
+def check_same_vocabulary(target: Backend, small: Backend) -> None:
+    """Refuse two models whose ids do not mean the same.
+
+    Raises:
+        CapabilityError: they differ; the message says where.
+    """
+    sizes = target.vocabulary_size, small.vocabulary_size
+    if sizes[0] != sizes[1]:
+        raise CapabilityError(
+            f"the small model has {sizes[1]} tokens and the target {sizes[0]}; they must share one vocabulary"
+        )
+    for token in range(sizes[0]):
+        if target.token_bytes(token) != small.token_bytes(token):
+            raise CapabilityError(f"the small model's vocabulary differs from the target's, first at token {token}")
+    if target.end_tokens != small.end_tokens:
+        raise CapabilityError("the small model ends its outputs with other tokens than the target")
