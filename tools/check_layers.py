@@ -34,7 +34,7 @@ LAYERS = (
     "method",
     "accept",
     "draft",
-    "decode drive",
+    "decode drive sampling",
     "types events",
     "errors",
 )

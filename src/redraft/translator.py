@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_models
 from redraft.backends.pair import drafting_backend
 from redraft.drive import Lane, run_together
-from redraft.errors import CapabilityError, ContextOverflow, ModelError
+from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from redraft.events import Event, Failure, Update
 from redraft.languages import Language, parse_language
 from redraft.method import Method, Value
@@ -185,8 +186,18 @@ class Translator:
         self.close()
 
 
+@runtime_checkable
+class _EncodesSources(Protocol):
+    """A backend whose model has an encoder, and makes its own prompts."""
+
+    def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
+        """What encoder and decoder read to translate ``text``."""
+
+
 def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
     source = parse_language(style.source, "source language")
+    if isinstance(backend, _EncodesSources):
+        return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
@@ -194,4 +205,16 @@ def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
         return Prompt(ids, tuple(backend.tokenize(clean(text))))
 
     encode("test", ())  # a glossary that the model's template cannot carry is refused now, not at the first caption
+    return encode
+
+
+def _source_encoder(backend: _EncodesSources, style: Style, source: Language, target: Language) -> Encode:
+    for field in ("template", "glossary", "context"):
+        if getattr(style, field):
+            raise OptionError(f"{field}: an encoder-decoder model takes nothing but the text, so leave it out")
+
+    def encode(text: str, _earlier: Sequence[tuple[str, str]]) -> Prompt:
+        return backend.encoder_prompt(text, source, target)
+
+    encode("test", ())  # a language that the model does not know is refused now
     return encode

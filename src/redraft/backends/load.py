@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.errors import CapabilityError, ModelError
+from redraft.errors import CapabilityError, MissingExtra, ModelError
 from redraft.method import Method
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
 from redraft.types import Backend
 
+#: Before the name of a model of transformers, on the hub or in a folder.
+HF_PREFIX = "hf:"
 #: Further branches that the draft tree of one slot may have.
 BRANCHES_OF_A_TREE = 15
 
@@ -49,6 +52,38 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
     return LlamaCpp(resolve(name), options)
 
 
+def open_backend(name: str, options: LlamaOptions = LlamaOptions()) -> Backend:
+    """Load a model by name or path on the backend that runs it: transformers for ``hf:NAME`` or a folder, or llama.cpp.
+
+    Of the options, transformers is given those that it knows; without layers for the GPU it runs on the CPU.
+
+    Raises:
+        ModelError: there is no such model, or its files are unfit.
+        MissingExtra: transformers is needed and not installed.
+    """
+    folder = _folder(name.removeprefix(HF_PREFIX))
+    if folder is None and not name.startswith(HF_PREFIX):
+        return open_model(name, options)
+    try:
+        from redraft.backends.hf.model import open_hf
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"model {name!r} needs {error.name}, which is not installed: pip install 'redraft[hf]'"
+        ) from error
+    device = "auto" if options.gpu_layers else "cpu"
+    known = HfOptions(options.context_length, options.slots, device=device, threads=options.threads)
+    return open_hf(str(folder or name.removeprefix(HF_PREFIX)), known)
+
+
+def _folder(name: str) -> Path | None:
+    """The folder of a model of transformers, if the name is that of one."""
+    try:
+        path = Path(name).expanduser()
+        return path if name and (path / "config.json").is_file() else None
+    except (OSError, RuntimeError):  # no name of a file
+        return None
+
+
 def open_models(method: Method, model: str, draft_model: str | None, options: LlamaOptions) -> list[Backend]:
     """The target and, for a method that drafts with a small model, that one.
 
@@ -70,10 +105,10 @@ def open_models(method: Method, model: str, draft_model: str | None, options: Ll
     branches = (
         max(options.branches, BRANCHES_OF_A_TREE * options.slots) if "trees" in method.needs else options.branches
     )
-    opened: list[Backend] = [open_model(model, replace(options, branches=branches))]
+    opened = [open_backend(model, replace(options, branches=branches))]
     if wanted and small is not None:
         try:
-            opened.append(open_model(small, replace(options, branches=0)))
+            opened.append(open_backend(small, replace(options, branches=0)))
         except BaseException:
             opened[0].close()
             raise

@@ -15,7 +15,9 @@ from redraft.cli.demo import demo
 from redraft.cli.doctor import doctor
 from redraft.cli.methods import methods
 from redraft.cli.models import models
+from redraft.cli.train import train
 from redraft.cli.translate import translate
+from redraft.cli.viz import viz
 from redraft.errors import RedraftError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
@@ -33,7 +35,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (translate, demo, models, methods, doctor):
+for command in (translate, demo, models, methods, doctor, viz, train):
     cli.add_command(command)
 
 

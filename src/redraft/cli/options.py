@@ -56,6 +56,12 @@ model = click.option(
     metavar="MODEL",
     help="demo, demo-small, a name that `redraft models` lists, or a GGUF file.",
 )
+draft_model = click.option(
+    "--draft-model",
+    metavar="MODEL",
+    help="For methods that draft with a small model, such as bild: its name or GGUF file. It must have the vocabulary "
+    "of --model.  [default: demo-small for demo, else none]",
+)
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 takes all cores.")
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 all that fit."

@@ -43,6 +43,7 @@ Examples:
 @click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="What --mask-k counts.")
 @click.option("--plain-mask", is_flag=True, help="Take what is hidden from the draft too.")
 @common.model
+@common.draft_model
 @click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
 @click.option("--beta", type=common.Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
 @click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
@@ -68,6 +69,7 @@ def translate(
     mask_unit: str,
     plain_mask: bool,
     model: str,
+    draft_model: str | None,
     method: str,
     beta: float | None,
     option: tuple[str, ...],
@@ -107,6 +109,7 @@ def translate(
             style=Style(source, template, glossary, context),
             max_tokens=max_tokens,
             engine=engine,
+            draft_model=draft_model,
         ) as translator,
         stream.writer(output or ("live" if sys.stdout.isatty() else "lines"), languages) as writer,
     ):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from redraft.backends.llamacpp import LlamaCpp
 from redraft.eval.metrics import Erasure
 from redraft.events import Caption, Failure, Update
+from redraft.method import Value
 from redraft.stabilise import Mask
 from redraft.translator import Style, Translator
-from redraft.types import Tally
+from redraft.types import Backend, Tally
 
 #: A figure of a row: text, a number, or None where it was not measured.
 Figure = str | int | float | None
@@ -26,14 +26,16 @@ class Contender:
 
     method: str
     language: str
-    options: tuple[tuple[str, float], ...] = ()
+    options: tuple[tuple[str, Value], ...] = ()
     mask: Mask = Mask()
     max_tokens: int = 256
 
     @property
     def settings(self) -> str:
         """The options of the method that were set, e.g. ``beta=0.2``."""
-        return " ".join(f"{name}={value:g}" for name, value in self.options)
+        return " ".join(
+            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
+        )
 
     @property
     def masking(self) -> str:
@@ -124,6 +126,8 @@ class Run:
             "updates": tally.updates,
             "output_tokens": tally.tokens,
             "target_passes": tally.passes,
+            "draft_passes": tally.draft_passes or None,
+            "mean_acceptance_length": round(tokens_per_pass(self), 3),
             "draft_acceptance": round(tally.draft_acceptance, 4) if tally.drafted else None,
             "output_acceptance": round(tally.output_acceptance, 4) if tally.drafted else None,
             "ne_output": round(self.output.value, 4),
@@ -137,19 +141,21 @@ class Run:
 
 
 def compare(
-    backend: LlamaCpp,
+    backend: Backend,
     contenders: Sequence[Contender],
     updates: Iterable[Update],
     *,
+    small: Backend | None = None,
     style: Style = Style(),
     show: Callable[[Update, Sequence[Run]], None] | None = None,
 ) -> list[Run]:
     """Run every contender over every update; the backend needs a free slot for each contender.
 
     Args:
+        small: the small model of methods that draft with one; it needs a free slot for each of them.
         show: told after every update what all of them have made of it.
     """
-    runs = [Run(contender, _translator(backend, contender, style)) for contender in contenders]
+    runs = [Run(contender, _translator(backend, contender, style, small)) for contender in contenders]
     for number, update in enumerate(updates):
         for run in runs if number % 2 == 0 else reversed(runs):
             run.translate(update)
@@ -160,7 +166,7 @@ def compare(
     return runs
 
 
-def _translator(backend: LlamaCpp, contender: Contender, style: Style) -> Translator:
+def _translator(backend: Backend, contender: Contender, style: Style, small: Backend | None) -> Translator:
     return Translator(
         backend,
         [contender.language],
@@ -169,6 +175,7 @@ def _translator(backend: LlamaCpp, contender: Contender, style: Style) -> Transl
         mask=contender.mask,
         style=style,
         max_tokens=contender.max_tokens,
+        small=small,
     )
 
 

@@ -21,6 +21,8 @@ COLUMNS = {
     "updates": ("updates", "d"),
     "output_tokens": ("tokens", "d"),
     "target_passes": ("passes", "d"),
+    "draft_passes": ("small", "d"),
+    "mean_acceptance_length": ("MAL", ".2f"),
     "draft_acceptance": ("A/D", ".0%"),
     "output_acceptance": ("A/O", ".0%"),
     "ne_output": ("NE", ".2f"),

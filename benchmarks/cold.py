@@ -1,0 +1,75 @@
+"""Every decoder of the papers on whole sentences, cold: quality, target passes, mean acceptance length, time.
+
+python -m benchmarks.cold --data flores200.devtest --to de --limit 200
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks import common
+from benchmarks.decoding import Entry, prompts, rows, run
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import BRANCHES_OF_A_TREE, open_model, resolve
+from redraft.eval.quality import quality
+from redraft.eval.signature import file_hash, signature
+from redraft.eval.table import print_json, print_table
+
+WARM_UP = 3
+
+
+def entries() -> list[Entry]:
+    """The lines of the table; `ar` first, which the ratios are over."""
+    return [
+        Entry.named("ar"),
+        Entry.named("jacobi", stopping="paper"),
+        Entry.named("jacobi"),
+        Entry.named("gs-jacobi", block=3, stopping="paper"),
+        Entry.named("gs-jacobi", block=5, stopping="paper"),
+        Entry.named("gs-jacobi", block=3),
+        Entry.named("gs-jacobi", block=5),
+        Entry.named("gs-jacobi", block=3, start="source"),
+        Entry.named("hybrid-jacobi", block=3, stopping="paper"),
+        Entry.named("pld"),
+        Entry.named("aasd"),
+        Entry.named("aasd", verification="exact"),
+        Entry.named("bild", fallback=0.6, rollback=2),
+        Entry.named("bild", fallback=0.8, rollback=1),
+        Entry.named("speculative-sampling", temperature=0),
+    ]
+
+
+@click.command(help=__doc__)
+@common.set_option
+@common.to_option
+@common.model_option
+@click.option("--small", default="demo-small", help="The small model of BiLD.", show_default=True)
+@common.limit_option
+@common.threads_option
+@click.option("--exact/--usual", default=True, help="Kernels whose batched and single passes are bit-equal, or not.")
+@common.json_option
+def main(data: str, to: str, model: str, small: str, limit: int, threads: int, exact: bool, as_json: bool) -> None:
+    """Run all lines over the same sentences."""
+    test = common.load_set(data, to, limit)
+    options = LlamaOptions(context_length=1024, threads=threads, branches=BRANCHES_OF_A_TREE, exact=exact)
+    target, little = open_model(model, options), open_model(small, options)
+    asked = prompts(target, test.sources, to)
+    run(entries(), target, little, asked[:WARM_UP])
+    table = entries()
+    run(table, target, little, track(asked, data, console=Console(stderr=True), disable=as_json))
+    figures = rows(table, test.references, to)
+    scores = quality(test.references, test.references, to).signature
+    path, beside = resolve(model), resolve(small)
+    line = signature(path, data, test.hash, small=f"{beside.name}@{file_hash(beside)}", threads=threads, metrics=scores)
+    if as_json:
+        print_json(figures, line, sys.stdout)
+    else:
+        print_table(figures, line, Console())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Decoder-only models: all slots of a round in one forward pass, draft trees by an attention mask.
+
+A pass gets a row for every request.  Ids that are still to be read stand at the end of their row, padding before them,
+so that the wanted logits are the last of every row.  A tree's nodes are kept behind the prefix in draft order, one cell
+each; afterwards those of the path that was accepted are moved together, and the others are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from redraft.backends.hf.base import HfBackend
+from redraft.backends.hf.cache import Plan, SlotCache
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.hf.rows import TorchRows
+from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.errors import CapabilityError
+from redraft.types import EMPTY_DRAFT, ROOT, Capabilities, Draft, Rows, Score, common_prefix
+
+
+@dataclass(slots=True)
+class _Slot:
+    """What a row of the cache holds: the ids of its first cells, and in the cells after them the nodes of a draft."""
+
+    ids: tuple[int, ...] = ()
+    draft: Draft = EMPTY_DRAFT
+
+
+@dataclass(slots=True)
+class _Row:
+    """One request of a pass.
+
+    Attributes:
+        ids, cells, positions: (n,) of what is still to be read, prefix before draft.
+        first_node: index among these of the first draft token.
+        draft: the draft.
+        wanted: how many of the last ids have rows that are wanted.
+    """
+
+    ids: list[int]
+    cells: list[int]
+    positions: list[int]
+    first_node: int
+    draft: Draft
+    wanted: int = field(default=1)
+
+
+class HfDecoder(HfBackend[_Slot]):
+    """A decoder-only model; implements `redraft.types.Backend`.  Arguments as of `HfBackend`."""
+
+    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
+        super().__init__(model, tokenizer, name, options)
+        _name, layers = _layers(model.base_model)
+        self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
+        self.capabilities = Capabilities(trees=True, prompt_rows=True, batches=True, early_exit=len(layers) > 1)
+        self._cache = SlotCache(self.layers, options.slots)
+
+    def _new_slot(self) -> _Slot:
+        return _Slot()
+
+    def early_exit(self, layers: int) -> HfDecoder:
+        """The model that ends after its first ``layers`` layers: same weights, final norm and head, its own cache.
+
+        Raises:
+            CapabilityError: it has no so many layers, or just as many.
+        """
+        if not self.capabilities.early_exit or not 1 <= layers < self.layers:
+            raise CapabilityError(
+                f"an early exit of model {self.name!r} must leave after 1 to {self.layers - 1} of its {self.layers} "
+                f"layers, not after {layers}"
+            )
+        return HfDecoder(_shortened(self.model, layers), self.tokenizer, self.name, self.options)
+
+    def close(self) -> None:
+        """Free cache and weights, unless an early exit shares these."""
+        super().close()
+        self._cache = SlotCache(self.layers, self.options.slots)
+
+    @torch.inference_mode()
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Answer requests of different slots in one forward pass.
+
+        Raises:
+            ContextOverflow: prefix and draft of a request are longer than the context.
+        """
+        self._check(requests)
+        if not requests:
+            return []
+        slots = [slot for slot, _score in requests]
+        rows = [self._prepare(slot, score) for slot, score in requests]
+        try:
+            logits = self._forward(slots, rows)
+        except BaseException:
+            for slot in slots:
+                self._slots[slot] = _Slot()
+            raise
+        answers: list[Rows] = []
+        for index, (row, (_slot, score)) in enumerate(zip(rows, requests, strict=True)):
+            answers.append(TorchRows(logits[index, -row.wanted :], score.prompt_rows - 1))
+        return answers
+
+    def _prepare(self, slot: int, score: Score) -> _Row:
+        """Roll the slot back to what it shares with the request, and list what is to be read."""
+        state = self._slots[slot]
+        self._adopt(slot, state, score.prefix)
+        length = len(score.prefix)
+        kept = min(common_prefix(state.ids, score.prefix), length - score.prompt_rows)
+        state.ids, state.draft = score.prefix, score.draft
+        nodes = len(score.draft)
+        return _Row(
+            [*score.prefix[kept:], *score.draft.tokens],
+            list(range(kept, length + nodes)),
+            [*range(kept, length), *(length + depth - 1 for depth in score.draft.depths)],
+            length - kept,
+            score.draft,
+            score.prompt_rows + nodes,
+        )
+
+    def _adopt(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
+        """After a draft: keep the cells of the path that the new prefix goes on with, moved behind the old prefix."""
+        base, draft = len(state.ids), state.draft
+        state.draft = EMPTY_DRAFT
+        if not len(draft) or common_prefix(state.ids, prefix) < base:
+            return
+        followed = {ROOT: 0}  # node -> length of its path, of those whose path the prefix has
+        for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
+            place = base + followed.get(parent, len(prefix))
+            if place < len(prefix) and prefix[place] == token:
+                followed[node] = place - base + 1
+        node = max(followed, key=lambda each: followed[each])
+        path: list[int] = []
+        while node != ROOT:
+            path.append(node)
+            node = draft.parents[node]
+        path.reverse()
+        if path != list(range(len(path))):
+            self._cache.move(slot, [base + node for node in path], range(base, base + len(path)))
+        state.ids = tuple(prefix[: base + len(path)])
+
+    def _forward(self, slots: Sequence[int], rows: Sequence[_Row]) -> Tensor:
+        """(batch, most wanted, vocabulary) logits."""
+        width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
+
+        def padded(values: Sequence[list[int]], filler: int) -> Tensor:
+            table = [[filler] * (width - len(each)) + each for each in values]
+            return torch.tensor(table, device=self.device)
+
+        hidden = torch.finfo(self.dtype).min
+        seen = torch.stack([_visible(row, width, length) for row in rows])[:, None].to(self.device)
+        mask = torch.zeros(seen.shape, dtype=self.dtype, device=self.device).masked_fill_(~seen, hidden)
+        self._cache.follow(Plan.of(slots, padded([row.cells for row in rows], -1), length))
+        output = self.model(
+            input_ids=padded([row.ids for row in rows], 0),
+            attention_mask=mask,
+            position_ids=padded([row.positions for row in rows], 0),
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=max(row.wanted for row in rows),
+        )
+        return self._allowed(output.logits)
+
+
+def _visible(row: _Row, width: int, length: int) -> Tensor:
+    """(width, length) which cells each id of a row attends to; none for padding."""
+    seen = torch.zeros(width, length, dtype=torch.bool)
+    first = width - len(row.ids)
+    cells = torch.arange(length)
+    # Along a chain, cells are positions.
+    seen[first:] = cells <= torch.tensor(row.cells)[:, None]
+    if not row.draft.is_chain:
+        prefix = first + row.first_node
+        seen[prefix:, row.cells[row.first_node] :] = False
+        for node, parent in enumerate(row.draft.parents):
+            if parent != ROOT:
+                seen[prefix + node] = seen[prefix + parent]
+            seen[prefix + node, row.cells[row.first_node + node]] = True
+    return seen
+
+
+def _layers(base: nn.Module) -> tuple[str, Sequence[nn.Module]]:
+    """Name and list of a decoder's layers, the longest list of modules that it has; empty for models of other shapes."""
+    found = [(name, list(part)) for name, part in base.named_children() if isinstance(part, nn.ModuleList)]
+    return max(found, key=lambda each: len(each[1]), default=("", []))
+
+
+def _shortened(model: Any, layers: int) -> Any:
+    """The same model without its later layers; parameters are shared, nothing is copied."""
+
+    def shallow(module: Any) -> Any:
+        twin = copy(module)
+        twin._modules = dict(module._modules)
+        return twin
+
+    short, base = shallow(model), shallow(model.base_model)
+    name, every = _layers(base)
+    base._modules[name] = nn.ModuleList(every[:layers])
+    short._modules[model.base_model_prefix] = base
+    return short

@@ -1,0 +1,123 @@
+"""Encoder-decoder models: the encoder runs once for every new source, the decoder's cache is rolled back.
+
+One request a pass, chains only: relative positions (T5) and positions counted by the cache (Marian) leave no place for
+trees and for rows of different lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput
+
+from redraft.backends.hf.base import HfBackend
+from redraft.backends.hf.cache import Plan, SlotCache
+from redraft.backends.hf.languages import SourcePrompts
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.hf.rows import TorchRows
+from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.errors import CapabilityError, ModelError
+from redraft.languages import Language
+from redraft.types import Capabilities, Prompt, Rows, Score, common_prefix
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One sequence.
+
+    Attributes:
+        encoder: ids that the encoder has read.
+        states: what it made of them, (1, ids, hidden).
+        cache: the decoder's own keys and values, and those of ``states``.
+        ids: what the decoder has read.
+    """
+
+    encoder: tuple[int, ...] = ()
+    states: Tensor | None = None
+    cache: Any = None
+    ids: tuple[int, ...] = ()
+
+
+class HfEncoderDecoder(HfBackend[_Slot]):
+    """An encoder-decoder model; implements `redraft.types.Backend`.  Arguments as of `HfBackend`."""
+
+    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
+        super().__init__(model, tokenizer, name, options)
+        self.capabilities = Capabilities()
+        self.prompts = SourcePrompts(model, tokenizer, name)
+        self.encoder_passes = 0
+        self._layers = _decoder_layers(model)
+        self._cache = SlotCache(self._layers, options.slots)
+
+    def _new_slot(self) -> _Slot:
+        return _Slot()
+
+    def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
+        """What encoder and decoder read to translate ``text``.
+
+        Raises:
+            OptionError: the model does not know a language.
+        """
+        return self.prompts.encode(text, source, target)
+
+    def close(self) -> None:
+        """Free cache and weights."""
+        super().close()
+        self._cache = SlotCache(self._layers, self.options.slots)
+
+    @torch.inference_mode()
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Answer requests, one after the other.
+
+        Raises:
+            ContextOverflow: source, or prefix and draft, of a request are longer than the context.
+            CapabilityError: a draft is a tree.
+            ModelError: a request has nothing for the encoder.
+        """
+        self._check(requests)
+        for _slot, score in requests:
+            if not score.encoder:
+                raise ModelError(f"model {self.name!r} is an encoder-decoder; its requests need ids for the encoder")
+            if not score.draft.is_chain:
+                raise CapabilityError(f"model {self.name!r} is an encoder-decoder, which scores no draft trees")
+        return [self._answer(slot, score) for slot, score in requests]
+
+    def _answer(self, slot: int, score: Score) -> Rows:
+        state = self._slots[slot]
+        self._slots[slot] = _Slot()  # what is half done is not kept
+        if state.encoder != score.encoder:
+            state = self._encode(score.encoder)
+        ids = score.prefix + score.draft.tokens
+        kept = min(common_prefix(state.ids, ids), len(score.prefix) - score.prompt_rows)
+        cells = torch.arange(kept, len(ids), device=self.device)[None]
+        self._cache.follow(Plan.of([slot], cells, len(ids), kept))
+        # As embeddings, since M2M-100 counts no position for padding among ids, and drafts may hold some.
+        embedded = self.model.get_decoder().embed_tokens(torch.tensor([ids[kept:]], device=self.device))
+        output = self.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=state.states),
+            decoder_inputs_embeds=embedded,
+            past_key_values=state.cache,
+            use_cache=True,
+        )
+        state.ids = ids
+        self._slots[slot] = state
+        wanted = score.prompt_rows + len(score.draft)
+        return TorchRows(self._allowed(output.logits[0, -wanted:]), score.prompt_rows - 1)
+
+    def _encode(self, ids: tuple[int, ...]) -> _Slot:
+        """Read a source; the decoder starts anew, since all that it made depends on the source."""
+        source = torch.tensor([ids], device=self.device)
+        states = self.model.get_encoder()(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
+        self.encoder_passes += 1
+        return _Slot(ids, states, EncoderDecoderCache(self._cache, DynamicCache()))
+
+
+def _decoder_layers(model: Any) -> int:
+    config = model.config
+    layers = getattr(config, "num_decoder_layers", None) or getattr(config, "decoder_layers", None)
+    return int(layers or config.num_hidden_layers)

@@ -1,0 +1,155 @@
+"""How an encoder-decoder is told its languages: tags in the source, codes that start the output, or a sentence.
+
+| family | source | decoder starts with |
+|---|---|---|
+| Marian (Opus-MT) | ``>>deu<<`` before the text, if the vocabulary has such tags | start token |
+| MADLAD-400 (T5) | ``<2de>`` before the text | start token |
+| mBART-50, M2M-100, NLLB | code of the source language, put there by the tokenizer | start token, code of the target |
+| mBART (25 languages) | code of the source language | code of the target |
+| T5, mT5 | "translate English to German: ", or what the configuration has | start token |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.errors import CapabilityError, OptionError
+from redraft.languages import Language, closest, parse_language
+from redraft.prompt import clean
+from redraft.types import Prompt
+
+_CODE = re.compile("__([a-z]{2,3})__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
+_TAG = re.compile(">>([^<>]+)<<|<2([A-Za-z_]+)>")
+
+
+class SourcePrompts:
+    """Makes the prompts of one encoder-decoder model.
+
+    Args:
+        model: of transformers.
+        tokenizer: its tokenizer.
+        name: what messages call the model.
+
+    Raises:
+        CapabilityError: the model does not say what its decoder starts with.
+    """
+
+    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str) -> None:
+        self._tokenizer, self._name = tokenizer, name
+        config, generation = model.config, model.generation_config
+        start = generation.decoder_start_token_id
+        start = getattr(config, "decoder_start_token_id", None) if start is None else start
+        if start is None:
+            raise CapabilityError(f"model {name!r} does not say what its decoder starts with (decoder_start_token_id)")
+        self._start = int(start)
+        self._forced: int | None = generation.forced_bos_token_id
+        base = tokenizer.base
+        known = getattr(base, "lang_code_to_id", None) or _matching(_CODE, base.get_added_vocab())
+        self._codes = _Codes(known)
+        self._tags = _Codes(_matching(_TAG, base.get_vocab()))
+        self._sentences = getattr(config, "task_specific_params", None) or {}
+        self._takes_sentence = config.model_type in {"t5", "mt5", "umt5"}
+
+    def encode(self, text: str, source: Language, target: Language) -> Prompt:
+        """Ids for encoder and decoder, and those of the text alone.
+
+        Raises:
+            OptionError: the model does not know a language.
+        """
+        text = asked = clean(text)
+        before: tuple[int, ...] = ()
+        if self._tags:
+            before = (self._tags.of(target, "target language"),)
+        elif self._takes_sentence:
+            asked = self._sentence(source, target) + text
+        decoder = self._begun(source, target)
+        ids = self._tokenizer.tokenize(text)
+        return Prompt(decoder, tuple(ids), (*before, *self._tokenizer.encoder_ids(asked)))
+
+    def _begun(self, source: Language, target: Language) -> tuple[int, ...]:
+        """What the decoder starts with; lets the tokenizer know the source language, if it wants to."""
+        base = self._tokenizer.base
+        if self._codes:
+            code = self._codes.of(target, "target language")
+            if hasattr(base, "src_lang"):
+                base.src_lang = self._codes.name_of(source, "source language")
+            return (code,) if self._start in self._codes.ids else (self._start, code)
+        self._check_pair(source, target)
+        return (self._start,) if self._forced is None else (self._start, self._forced)
+
+    def _sentence(self, source: Language, target: Language) -> str:
+        """What T5 was trained to find before a text to translate."""
+        given = self._sentences.get(f"translation_{source.code}_to_{target.code}")
+        if given is not None:
+            return str(given["prefix"])
+        pairs = [key.removeprefix("translation_") for key in self._sentences if key.startswith("translation_")]
+        if pairs:
+            pair = f"{source.code}_to_{target.code}"
+            raise OptionError(f"model {self._name!r} does not translate {pair}; it knows {', '.join(pairs)}")
+        return f"translate {source.name} to {target.name}: "
+
+    def _check_pair(self, source: Language, target: Language) -> None:
+        """Refuse other languages than those that a bilingual model names."""
+        for field, wanted in (("source", source), ("target", target)):
+            named = getattr(self._tokenizer.base, f"{field}_lang", None)
+            known = _parsed(named) if named and not self._tags else None
+            if known is not None and closest(wanted, [known]) is None:
+                raise OptionError(f"{field} language {wanted.tag!r} is not that of model {self._name!r}: use {named}")
+
+
+class _Codes:
+    """The languages that a vocabulary has tokens for; false if there are none.
+
+    Args:
+        tokens: language as the vocabulary writes it -> id.
+    """
+
+    def __init__(self, tokens: dict[str, int]) -> None:
+        self.ids = set(tokens.values())
+        self._tokens = tokens
+        self._languages = [(language, code) for code in tokens if (language := _parsed(code)) is not None]
+        self._found: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tokens)
+
+    def of(self, wanted: Language, field: str) -> int:
+        """The id for a language.
+
+        Raises:
+            OptionError: there is none.
+        """
+        return self._tokens[self.name_of(wanted, field)]
+
+    def name_of(self, wanted: Language, field: str) -> str:
+        """How the vocabulary writes a language.
+
+        Raises:
+            OptionError: it has none.
+        """
+        if wanted.canonical not in self._found:
+            found = closest(wanted, [language for language, _code in self._languages])
+            if found is None:
+                raise OptionError(f"{field} {wanted.tag!r} is not one that this model knows: use one of {self}")
+            self._found[wanted.canonical] = next(code for language, code in self._languages if language is found)
+        return self._found[wanted.canonical]
+
+    def __str__(self) -> str:
+        return ", ".join(sorted({language.canonical for language, _code in self._languages}))
+
+
+def _parsed(code: str) -> Language | None:
+    """The language of a code such as ``de``, ``deu_Latn``, ``de_DE`` or ``en_XX``; None if it stands for none."""
+    try:
+        return parse_language(code.removesuffix("_XX"))
+    except OptionError:
+        return None
+
+
+def _matching(pattern: re.Pattern[str], vocabulary: Mapping[str, int]) -> dict[str, int]:
+    """Language -> id of the tokens that name one."""
+    found = ((pattern.fullmatch(token), number) for token, number in vocabulary.items())
+    return {match[1] or match[2]: number for match, number in found if match}

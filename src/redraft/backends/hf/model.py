@@ -1,0 +1,96 @@
+"""Opens a model of transformers: a folder, or a name on the hub.
+
+From the hub a model is fetched by transformers itself.  Tokenizers of SentencePiece models (Opus-MT, M2M-100) need the
+package ``sentencepiece`` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers.utils import logging
+
+from redraft.backends.hf.decoder_only import HfDecoder
+from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.hf.refuse import check_model
+from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.errors import ModelError, OptionError
+
+
+def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
+    """Load a model with its tokenizer.
+
+    Args:
+        name: of a folder, or of a model on the hub.
+        options: of the backend.
+
+    Raises:
+        ModelError: there is no such model, or its files are broken.
+        CapabilityError: it cannot be rolled back; see `redraft.backends.hf.refuse`.
+        OptionError: there is no such device.
+    """
+    device = device_of(options.device)
+    short = Path(name).name or name
+    config = _loaded(AutoConfig, name)
+    check_model(config, short, options.context_length)
+    tokenizer = _loaded(AutoTokenizer, name)
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    model = _loaded(kind, name, dtype=getattr(torch, options.dtype))
+    return backend_of(model.to(device), tokenizer, short, options)
+
+
+def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
+    """The backend of a model and a tokenizer that are loaded already.
+
+    Raises:
+        CapabilityError: the model cannot be rolled back.
+    """
+    check_model(model.config, name, options.context_length)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    model.eval()
+    wrapped = HfTokenizer(tokenizer)
+    if model.config.is_encoder_decoder:
+        return HfEncoderDecoder(model, wrapped, name, options)
+    return HfDecoder(model, wrapped, name, options)
+
+
+def device_of(wanted: str) -> torch.device:
+    """The device that an option names.
+
+    Raises:
+        OptionError: there is none.
+    """
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise OptionError("device cuda is not there: use cpu or auto, or install a torch with CUDA")
+    return torch.device(wanted)
+
+
+def _loaded(kind: Any, name: str, **options: Any) -> Any:
+    try:
+        with _quiet(local=Path(name).is_dir()):
+            return kind.from_pretrained(name, **options)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {reason}") from error
+
+
+@contextmanager
+def _quiet(*, local: bool) -> Iterator[None]:
+    """No progress bar for what is read from a folder; a download keeps its own."""
+    silenced = local and logging.is_progress_bar_enabled()
+    if silenced:
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if silenced:
+            logging.enable_progress_bar()

@@ -1,0 +1,42 @@
+"""Options of the hf backend.  Imports no torch, so that they can be made and checked without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redraft.errors import OptionError
+
+DTYPES = ("float32", "bfloat16")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class HfOptions:
+    """Options of the backend; all are checked.
+
+    Attributes:
+        context_length: ids that one slot can hold; a model trained for fewer lowers it.
+        slots: how many independent sequences (one for every stream and target language).
+        dtype: ``float32`` or ``bfloat16``, of weights and cache.
+        device: ``cpu``, ``cuda``, or ``auto`` for a GPU where there is one.
+        threads: CPU threads, of the whole process; 0 leaves them as they are.
+
+    Raises:
+        OptionError: a value is not allowed.
+    """
+
+    context_length: int = 2048
+    slots: int = 1
+    dtype: str = "float32"
+    device: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("context_length", 16, 1 << 20), ("slots", 1, 4096), ("threads", 0, 1024)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        for name, words in (("dtype", DTYPES), ("device", DEVICES)):
+            if getattr(self, name) not in words:
+                allowed = f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 2 else " or ".join(words)
+                raise OptionError(f"{name} must be {allowed}, not {getattr(self, name)!r}")

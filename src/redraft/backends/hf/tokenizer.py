@@ -1,0 +1,67 @@
+"""A transformers tokenizer as the engine needs it: ids of pieces of a prompt, and bytes of single tokens."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
+
+
+def _byte_of_character() -> dict[str, int]:
+    """How byte-level BPE writes bytes: printable ones of Latin-1 as themselves, the others from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + index): byte for index, byte in enumerate(others)}
+
+
+class HfTokenizer:
+    """Tokenizes for prompts and tells the bytes of tokens.
+
+    Args:
+        tokenizer: of transformers, fast or slow.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.base = tokenizer
+        added = tokenizer.added_tokens_decoder
+        self._control = {token for token, text in added.items() if text.special} | set(tokenizer.all_special_ids)
+        self._plain = {token: str(text).encode() for token, text in added.items() if token not in self._control}
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        self._byte_of = _byte_of_character() if "ByteLevel" in repr(getattr(backend, "decoder", None)) else {}
+        self._pieces: dict[int, bytes] = {}
+        self.start_token: int | None = tokenizer.bos_token_id
+        begun = tokenizer.encode("a", add_special_tokens=True)
+        self._adds_start = self.start_token is not None and begun[:1] == [self.start_token]
+        #: Whether the tokenizer itself puts a space before every text (SentencePiece).
+        self.adds_space = not self._byte_of and self.token_bytes((self.tokenize("a") or [-1])[0])[:1] == b" "
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if the model has one.
+
+        Of an encoder-decoder model with two vocabularies these are the ids of the target side.
+        """
+        begin = [self.start_token] if start and self._adds_start and self.start_token is not None else []
+        ids = self.base(text_target=text, add_special_tokens=False, split_special_tokens=not special, verbose=False)
+        return begin + list(ids["input_ids"])
+
+    def encoder_ids(self, text: str) -> list[int]:
+        """What an encoder reads of a text, with the tokens that the tokenizer puts around it."""
+        return list(self.base.encode(text, add_special_tokens=True, split_special_tokens=True, verbose=False))
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
+        if token not in self._pieces:
+            self._pieces[token] = self._plain.get(token) or self._bytes(token)
+        return self._pieces[token]
+
+    def _bytes(self, token: int) -> bytes:
+        if token < 0 or token in self._control or token >= len(self.base):
+            return b""
+        piece = self.base.convert_ids_to_tokens(token)
+        if piece is None:
+            return b""
+        if self._byte_of:
+            return bytes(self._byte_of[character] for character in piece if character in self._byte_of)
+        byte = _BYTE.fullmatch(piece)
+        return bytes([int(byte[1], 16)]) if byte else piece.replace("\u2581", " ").encode()

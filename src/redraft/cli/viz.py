@@ -1,0 +1,217 @@
+"""``redraft viz``: pictures of decoding; `redraft.viz` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from redraft.cli import options as common
+from redraft.cli.translate import INPUT_HELP, INPUTS
+from redraft.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from redraft.viz.figure import Sheet
+
+ENDINGS = (".svg", ".png", ".html")
+ITERATING = ("jacobi", "gs-jacobi", "hybrid-jacobi")
+
+EXAMPLES = """\b
+Examples:
+  redraft viz ddg "We met at the station." --to de --out ddg.svg
+  redraft viz drafts talk.txt --input text --lag 3 --to de --out drafts.html
+"""
+
+to = click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Target language: de, ja, zh-CN, ...")
+source = click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source.")
+out = click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    callback=lambda _context, _parameter, value: _checked(value),
+    help="File to write, ending in .svg, .png or .html. The first two need: pip install 'redraft[viz]'.",
+)
+option = click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
+
+
+@click.group(epilog=EXAMPLES, short_help="Draw how a translation was decoded.")
+def viz() -> None:
+    """Draw how a translation was decoded: as SVG, as PNG, or as one HTML page that fetches nothing."""
+
+
+@viz.command(short_help="The decoding dependency graph of one sentence.")
+@click.argument("text")
+@to
+@out
+@source
+@common.model
+@click.option("--method", type=click.Choice(ITERATING), default="jacobi", help="Decoding method; it must iterate.")
+@option
+@click.option("--max-tokens", type=common.Whole(1, 256), default=64, help="The most tokens of the translation.")
+@common.threads
+@common.gpu_layers
+def ddg(
+    text: str,
+    to: str,
+    out: Path,
+    source: str,
+    model: str,
+    method: str,
+    option: tuple[str, ...],
+    max_tokens: int,
+    threads: int,
+    gpu_layers: int,
+) -> None:
+    """Draw which tokens a translation's tokens waited for, and which were decoded in parallel.
+
+    On top the graph, below the grid of iterations by tokens with their probabilities (DDGviz, Santilli et al. 2023).
+    """
+    chosen = common.method_options(method, None, option)
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.events import Caption, Failure, Update
+    from redraft.methods import get_method
+    from redraft.streams.read import printable
+    from redraft.translator import Style, Translator
+    from redraft.viz.ddg import graph
+    from redraft.viz.labels import label
+    from redraft.viz.trace import Trace, traced
+
+    text = printable(text).strip()
+    if not text:
+        raise InputError("TEXT must not be empty")
+    traces: list[Trace] = []
+    with Translator.open(
+        model,
+        to=[to],
+        method=traced(get_method(method), traces),
+        options=chosen,
+        style=Style(source),
+        max_tokens=max_tokens,
+        engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
+    ) as translator:
+        events = translator.translate(Update("1", 0, text, final=True))
+        failures = [event.message for event in events if isinstance(event, Failure)]
+        if not traces or not traces[0].steps:
+            raise InputError("; ".join(failures))
+        found = graph(traces[0])
+        used = {token.token for token in found.tokens} | {each.token for row in found.grid for each in row if each}
+        ends = translator.backend.end_tokens
+        labels = {each: "[end]" if each in ends else label(translator.backend.token_bytes(each)) for each in used}
+    for message in failures:
+        click.echo(f"redraft: {message}", err=True)
+    translation = "".join(event.text for event in events if isinstance(event, Caption))
+    summary = (
+        f"{_run_of(source, to, model, method, chosen)}: {len(found.tokens)} tokens in {found.iterations} iterations, "
+        f"{sum(token.parallel for token in found.tokens)} of them in parallel"
+    )
+    if out.suffix == ".html":
+        from redraft.viz.page import graph_page
+
+        out.write_text(graph_page(found, labels, text, translation, summary), encoding="utf-8")
+    else:
+        from redraft.viz.draw import draw_graph
+
+        _save(draw_graph(found, labels, text, translation, summary), out)
+
+
+@viz.command(short_help="A stream's updates, each token coloured by where it came from.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@to
+@out
+@source
+@click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
+@click.option("--lag", type=common.Whole(1), default=3, help="With --input text: words that come at a time.")
+@click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after so many.")
+@common.model
+@common.draft_model
+@click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
+@click.option("--beta", type=common.Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
+@option
+@click.option("--max-tokens", type=common.Whole(1), default=256, help="The most tokens of one translation.")
+@common.threads
+@common.gpu_layers
+def drafts(
+    file: str,
+    to: str,
+    out: Path,
+    source: str,
+    form: str,
+    lag: int,
+    updates: int,
+    model: str,
+    draft_model: str | None,
+    method: str,
+    beta: float | None,
+    option: tuple[str, ...],
+    max_tokens: int,
+    threads: int,
+    gpu_layers: int,
+) -> None:
+    """Draw where every token of a stream's translations came from: the draft, a correction, or a pass of its own."""
+    chosen = common.method_options(method, beta, option)
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.cli import stream
+    from redraft.methods import get_method
+    from redraft.translator import Style, Translator
+    from redraft.viz.drafts import summary_of, view
+    from redraft.viz.trace import Trace, traced
+
+    traces: list[Trace] = []
+    with (
+        stream.opened(file) as source_file,
+        Translator.open(
+            model,
+            to=[to],
+            method=traced(get_method(method), traces),
+            options=chosen,
+            style=Style(source),
+            max_tokens=max_tokens,
+            engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
+            draft_model=draft_model,
+        ) as translator,
+    ):
+        items = stream.updates(source_file, form, lag, None)
+        rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
+    heading = f"Where the tokens came from: {_run_of(source, to, model, method, chosen)}"
+    if out.suffix == ".html":
+        from redraft.viz.page import drafts_page
+
+        out.write_text(drafts_page(rows, heading, summary_of(rows)), encoding="utf-8")
+    else:
+        from redraft.viz.draw import draw_drafts
+
+        _save(draw_drafts(rows, heading, summary_of(rows)), out)
+
+
+def _checked(value: str) -> Path:
+    """The file to write, refused before a model is loaded."""
+    path = Path(value)
+    if path.suffix not in ENDINGS:
+        raise OptionError(f"--out must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {value!r}")
+    if path.suffix != ".html":
+        from redraft.viz.figure import require_matplotlib
+
+        require_matplotlib()
+    return path
+
+
+def _run_of(source: str, to: str, model: str, method: str, options: dict[str, float | str]) -> str:
+    values = [
+        f"{name} {value:g}" if isinstance(value, float | int) else f"{name} {value}" for name, value in options.items()
+    ]
+    return f"{source} to {to}, {Path(model).name}, {method}" + (f" ({', '.join(values)})" if values else "")
+
+
+def _save(sheet: Sheet, path: Path) -> None:
+    missing = sheet.save(path)
+    if missing:
+        click.echo(f"redraft: {_missing(missing)}", err=True)
+
+
+def _missing(characters: Sequence[str]) -> str:
+    return (
+        f"no font here has {len(characters)} of the characters, such as {characters[0]}; SVG files are shown with the "
+        "fonts of whoever opens them, PNG files have boxes instead (install a font such as Noto Sans CJK)"
+    )

@@ -1,0 +1,85 @@
+"""Greedy outputs of one of our models for many prompts at once, in torch with a key/value cache: data to train on.
+
+Prompts of one length share a batch, so all its rows stand at the same position and nothing is padded or masked.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from redraft.train.model import Decoder, Layer, _rotate, _rotation
+
+#: Keys and values of every layer, (rows, heads, capacity, head) each.
+Cache: TypeAlias = list[tuple[Tensor, Tensor]]
+
+
+@torch.inference_mode()
+def greedy(model: Decoder, prompts: Tensor, end: int, limit: int) -> list[list[int] | None]:
+    """The greedy output for every prompt.
+
+    Args:
+        prompts: (rows, length) ids.
+        end: the id that ends an output.
+        limit: the most ids of an output, its end included.
+
+    Returns:
+        Ids without the end; None where the model has not ended its output within the limit.
+    """
+    written = prompts.new_full((len(prompts), limit), -1)
+    rows = torch.arange(len(prompts))
+    ended = torch.zeros(len(prompts), dtype=torch.bool)
+    cache = _empty_cache(model, prompts, prompts.shape[1] + limit)
+    new, past = prompts, 0
+    for step in range(limit):
+        tokens = _advance(model, new, cache, past).argmax(-1)
+        past += new.shape[1]
+        written[rows, step] = tokens
+        ended |= tokens == end
+        if ended.all():
+            break
+        if 4 * int(ended.sum()) >= len(ended):  # smaller batches are faster, but making one copies the cache
+            going = (~ended).nonzero().squeeze(1)
+            rows, tokens, ended = rows[going], tokens[going], ended[going]
+            cache = [(keys[going], values[going]) for keys, values in cache]
+        new = tokens[:, None]
+    return [ids[: ids.index(end)] if end in ids else None for ids in written.tolist()]
+
+
+def _empty_cache(model: Decoder, prompts: Tensor, capacity: int) -> Cache:
+    shape = (len(prompts), model.shape.heads, capacity, model.shape.head)
+    dtype = model.embedding.weight.dtype
+    return [(torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)) for _ in model.layers]
+
+
+def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
+    """Run ``ids`` (rows, new) after ``past`` cached positions; logits (rows, vocabulary) after the last of them."""
+    x = model.embedding(ids)
+    cosines, sines = _rotation(past + ids.shape[1], model.shape.head, x.dtype, x.device)
+    for layer, (keys, values) in zip(model.layers, cache, strict=True):
+        x = _through_layer(layer, x, (cosines[past:], sines[past:]), keys, values, past)
+    return model.logits(model.norm(x[:, -1]))
+
+
+def _through_layer(
+    layer: Layer, x: Tensor, rotation: tuple[Tensor, Tensor], keys: Tensor, values: Tensor, past: int
+) -> Tensor:
+    """What `Layer.forward` does, with the keys and values of ``past`` earlier positions; adds the new ones to them."""
+    rows, new, _ = x.shape
+    split = (rows, new, layer.shape.heads, layer.shape.head)
+    h = layer.attention_norm(x)
+    query = _rotate(layer.query_norm(layer.query(h).view(split)), rotation).transpose(1, 2)
+    seen = slice(0, past + new)
+    keys[:, :, past : past + new] = _rotate(layer.key_norm(layer.key(h).view(split)), rotation).transpose(1, 2)
+    values[:, :, past : past + new] = layer.value(h).view(split).transpose(1, 2)
+    scores = query @ keys[:, :, seen].transpose(2, 3) * layer.shape.head**-0.5
+    if new > 1:
+        scores += torch.full((new, past + new), float("-inf"), dtype=x.dtype).triu(past + 1)
+    mixed = torch.softmax(scores, dim=-1) @ values[:, :, seen]
+    x = x + layer.output(mixed.transpose(1, 2).reshape(rows, new, -1))
+    h = layer.feed_forward_norm(x)
+    out: Tensor = x + layer.down(F.silu(layer.gate(h)) * layer.up(h))
+    return out

@@ -1,0 +1,197 @@
+"""Encoder-decoder models of transformers: their greedy ids in fewer passes, one encoder pass a source, captions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the hf extra is not installed")
+pytest.importorskip("transformers", reason="the hf extra is not installed")
+
+from redraft import Style, Translator, Update  # noqa: E402
+from redraft.accept.exact import Exact  # noqa: E402
+from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
+from redraft.backends.hf.model import backend_of  # noqa: E402
+from redraft.backends.hf.options import HfOptions  # noqa: E402
+from redraft.decode import decode  # noqa: E402
+from redraft.draft.nothing import Nothing  # noqa: E402
+from redraft.draft.previous import PreviousOutput  # noqa: E402
+from redraft.drive import run  # noqa: E402
+from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError  # noqa: E402
+from redraft.events import Caption  # noqa: E402
+from redraft.types import ROOT, Asking, Capabilities, Output, Score  # noqa: E402
+from tests.backends.hf import models as tiny  # noqa: E402
+from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, chain, logs, tree  # noqa: E402
+
+Ids = tuple[int, ...]
+Make = Callable[[], Any]
+FAMILIES = [tiny.marian, tiny.m2m100, tiny.mbart, tiny.t5]
+
+
+def opened(model: Any, **options: Any) -> HfEncoderDecoder:
+    small = {"context_length": 64, "slots": 2, "device": "cpu", "threads": 1}
+    backend = backend_of(model, tiny.tokenizer(), "tiny", HfOptions(**(small | options)))
+    assert isinstance(backend, HfEncoderDecoder)
+    return backend
+
+
+def start_of(model: Any) -> Ids:
+    return (model.generation_config.decoder_start_token_id,)
+
+
+def asking(backend: HfEncoderDecoder, source: Ids, previous: Ids = (), begun: Ids = ()) -> Asking[Output]:
+    return decode(
+        start_of(backend.model) + begun,
+        PreviousOutput() if previous else Nothing(),
+        Exact(),
+        previous=previous,
+        encoder=source,
+        end_tokens=frozenset({END}),
+        limit=LIMIT - len(begun),
+    )
+
+
+def plain(model: Any, source: Ids, prefix: Ids) -> list[list[float]]:
+    """(ids, vocabulary) log-probabilities by one pass of the model without any cache."""
+    with torch.inference_mode():
+        output = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([prefix]), use_cache=False)
+    return output.logits[0].log_softmax(-1).tolist()
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+def test_any_draft_gives_the_ids_of_generate_in_as_many_passes_less_as_are_kept(make: Make) -> None:
+    model, chosen = make(), random.Random(2)
+    backend = opened(model)
+    slot, kept, lengths = backend.open_slot(), 0, []
+    for number, source in enumerate(tiny.prompts(6, seed=3)):
+        expected, finished = tiny.greedy(model, source)
+        alone = run(asking(backend, source), backend, slot)
+        assert (alone.tokens, alone.finished, alone.passes) == (expected, finished, len(expected) + finished)
+        draft = tuple(token if chosen.random() < 0.8 else chosen.randrange(VOCABULARY) for token in expected)
+        output = run(asking(backend, source, (*draft, PAD, 9)), backend, slot)
+        assert (output.tokens, output.finished) == (expected, finished)
+        assert output.passes == alone.passes - output.accepted
+        assert backend.encoder_passes == number + 1
+        kept += output.accepted
+        lengths.append(len(set(expected)))
+    assert kept > 0
+    assert max(lengths) > 2
+
+
+def test_some_outputs_end_and_some_do_not() -> None:
+    ends = {tiny.greedy(make(), source)[1] for make in FAMILIES for source in tiny.prompts(6, seed=3)}
+    assert ends == {True, False}
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+def test_rows_are_those_of_the_model_after_any_roll_back(make: Make) -> None:
+    model, (source, other) = make(), tiny.prompts(2, seed=8)
+    backend, read = opened(model), []
+    watch = model.get_decoder().register_forward_pre_hook(
+        lambda _module, _args, named: read.append(named["inputs_embeds"].shape[1]), with_kwargs=True
+    )
+    slots = backend.open_slot(), backend.open_slot()
+    begun = start_of(model)
+    asked = [
+        (0, source, (*begun, 5, 6), (7, 8), 1, 5),
+        (0, source, (*begun, 5, 6, 7, 9), (), 1, 1),
+        (1, other, (*begun, 5, 6), (7,), 2, 4),
+        (0, source, (*begun, 6), (8, 9, 5), 1, 4),
+        (0, source, (*begun, 6, 8), (), 3, 3),
+        (1, other, (*begun, 5, 6), (7,), 1, 2),
+        (0, other, (*begun, 6), (), 1, 2),
+    ]
+    for slot, encoder, prefix, draft, prompt_rows, fed in asked:
+        rows = backend.score([(slots[slot], Score(prefix, chain(draft), prompt_rows, encoder=encoder))])[0]
+        assert read.pop() == fed
+        expected = plain(model, encoder, prefix + draft)
+        for node in range(-prompt_rows, len(draft)):
+            found, wanted = logs(rows, node), expected[len(prefix) + node]
+            banned = [token for token in range(VOCABULARY) if found[token] == float("-inf")]
+            assert banned == ([PAD] if make is tiny.marian else [])
+            if not banned:
+                assert found == pytest.approx(wanted, abs=1e-4)
+            differences = [found[token] - wanted[token] for token in range(VOCABULARY) if token not in banned]
+            assert max(differences) - min(differences) < 1e-4
+    watch.remove()
+    assert backend.encoder_passes == 3
+
+
+def test_padding_that_a_model_would_produce_is_banned() -> None:
+    model, source = tiny.marian(), tiny.prompts(1)[0]
+    assert max(range(VOCABULARY), key=plain(model, source, start_of(model))[0].__getitem__) == PAD
+    backend = opened(model)
+    rows = backend.score([(backend.open_slot(), Score(start_of(model), encoder=source))])[0]
+    assert rows.argmax(ROOT) != PAD
+    assert rows.logprob(ROOT, PAD) == float("-inf")
+
+
+@pytest.mark.parametrize("make", [tiny.m2m100, tiny.mbart])
+def test_a_forced_first_token_is_the_prompts_second(make: Make) -> None:
+    backend, source = opened(make()), tiny.prompts(1, seed=4)[0]
+    slot = backend.open_slot()
+    for code in (7, 15):
+        expected, _finished = tiny.greedy(make(), source, forced_bos_token_id=code)
+        output = run(asking(backend, source, begun=(code,)), backend, slot)
+        assert (code, *output.tokens) == expected
+
+
+def test_what_cannot_be_done_is_refused() -> None:
+    backend, begun = opened(tiny.t5(), context_length=16), start_of(tiny.t5())
+    slot = backend.open_slot()
+    assert backend.capabilities == Capabilities()
+    with pytest.raises(ModelError, match="'tiny' is an encoder-decoder; its requests need ids for the encoder"):
+        backend.score([(slot, Score(begun))])
+    with pytest.raises(CapabilityError, match="'tiny' is an encoder-decoder, which scores no draft trees"):
+        backend.score([(slot, Score(begun, tree((5, 6), (ROOT, ROOT)), encoder=(5, END)))])
+    for encoder, prefix in (((5,) * 17, begun), ((5,), begun * 17)):
+        with pytest.raises(ContextOverflow, match="17 tokens do not fit into the context length of 16"):
+            backend.score([(slot, Score(prefix, encoder=encoder))])
+    backend.close()
+    with pytest.raises(ModelError, match="model 'tiny' is closed"):
+        backend.score([(slot, Score(begun, encoder=(5, END)))])
+
+
+UPDATES = [
+    Update("1", number, text, final=number == 3) for number, text in enumerate(["ab", "abc d", "abc de", "abc def"])
+]
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+def test_captions(make: Make) -> None:
+    backend = opened(make())
+    outputs: dict[str, list[Ids]] = {}
+    passes = {}
+    for method, options in (("ar", {}), ("ssbd", {"beta": 0.0})):
+        with Translator(backend, ["de", "ja"], method=method, options=options, max_tokens=LIMIT) as translator:
+            outputs[method] = []
+            for update in UPDATES:
+                events = translator.translate(update)
+                assert [event.language for event in events if isinstance(event, Caption)] == ["de", "ja"]
+                outputs[method].append(translator.latest_ids("de")[1])
+            passes[method] = translator.tallies["de"].passes
+            drafted = translator.tallies["de"].drafted
+    assert outputs["ssbd"] == outputs["ar"]
+    assert drafted == 0 or passes["ssbd"] <= passes["ar"]
+    for update, output in zip(UPDATES, outputs["ar"], strict=True):
+        encoder = backend.encoder_prompt(update.text, *_languages("en", "de")).encoder
+        assert output == tiny.greedy(make(), encoder)[0]
+
+
+def _languages(*tags: str) -> list[Any]:
+    from redraft.languages import parse_language
+
+    return [parse_language(tag) for tag in tags]
+
+
+@pytest.mark.parametrize(
+    "style",
+    [Style(context=1), Style(glossary=(("dog", "Hund"),)), Style(template="chat")],
+    ids=lambda style: repr(style),
+)
+def test_styles_that_no_encoder_reads_are_refused(style: Style) -> None:
+    with pytest.raises(OptionError, match="(context|glossary|template): an encoder-decoder model takes nothing but"):
+        Translator(opened(tiny.t5()), ["de"], style=style)
