@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "ATTRIBUTION.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: Files of the worked example in docs/development.md.
-TO_BE_WRITTEN = {"src/redraft/draft/lookup.py", "redraft_lookup.py"}
+TO_BE_WRITTEN = {"src/redraft/draft/recent.py", "redraft_recent.py"}
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -77,11 +77,11 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> methods.Method:
     """The method that docs/development.md adds, registered for one test."""
     monkeypatch.setattr(methods, "_REGISTRY", methods.all_methods())
     drafter, row = blocks(ROOT / "docs" / "development.md", "python")
-    module = ModuleType("redraft.draft.lookup")
+    module = ModuleType("redraft.draft.recent")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(drafter, "development.md", "exec"), vars(module))
     exec(compile(row, "development.md", "exec"), dict(vars(methods)))
-    return methods.get_method("lookup")
+    return methods.get_method("recent")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -48,12 +48,39 @@ EXACT = {
     "not explained by a near tie": lambda row: str(row["unexplained"]),
     "largest gap (nats)": lambda row: str(row["largest_gap"]),
 }
+COLD = {
+    "method": lambda row: " ".join(part for part in (row["method"], row["options"]) if part),
+    "BLEU": lambda row: f"{row['bleu']:.2f}",
+    "chrF": lambda row: f"{row['chrf']:.2f}",
+    "as ar": lambda row: f"{row['same_as_ar']}/{row['updates']}",
+    "target passes": lambda row: str(row["target_passes"]),
+    "small model's passes": lambda row: str(row["draft_passes"] or ""),
+    "mean acceptance length": lambda row: f"{row['mean_acceptance_length']:.2f}",
+    "A/D": lambda row: _share(row["draft_acceptance"]),
+    "speed-up (time)": lambda row: f"{row['speedup']:.2f}",
+}
+COLD_TITLES = {
+    "cold-flores-de": "Flores-200 devtest, English to German",
+    "cold-flores-ja": "Flores-200 devtest, English to Japanese",
+    "cold-tatoeba-de": "Tatoeba 2021, English to German",
+    "cold-tatoeba-ja": "Tatoeba 2021, English to Japanese",
+}
 BIAS_TITLES = {
     "bias-flores-de-demo": "Flores-200 devtest, English to German, lag 3: the shipped model",
     "bias-flores-de-plain": "The same by the model trained without prefix pairs",
     "bias-tatoeba-de-demo": "Tatoeba 2021, English to German, lag 3, 8 words or more: the shipped model",
     "bias-tatoeba-de-plain": "The same by the model trained without prefix pairs",
 }
+
+COLD_TEXT = """Each sentence alone, nothing cached before it. For the Jacobi family target passes are iterations,
+confirming ones included. Mean acceptance length is output tokens a target pass; `as ar` counts outputs with the very
+ids of greedy decoding. Exact kernels, one thread."""
+POSTEDIT_TEXT = """The prompt holds a draft translation by the model without prefix pairs, and the model translates
+the sentence again (AASD's Tables 2, 4 and 5). The signature gives the draft's chrF and the overlap of equation 7."""
+BILD_TEXT = """Each line is one rollback threshold, each point on it one fallback threshold (larger: higher), against
+`ar` of the same run (BiLD, Figures 4 and 10).
+
+![Quality over time of BiLD with the unaligned and the aligned small model](bild.svg)"""
 
 
 def read(name: str) -> list[Row]:
@@ -85,12 +112,54 @@ def page() -> str:
     for name, title in BIAS_TITLES.items():
         parts += [f"### {title}", table(read(name), BIAS)] if read(name) else []
     parts += ["## With beta 0, the ids of greedy re-translation", table(read("exact"), EXACT)]
+    parts += ["## Every decoder on whole sentences, cold", COLD_TEXT]
+    for name, title in COLD_TITLES.items():
+        parts += [f"### {title}", table(read(name), COLD)] if read(name) else []
+    if read("postedit-tatoeba-de"):
+        parts += ["## Where much is copied: post-editing", POSTEDIT_TEXT, table(read("postedit-tatoeba-de"), COLD)]
+    if read("bild-tatoeba-de"):
+        parts += ["## BiLD's trade-off", BILD_TEXT]
     parts += ["## Quality of the demo model on whole sentences", table(read("quality-demo"), QUALITY)]
     return "\n\n".join(parts) + "\n"
 
 
+def draw_bild(rows: list[Row]) -> None:
+    """docs/bild.svg: chrF over time relative to `ar`, one colour for each small model."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    names = list(dict.fromkeys(row["small_model"] for row in rows))
+    for name, colour in zip(names, ("#1f77b4", "#d95f02", "#4daf4a"), strict=False):
+        mine = [row for row in rows if row["small_model"] == name]
+        axes.axhline(mine[0]["chrf"], color="0.75", linewidth=0.8, zorder=0)
+        curves: dict[str, list[Row]] = {}
+        for row in mine[1:]:
+            curves.setdefault(row["options"].split("rollback=")[1], []).append(row)
+        for index, (rollback, points) in enumerate(curves.items()):
+            axes.plot(
+                [1 / row["speedup"] for row in points],
+                [row["chrf"] for row in points],
+                color=colour,
+                alpha=1 - 0.22 * index,
+                linewidth=1,
+                label=f"{name}, rollback {rollback}",
+            )
+            sizes = [12 + 10 * place for place in range(len(points))]
+            axes.scatter([1 / row["speedup"] for row in points], [row["chrf"] for row in points], sizes, color=colour)
+    axes.axvline(1, color="0.75", linewidth=0.8, zorder=0)
+    axes.set_xlabel("time per token, relative to ar (left is faster)")
+    axes.set_ylabel("chrF")
+    axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(ROOT / "docs" / "bild.svg", metadata={"Date": None})
+
+
 def main() -> None:
-    """Write all three."""
+    """Write all of them."""
+    if read("bild-tatoeba-de"):
+        draw_bild(read("bild-tatoeba-de"))
     (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
     readme = ROOT / "README.md"
     rows = [row for row in read("bias-flores-de-demo") if "plain" not in row["mask"]]

@@ -71,7 +71,8 @@ def test_the_graph_of_a_sentence(redraft: Run, tmp_path: Path, method: str, stop
     assert done.status == 0
     page = path.read_text(encoding="utf-8")
     assert "We met at the station. →" in page
-    assert f"demo-small, {method} (" in page
+    shown = f"demo-small, {method} (stopping paper)" if stopping == "paper" else f"demo-small, {method}: "
+    assert shown in page
     assert page.count("<th class") + page.count("<th data") > 3
 
 

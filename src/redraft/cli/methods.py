@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from redraft.cli.options import as_json
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from redraft.method import Method
+
 
 @click.command(short_help="List the decoding methods.")
+@click.argument("name", required=False, metavar="[METHOD]")
 @as_json
-def methods(as_json: bool) -> None:
-    """List the decoding methods with their parts, options and sources."""
-    from redraft.methods import all_methods
+def methods(name: str | None, as_json: bool) -> None:
+    """List the decoding methods with their parts and sources, or all options of one METHOD."""
+    from redraft.methods import all_methods, get_method
 
+    chosen = [get_method(name)] if name else list(all_methods().values())
     if as_json:
-        for method in all_methods().values():
+        for method in chosen:
             options = {each.name: {"default": each.default, "allowed": each.allowed} for each in method.options}
             row = {"method": method.name, "drafter": method.drafter, "rule": method.rule, "options": options}
             click.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
         return
     from rich.console import Console
+
+    console = Console()
+    console.print(_overview(chosen))
+    if name and chosen[0].options:
+        console.print(_options(chosen[0]))
+    elif not name:
+        console.print("Options of one: [bold]redraft methods NAME[/bold]; set them with --option NAME=VALUE.")
+
+
+def _overview(chosen: list[Method]) -> Table:
     from rich.table import Table
 
-    table = Table("method", "drafter", "acceptance rule", "options (default, range)", "what it does", box=None)
-    for method in all_methods().values():
-        about = "\n".join(f"{each.name} ({each.default}, {each.span})" for each in method.options)
-        summary = f"{method.summary}\n[dim]{method.source}"
-        table.add_row(f"[bold]{method.name}[/bold]", method.drafter, method.rule, about, summary)
-    Console().print(table)
+    table = Table("method", "what it does", box=None, padding=(0, 2, 0, 0))
+    for method in chosen:
+        parts = f"draft: {method.drafter}; rule: {method.rule}"
+        table.add_row(f"[bold]{method.name}[/bold]", f"{method.summary}\n[dim]{parts}\n{method.source}[/dim]")
+    return table
+
+
+def _options(method: Method) -> Table:
+    from rich.table import Table
+
+    table = Table("option", "default", "allowed", "what it is", box=None, padding=(0, 2, 0, 0))
+    for each in method.options:
+        table.add_row(f"[bold]{each.name}[/bold]", str(each.default), each.allowed, each.help)
+    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from redraft.cli.translate import INPUT_HELP, INPUTS
 from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
+    from redraft.method import Method
     from redraft.viz.figure import Sheet
 
 ENDINGS = (".svg", ".png", ".html")
@@ -103,8 +104,8 @@ def ddg(
         click.echo(f"redraft: {message}", err=True)
     translation = "".join(event.text for event in events if isinstance(event, Caption))
     summary = (
-        f"{_run_of(source, to, model, method, chosen)}: {len(found.tokens)} tokens in {found.iterations} iterations, "
-        f"{sum(token.parallel for token in found.tokens)} of them in parallel"
+        f"{_run_of(source, to, model, translator.method, chosen)}: {len(found.tokens)} tokens in "
+        f"{found.iterations} iterations, {sum(token.parallel for token in found.tokens)} of them in parallel"
     )
     if out.suffix == ".html":
         from redraft.viz.page import graph_page
@@ -174,7 +175,7 @@ def drafts(
     ):
         items = stream.updates(source_file, form, lag, None)
         rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
-    heading = f"Where the tokens came from: {_run_of(source, to, model, method, chosen)}"
+    heading = f"Where the tokens came from: {_run_of(source, to, model, translator.method, chosen)}"
     if out.suffix == ".html":
         from redraft.viz.page import drafts_page
 
@@ -197,11 +198,10 @@ def _checked(value: str) -> Path:
     return path
 
 
-def _run_of(source: str, to: str, model: str, method: str, options: dict[str, float | str]) -> str:
-    values = [
-        f"{name} {value:g}" if isinstance(value, float | int) else f"{name} {value}" for name, value in options.items()
-    ]
-    return f"{source} to {to}, {Path(model).name}, {method}" + (f" ({', '.join(values)})" if values else "")
+def _run_of(source: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:
+    """Languages, model and method, with the options that are not at their defaults."""
+    values = [f"{each.name} {options[each.name]}" for each in method.options if options[each.name] != each.default]
+    return f"{source} to {to}, {Path(model).name}, {method.name}" + (f" ({', '.join(values)})" if values else "")
 
 
 def _save(sheet: Sheet, path: Path) -> None:

@@ -74,7 +74,8 @@ class Sheet:
     def text(self, x: float, y: float, text: str, *, color: str = INK, align: str = "left", **style: Any) -> None:
         """Write one line with its middle at height ``y``; ``align`` says which part of it stands at ``x``."""
         self._texts.append(text)
-        self._axes.text(x, y, text, color=color, ha=align, va="center_baseline", parse_math=False, **style)
+        y += 0.36 * style.get("size", POINTS) / 72 / LINE  # half the height of a capital: one base line for all texts
+        self._axes.text(x, y, text, color=color, ha=align, va="baseline", parse_math=False, **style)
 
     def box(self, x: float, y: float, columns: float, lines: float, fill: str, edge: str = "none") -> None:
         """Fill a rectangle, given by its upper left corner and its size."""
@@ -115,7 +116,7 @@ class Sheet:
         }
         for text in self._axes.texts:
             text.set_fontfamily([*fonts, "monospace"])
-        metadata = {"Date": None} if path.suffix == ".svg" else {}
+        metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {}
         with rc_context(settings), warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from")  # reported once, by the answer
             self._figure.savefig(path, dpi=min(DPI, LARGEST / max(self._figure.get_size_inches())), metadata=metadata)
