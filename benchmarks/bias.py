@@ -54,8 +54,9 @@ def main(
         Contender("cd", to),
     ]
     if masks:
-        for display_only in (True, False):
-            contenders += [Contender("ssbd", to, (("beta", 0.2),), Mask(k, "tokens", display_only)) for k in MASKS]
+        # A token of the demo models is about half a word, one of the paper's models most of one: hence both units.
+        for unit, display_only in (("tokens", True), ("words", True), ("tokens", False)):
+            contenders += [Contender("ssbd", to, (("beta", 0.2),), Mask(k, unit, display_only)) for k in MASKS]
     backend = open_model(model, LlamaOptions(context_length=1024, slots=len(contenders), threads=threads))
     compare(backend, contenders, common.stream(test.sources[:WARM_UP], lag))
     updates = list(common.stream(test.sources, lag))

@@ -204,14 +204,14 @@ def test_generated_pages_are_fresh() -> None:
 
 def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text("a\n<!-- methods -->\nold\n<!-- /methods -->\nz\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("a\n<!-- methods -->\nstale text\n<!-- /methods -->\nz\n", encoding="utf-8")
     assert stale(tmp_path) == ["docs/cli.md", "docs/methods.md", "README.md"]
     write(tmp_path)
     assert stale(tmp_path) == []
     readme = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert readme.startswith("a\n<!-- methods -->\n| method |")
     assert readme.endswith("|\n<!-- /methods -->\nz\n")
-    assert "old" not in readme
+    assert "stale text" not in readme
     monkeypatch.setattr(build_docs, "stale", lambda: ["docs/cli.md"])
     assert build_docs.main(["--check"]) == "docs: out of date, run `make docs`: docs/cli.md"
 

@@ -81,14 +81,14 @@ class Translator:
         settings = Settings(chosen, chosen.check(options or {}), mask, style.context, max_tokens)
         chosen.require(backend.capabilities)
         encoders = {tag: _encoder(backend, style, parse_language(tag)) for tag in to}
-        vocabulary = Vocabulary(
-            backend.end_tokens, backend.token_bytes, backend.context_length, pad_token=backend.pad_token
-        )
         self.backend, self.method, self.seconds = backend, chosen, 0.0
-        self._session = Session(encoders, vocabulary, settings)
         self._backends = {TARGET: backend}
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
+        # Both models read the same ids, so the shorter context counts.
+        room = min(each.context_length for each in self._backends.values())
+        vocabulary = Vocabulary(backend.end_tokens, backend.token_bytes, room, pad_token=backend.pad_token)
+        self._session = Session(encoders, vocabulary, settings)
         self._slots: list[dict[str, int]] = []
         self._owned: list[Backend] = []
         try:
@@ -175,6 +175,8 @@ class Translator:
     def close(self) -> None:
         """Give the slots back, and free the models that `open` has loaded."""
         self._close_slots()
+        if self.method.draft_model == "layers":  # made for this translator alone
+            self._backends[DRAFT_MODEL].close()
         for backend in self._owned:
             backend.close()
         self._owned = []

@@ -36,7 +36,7 @@ BAD = [
     ([*T, "--beta", "0.2", "--method", "ar"], ["'ar'", "'beta'", "none"]),
     ([*T, "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
     ([*T, "--option", "beta"], ["--option", "NAME=VALUE", "'beta'"]),
-    ([*T, "--option", "beta=much"], ["--option", "NAME=VALUE", "'beta=much'"]),
+    ([*T, "--option", "beta=much"], ["beta", "from 0 to 1", "'much'"]),
     ([*T, "--option", "beta=2"], ["beta", "from 0 to 1", "2.0"]),
     ([*T, "--option", "floor=nan"], ["floor", "from 0 to 1", "nan"]),
     ([*T, "--option", "depth=1"], ["'ssbd'", "'depth'", "beta, floor"]),

@@ -84,7 +84,12 @@ class TestTables:
         assert [row["method"] for row in rows] == list(all_methods())
         ssbd = next(row for row in rows if row["method"] == "ssbd")
         assert ssbd["options"]["beta"] == {"default": 0.2, "range": [0, 1]}
-        assert {"ar", "ssbd", "beta"} <= {*re.findall(r"\w+", redraft("methods").out)}
+        assert {"ssbd", "beta"} <= {*re.findall(r"\w+", redraft("methods", "ssbd").out)}
+        listed = redraft("methods").out
+        assert all(name in listed for name in all_methods())
+        (row,) = redraft("methods", "gs-jacobi", "--json").rows
+        assert row["options"]["stopping"] == {"default": "fast-forward", "words": ["paper", "fast-forward"]}
+        assert redraft("methods", "nope").status == 2
 
     def test_models(self, redraft: Run) -> None:
         rows = redraft("models", "--json").rows

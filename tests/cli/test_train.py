@@ -19,7 +19,6 @@ ALIGN = ["train", "align"]
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"--data": "/no/such"}, ["--data", "'/no/such'", "does not exist"]),
         ({"--to": "fr"}, ["--to", "'fr'", "'de', 'zh', 'ja'"]),
         ({"--sentences": "0"}, ["--sentences", "'0'", "of 1 or more"]),
         ({"--tokens": "many"}, ["--tokens", "'many'", "of 1 or more"]),
@@ -53,6 +52,10 @@ def test_without_the_extra(redraft: Run, tmp_path: Path, library: str, monkeypat
     assert [*tmp_path.iterdir()] == []
 
 
+def test_without_a_command_there_is_help(redraft: Run) -> None:
+    assert redraft("train") == redraft("train", "--help")
+
+
 def test_names_are_those_of_the_library() -> None:
     from redraft.backends.quantise import FORMATS
 
@@ -73,8 +76,13 @@ class TestWithTheExtra:
             f"redraft: data: folder {str(tmp_path)!r} has no train/en-de.tsv.gz; see docs/training.md"
         )
         assert not (tmp_path / "out.gguf").exists()
+        done = redraft(*ALIGN, "--data", "/no/such", "--out", str(tmp_path / "out.gguf"))
+        assert (done.status, "data: folder '/no/such' has no train/" in done.err) == (2, True)
 
     def test_a_model_that_is_not_the_recipes(self, redraft: Run, tmp_path: Path) -> None:
+        (tmp_path / "train").mkdir()
+        for name in (name for names in FILES.values() for name in names):
+            (tmp_path / "train" / name).touch()
         (tmp_path / "text.gguf").write_text("no model")
         paths = ["--data", str(tmp_path), "--out", str(tmp_path / "out.gguf")]
         done = redraft(*ALIGN, *paths, "--small", str(tmp_path / "text.gguf"))

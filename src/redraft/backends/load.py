@@ -94,13 +94,13 @@ def open_models(method: Method, model: str, draft_model: str | None, options: Ll
         ModelError: there is no such model, or its file is unfit.
         CapabilityError: a small model is needed and none is known.
     """
-    small = draft_model or SMALL_OF.get(model)
+    small = SMALL_OF.get(model) if draft_model is None else draft_model
     wanted = method.draft_model == "small"
     if wanted and small is None:
         raise CapabilityError(
             f"method {method.name!r} needs a small model of the vocabulary of {model!r}; name it with --draft-model"
         )
-    if draft_model and not wanted:
+    if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
     branches = (
         max(options.branches, BRANCHES_OF_A_TREE * options.slots) if "trees" in method.needs else options.branches

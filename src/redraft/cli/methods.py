@@ -12,7 +12,7 @@ from redraft.cli.options import as_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from redraft.method import Method
+    from redraft.method import Choice, Method, Option
 
 
 @click.command(short_help="List the decoding methods.")
@@ -25,7 +25,7 @@ def methods(name: str | None, as_json: bool) -> None:
     chosen = [get_method(name)] if name else list(all_methods().values())
     if as_json:
         for method in chosen:
-            options = {each.name: {"default": each.default, "allowed": each.allowed} for each in method.options}
+            options = {each.name: _limits(each) for each in method.options}
             row = {"method": method.name, "drafter": method.drafter, "rule": method.rule, "options": options}
             click.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
         return
@@ -37,6 +37,13 @@ def methods(name: str | None, as_json: bool) -> None:
         console.print(_options(chosen[0]))
     elif not name:
         console.print("Options of one: [bold]redraft methods NAME[/bold]; set them with --option NAME=VALUE.")
+
+
+def _limits(option: Option | Choice) -> dict[str, object]:
+    from redraft.method import Option
+
+    allowed = {"range": [option.low, option.high]} if isinstance(option, Option) else {"words": list(option.words)}
+    return {"default": option.default, **allowed}
 
 
 def _overview(chosen: list[Method]) -> Table:

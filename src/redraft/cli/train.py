@@ -15,16 +15,19 @@ FORMATS = ("F32", "F16", "Q8_0", "Q4_0", "Q4_K_M")
 EXAMPLES = """\b
 Examples:
   redraft train align --data ../shared/data --out aligned.gguf
-  redraft train align --data ../shared/data --out quick.gguf --to de --sentences 2000 --tokens 200000
+  redraft train align --data ../shared/data --out german.gguf --to de --sentences 5000
 """
 
 
-@click.group()
-def train() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def train(context: click.Context) -> None:
     """Train models further; needs the `train` extra.
 
     The demo models themselves are made by `python -m redraft.train`.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @train.command(epilog=EXAMPLES, short_help="Fine-tune a small model on a large one's outputs.")
@@ -32,7 +35,8 @@ def train() -> None:
 @click.option("--small", default="demo-small", metavar="MODEL", help="The model to fine-tune, of the same vocabulary.")
 @click.option(
     "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
     required=True,
     envvar="REDRAFT_DATA",
     show_envvar=True,

@@ -3,8 +3,8 @@
 The paper solves y_i = argmax p(y_i | y_<i, x) for a block of positions at once (equations 3 and 4): every iteration
 runs the model over the present guess and takes its predictions as the next one.  Here the guess is the draft, the pass
 that scores it is the iteration, and its rows are the next guess.  Which stopping condition holds is the acceptance
-rule's affair: `redraft.accept.agreement.Agreement` is the paper's (equation 5); `redraft.accept.exact.Exact` keeps every
-converged prefix at once ("fast-forward") and lets the block slide on.
+rule's affair: `redraft.accept.agreement.Agreement` is the paper's (equation 5); `redraft.accept.exact.Exact` keeps
+every converged prefix at once ("fast-forward") and lets the block slide on.
 
 A block of b positions needs b - 1 draft tokens: the pass predicts the position after its last input as well.
 

@@ -37,10 +37,10 @@ from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.stages import LICENCE
 from redraft.train.tokenizer import EOS
 
-#: Peak learning rates: below those that the small model was trained with, for it is not to be trained anew.
-RATE, EMBEDDING_RATE = 1e-3, 6e-4
+#: Peak learning rates, well below those of the recipe: higher ones overfit small calibration sets.
+RATE, EMBEDDING_RATE = 6e-4, 4e-4
 #: Steps that a fine-tuning is to have at least, as far as batches of this many ids allow.
-STEPS, SMALLEST_BATCH, LARGEST_BATCH = 600, 256, 3072
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, 3072
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,11 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     Raises:
         ModelError: a model was not made by the recipe, or the large one finishes none of its outputs.
         CapabilityError: the vocabularies differ.
-        OptionError: the data folder lacks a file.
+        OptionError: the data folder lacks a file, or pairs of a language.
     """
+    for name in (name for names in FILES.values() for name in names):
+        if not (settings.data / "train" / name).is_file():
+            raise OptionError(f"data: folder {str(settings.data)!r} has no train/{name}; see docs/training.md")
     for path in (settings.large, settings.small):
         require_recipe(path)
     tokenizer = common_tokenizer(settings.large, settings.small)
@@ -204,9 +207,6 @@ def common_tokenizer(large: Path, small: Path) -> Tokenizer:
 
 def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
     """Sources to learn from, of the training part of the corpus, and sources to measure by, of the part held out."""
-    for name in (name for names in FILES.values() for name in names):
-        if not (settings.data / "train" / name).is_file():
-            raise OptionError(f"data: folder {str(settings.data)!r} has no train/{name}; see docs/training.md")
     training, kept_back = ({tag: part[tag] for tag in settings.languages} for part in split(settings.data))
     for language in settings.languages:
         if not (training[language] and kept_back[language]):

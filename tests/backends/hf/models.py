@@ -71,13 +71,13 @@ def tokenizer(*extra: str, plain: Sequence[str] = (), template: str = "$A </s>")
 
 
 @cache
-def qwen3(vocabulary: int = VOCABULARY, layers: int = 3, seed: int = 0) -> Any:
+def qwen3(seed: int = 0) -> Any:
     """Grouped heads, normed queries and keys, rotary positions."""
     torch.manual_seed(seed)
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
     config = Qwen3Config(
-        vocab_size=vocabulary,
-        num_hidden_layers=layers,
+        vocab_size=VOCABULARY,
+        num_hidden_layers=3,
         head_dim=8,
         max_position_embeddings=1024,
         initializer_range=0.4,
@@ -88,45 +88,55 @@ def qwen3(vocabulary: int = VOCABULARY, layers: int = 3, seed: int = 0) -> Any:
 
 
 @cache
-def llama(seed: int = 0) -> Any:
-    torch.manual_seed(seed)
+def llama() -> Any:
+    torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
     return LlamaForCausalLM(LlamaConfig(vocab_size=VOCABULARY, initializer_range=0.4, **sizes, **_IDS)).eval()
 
 
-@cache
-def marian(vocabulary: int = VOCABULARY) -> Any:
-    """Starts from padding, which it must never produce."""
-    torch.manual_seed(1)
-    ids = {**_IDS, "decoder_start_token_id": PAD}
-    model = MarianMTModel(MarianConfig(vocab_size=vocabulary, decoder_vocab_size=vocabulary, **_SIZES, **ids)).eval()
+def _redrawn(model: Any, seed: int, scale: float) -> Any:
+    """The model with larger weights and a head of its own, so that its outputs are no single repeated token."""
+    torch.manual_seed(seed)
+    model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
     with torch.no_grad():
-        model.final_logits_bias[0, PAD] = 9.0  # without the ban it would be the favourite
+        for weights in model.parameters():
+            if weights.dim() == 2:
+                weights.copy_(torch.randn_like(weights) * scale)
+    return model.eval()
+
+
+@cache
+def marian() -> Any:
+    """Starts from padding, which it must never produce."""
+    ids = {**_IDS, "decoder_start_token_id": PAD}
+    config = MarianConfig(vocab_size=VOCABULARY, decoder_vocab_size=VOCABULARY, **_SIZES, **ids)
+    model = _redrawn(MarianMTModel(config), seed=2, scale=1.0)
+    with torch.no_grad():
+        model.final_logits_bias[0, PAD] = 20.0  # without the ban it would be the favourite
     model.generation_config.bad_words_ids = [[PAD]]
     return model
 
 
 @cache
-def m2m100(vocabulary: int = VOCABULARY) -> Any:
-    torch.manual_seed(2)
+def m2m100() -> Any:
     ids = {**_IDS, "decoder_start_token_id": END}
-    return M2M100ForConditionalGeneration(M2M100Config(vocab_size=vocabulary, **_SIZES, **ids)).eval()
+    model = M2M100ForConditionalGeneration(M2M100Config(vocab_size=VOCABULARY, **_SIZES, **ids))
+    return _redrawn(model, seed=1, scale=0.5)
 
 
 @cache
-def mbart(vocabulary: int = VOCABULARY) -> Any:
+def mbart() -> Any:
     torch.manual_seed(3)
     ids = {**_IDS, "decoder_start_token_id": END}
-    return MBartForConditionalGeneration(MBartConfig(vocab_size=vocabulary, **_SIZES, **ids)).eval()
+    return MBartForConditionalGeneration(MBartConfig(vocab_size=VOCABULARY, **_SIZES, **ids)).eval()
 
 
 @cache
-def t5(vocabulary: int = VOCABULARY) -> Any:
-    torch.manual_seed(4)
+def t5() -> Any:
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
     ids = {**_IDS, "decoder_start_token_id": PAD}
-    config = T5Config(vocab_size=vocabulary, initializer_factor=2.0, tie_word_embeddings=False, **sizes, **ids)
-    return T5ForConditionalGeneration(config).eval()
+    config = T5Config(vocab_size=VOCABULARY, tie_word_embeddings=False, **sizes, **ids)
+    return _redrawn(T5ForConditionalGeneration(config), seed=2, scale=1.0)
 
 
 def greedy(model: Any, ids: Sequence[int], limit: int = LIMIT, **options: object) -> tuple[tuple[int, ...], bool]:
@@ -158,7 +168,7 @@ class Watched(HfDecoder):
 
 def watched(model: Any, **options: Any) -> Watched:
     """A backend for a decoder-only model that counts."""
-    small = {"context_length": 600, "slots": 4, "device": "cpu", "threads": 1}
+    small: dict[str, Any] = {"context_length": 600, "slots": 4, "device": "cpu", "threads": 1}
     backend = backend_of(model, tokenizer(), "tiny", HfOptions(**(small | options)))
     backend.__class__ = Watched
     assert isinstance(backend, Watched)

@@ -67,7 +67,7 @@ def test_any_draft_gives_the_ids_of_generate_in_as_many_passes_less_as_are_kept(
 
 def test_the_end_inside_an_accepted_draft_ends_the_output(backend: Watched) -> None:
     slot = backend.open_slot()
-    looked = decode(IDS[:5], PreviousOutput(), Everything(), previous=(8, END, 9), end_tokens={END}, limit=9)
+    looked = decode(IDS[:5], PreviousOutput(), Everything(), previous=(8, END, 9), end_tokens=frozenset({END}), limit=9)
     output = run(looked, backend, slot)
     backend.close_slot(slot)
     assert (output.tokens, output.finished, output.passes) == ((8,), True, 1)
@@ -101,10 +101,8 @@ def test_of_a_tree_the_second_branch_is_kept_and_the_first_forgotten(backend: Wa
     slot = backend.open_slot()
     backend.ask(slot, IDS[:8], tree((5, 6, 7, 8, 9), (ROOT, 0, ROOT, 2, 3)))
     rows = backend.ask(slot, (*IDS[:8], 7, 8, 9, 4))
-    assert (backend.fed[-2:], logs(rows, ROOT)) == (
-        [[13], [1]],
-        close(plain(tiny.qwen3(), (*IDS[:8], 7, 8, 9, 4))[-1], abs=1e-4),
-    )
+    assert backend.fed[-2:] == [[13], [1]]
+    assert logs(rows, ROOT) == close(plain(tiny.qwen3(), (*IDS[:8], 7, 8, 9, 4))[-1], abs=1e-4)
     rows = backend.ask(slot, (*IDS[:8], 5, 6, 4))
     assert backend.fed[-1] == [3]
     assert logs(rows, ROOT) == close(plain(tiny.qwen3(), (*IDS[:8], 5, 6, 4))[-1], abs=1e-4)
@@ -253,10 +251,7 @@ def test_in_16_bits() -> None:
 
 
 def test_facts(backend: Watched) -> None:
-    assert (backend.vocabulary_size, backend.end_tokens, backend.pad_token) == (VOCABULARY, {END}, PAD)
+    assert (backend.vocabulary_size, backend.end_tokens, backend.pad_token) == (VOCABULARY, frozenset({END}), PAD)
     assert backend.metadata["general.architecture"] == "qwen3"
-    assert (backend.metadata["tokenizer.ggml.bos_token_id"], backend.metadata["tokenizer.ggml.eos_token_id"]) == (
-        "0",
-        "1",
-    )
+    assert [backend.metadata[f"tokenizer.ggml.{name}_token_id"] for name in ("bos", "eos")] == ["0", "1"]
     assert tiny.watched(tiny.qwen3(), context_length=4096).context_length == 1024

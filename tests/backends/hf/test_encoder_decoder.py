@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ FAMILIES = [tiny.marian, tiny.m2m100, tiny.mbart, tiny.t5]
 
 
 def opened(model: Any, **options: Any) -> HfEncoderDecoder:
-    small = {"context_length": 64, "slots": 2, "device": "cpu", "threads": 1}
+    small: dict[str, Any] = {"context_length": 64, "slots": 2, "device": "cpu", "threads": 1}
     backend = backend_of(model, tiny.tokenizer(), "tiny", HfOptions(**(small | options)))
     assert isinstance(backend, HfEncoderDecoder)
     return backend
@@ -86,13 +86,25 @@ def test_some_outputs_end_and_some_do_not() -> None:
     assert ends == {True, False}
 
 
+@pytest.fixture
+def read() -> Iterator[list[int]]:
+    """Ids read by every pass of a decoder that is given embeddings, as the backend gives them."""
+    found: list[int] = []
+
+    def look(_module: object, _args: object, named: dict[str, Any]) -> None:
+        if named.get("inputs_embeds") is not None:
+            found.append(named["inputs_embeds"].shape[1])
+
+    watches = [make().get_decoder().register_forward_pre_hook(look, with_kwargs=True) for make in FAMILIES]
+    yield found
+    for watch in watches:
+        watch.remove()
+
+
 @pytest.mark.parametrize("make", FAMILIES)
-def test_rows_are_those_of_the_model_after_any_roll_back(make: Make) -> None:
+def test_rows_are_those_of_the_model_after_any_roll_back(make: Make, read: list[int]) -> None:
     model, (source, other) = make(), tiny.prompts(2, seed=8)
-    backend, read = opened(model), []
-    watch = model.get_decoder().register_forward_pre_hook(
-        lambda _module, _args, named: read.append(named["inputs_embeds"].shape[1]), with_kwargs=True
-    )
+    backend = opened(model)
     slots = backend.open_slot(), backend.open_slot()
     begun = start_of(model)
     asked = [
@@ -112,11 +124,10 @@ def test_rows_are_those_of_the_model_after_any_roll_back(make: Make) -> None:
             found, wanted = logs(rows, node), expected[len(prefix) + node]
             banned = [token for token in range(VOCABULARY) if found[token] == float("-inf")]
             assert banned == ([PAD] if make is tiny.marian else [])
-            if not banned:
-                assert found == pytest.approx(wanted, abs=1e-4)
+            # A ban lifts all others by the same.
             differences = [found[token] - wanted[token] for token in range(VOCABULARY) if token not in banned]
-            assert max(differences) - min(differences) < 1e-4
-    watch.remove()
+            assert differences == pytest.approx([differences[0]] * len(differences), abs=1e-3)
+            assert banned or differences[0] == pytest.approx(0, abs=1e-3)
     assert backend.encoder_passes == 3
 
 

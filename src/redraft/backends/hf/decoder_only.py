@@ -21,7 +21,10 @@ from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.errors import CapabilityError
-from redraft.types import EMPTY_DRAFT, ROOT, Capabilities, Draft, Rows, Score, common_prefix
+from redraft.types import EMPTY_DRAFT, ROOT, Capabilities, Draft, Provenance, Rows, Score, common_prefix
+
+#: Share of the largest logit by which two ways to the same row may differ, in 32 bits and in fewer.
+_ROUNDING, _COARSE_ROUNDING = 1e-3, 0.1
 
 
 @dataclass(slots=True)
@@ -76,6 +79,35 @@ class HfDecoder(HfBackend[_Slot]):
                 f"layers, not after {layers}"
             )
         return HfDecoder(_shortened(self.model, layers), self.tokenizer, self.name, self.options)
+
+    def check_attention(self) -> None:
+        """Score a small tree beside another request, and compare with passes that need neither mask nor cache.
+
+        Not every model attends as a mask tells it to (ALiBi counts positions from the mask's shape).
+
+        Raises:
+            CapabilityError: the rows differ by far more than rounding explains.
+        """
+        five, *others = (token % self.vocabulary_size for token in range(5, 10))
+        slots = [self.open_slot() for _ in range(min(2, self.options.slots))]
+        six, *nodes = others
+        tree = Draft(tuple(nodes), (ROOT, ROOT, 1), (Provenance.MODEL,) * 3)
+        scores = [Score((five, six), tree), Score((five,))][: len(slots)]
+        with torch.inference_mode():
+            rows = [self._prepare(slot, score) for slot, score in zip(slots, scores, strict=True)]
+            found = self._forward(slots, rows)[:, -1].float()
+            for row, path in zip(found, [[five, six, *nodes[1:]], [five]], strict=False):
+                plain = self.model(input_ids=torch.tensor([path], device=self.device), use_cache=False).logits[0, -1]
+                plain = self._allowed(plain).float()
+                share = _ROUNDING if self.dtype == torch.float32 else _COARSE_ROUNDING
+                most = share * float(plain[plain.isfinite()].abs().max())
+                if not torch.allclose(row, plain, rtol=0, atol=most):
+                    raise CapabilityError(
+                        f"model {self.name!r} ({self.model.config.model_type}) does not attend as a mask tells it, "
+                        "so drafts cannot be scored"
+                    )
+        for slot in slots:
+            self.close_slot(slot)
 
     def close(self) -> None:
         """Free cache and weights, unless an early exit shares these."""
@@ -184,7 +216,7 @@ def _visible(row: _Row, width: int, length: int) -> Tensor:
 
 
 def _layers(base: nn.Module) -> tuple[str, Sequence[nn.Module]]:
-    """Name and list of a decoder's layers, the longest list of modules that it has; empty for models of other shapes."""
+    """Name and list of a decoder's layers, its longest list of modules; empty for models of other shapes."""
     found = [(name, list(part)) for name, part in base.named_children() if isinstance(part, nn.ModuleList)]
     return max(found, key=lambda each: len(each[1]), default=("", []))
 

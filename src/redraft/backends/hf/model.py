@@ -58,7 +58,9 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     wrapped = HfTokenizer(tokenizer)
     if model.config.is_encoder_decoder:
         return HfEncoderDecoder(model, wrapped, name, options)
-    return HfDecoder(model, wrapped, name, options)
+    decoder = HfDecoder(model, wrapped, name, options)
+    decoder.check_attention()
+    return decoder
 
 
 def device_of(wanted: str) -> torch.device:
