@@ -19,10 +19,8 @@ from redraft.languages import parse_language
 from redraft.method import Method, Setup, Value
 from redraft.methods import get_method
 from redraft.prompt import Prompter, Request
+from redraft.session import LONGEST_RATIO, SHORTEST_LIMIT
 from redraft.types import DRAFT_MODEL, TARGET, Backend, Output, Prompt, Tally
-
-#: A translation of more tokens than this plus that many a prompt token is one that the model cannot end.
-SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
 
 
 @dataclass(slots=True)
@@ -59,6 +57,7 @@ class Entry:
             encoder=prompt.encoder,
             end_tokens=target.end_tokens,
             limit=SHORTEST_LIMIT + LONGEST_RATIO * length,
+            stop_loops=True,
         )
         slots = {name: backend.open_slot() for name, backend in self.backends.items()}
         started = time.perf_counter()

@@ -45,8 +45,9 @@ EXACT = {
     "updates": lambda row: str(row["updates"]),
     "tokens": lambda row: str(row["output_tokens"]),
     "mismatches": lambda row: str(row["mismatches"]),
-    "not explained by a near tie": lambda row: str(row["unexplained"]),
+    "not explained by rounding": lambda row: str(row["unexplained"]),
     "largest gap (nats)": lambda row: str(row["largest_gap"]),
+    "largest rounding seen (nats)": lambda row: str(row["largest_rounding"]),
 }
 COLD = {
     "method": lambda row: " ".join(part for part in (row["method"], row["options"]) if part),

@@ -35,6 +35,7 @@ LAYERS = (
     "accept",
     "draft",
     "decode drive sampling",
+    "loops",
     "types events",
     "errors",
 )

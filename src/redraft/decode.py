@@ -7,6 +7,7 @@ no second loop.
 
 from __future__ import annotations
 
+from redraft.loops import loop_at_end
 from redraft.types import Asking, Context, Draft, Drafter, Output, Rows, Rule, Score
 
 
@@ -20,6 +21,7 @@ def decode(
     encoder: tuple[int, ...] = (),
     end_tokens: frozenset[int],
     limit: int,
+    stop_loops: bool = False,
 ) -> Asking[Output]:
     """Decode at most ``limit`` tokens after ``prompt``.
 
@@ -32,6 +34,7 @@ def decode(
         encoder: what the encoder of an encoder-decoder model reads.
         end_tokens: ids that end the output; the first one met ends it, inside an accepted draft too.
         limit: the most output tokens, at least 1.
+        stop_loops: give up an output that repeats itself (`redraft.loops`), and keep its cycle once.
 
     Returns:
         The output ids without the end token, with the counts that the papers report.
@@ -53,10 +56,14 @@ def decode(
         kept = [draft.tokens[node] for node in verdict.accepted]
         end = next((place for place, token in enumerate(kept) if token in end_tokens), None)
         finished = end is not None or verdict.token in end_tokens
+        before = len(output)
         output += tuple(kept[:end])
         accepted += len(kept[:end])
         if not finished and verdict.token is not None:
             output += (verdict.token,)
+        for length in range(before + 1, len(output) + 1) if stop_loops else ():
+            if repeated := loop_at_end(output[:length]):
+                return Output(output[: length - repeated], False, passes, drafted, accepted, draft_passes)
     return Output(output, finished, passes, drafted, accepted, draft_passes)
 
 

@@ -83,6 +83,7 @@ class Translation:
     def _forget(self) -> None:
         self._prompt = Prompt()
         self._last = Output((), True)
+        self._limit = 0
         self._draft: tuple[int, ...] = ()
 
     @property
@@ -144,9 +145,10 @@ class Translation:
             encoder=prompt.encoder,
             end_tokens=vocabulary.end_tokens,
             limit=limit,
+            stop_loops=True,
         )
         self.tally.add(output)
-        self._prompt, self._last = prompt, output
+        self._prompt, self._last, self._limit = prompt, output, limit
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
@@ -175,9 +177,12 @@ class Translation:
         return Failure(message, None, update.utterance, update.seq, self.language)
 
     def _runaway(self, update: Update) -> Failure:
+        tokens = len(self._last.tokens)
         message = (
-            f"the translation was cut at {len(self._last.tokens)} tokens, since the model did not end it; "
+            f"the translation was cut at {tokens} tokens, since the model did not end it; "
             "raise max_tokens or the context length if it should be longer"
+            if tokens >= self._limit
+            else f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
         )
         return Failure(message, None, update.utterance, update.seq, self.language)
 

@@ -7,7 +7,7 @@ first k positions are those of greedy decoding.  Positions after an end token ar
 
 from __future__ import annotations
 
-from redraft.types import ROOT, Draft, Rows, Verdict
+from redraft.types import ROOT, Draft, Rows, Verdict, common_prefix
 
 
 class Agreement:
@@ -32,4 +32,6 @@ class Agreement:
             self._last = new[-1]
             return Verdict((), None)
         self._iterations, self._last = 0, None
-        return Verdict(tuple(range(size - 1)), new[size - 1])
+        # A Jacobi block has converged up to here, rounding aside; of any other draft only what this pass confirms has.
+        kept = min(size - 1, common_prefix(draft.tokens, new))
+        return Verdict(tuple(range(kept)), new[kept])

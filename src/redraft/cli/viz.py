@@ -37,9 +37,12 @@ out = click.option(
 option = click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
 
 
-@click.group(epilog=EXAMPLES, short_help="Draw how a translation was decoded.")
-def viz() -> None:
+@click.group(epilog=EXAMPLES, short_help="Draw how a translation was decoded.", invoke_without_command=True)
+@click.pass_context
+def viz(context: click.Context) -> None:
     """Draw how a translation was decoded: as SVG, as PNG, or as one HTML page that fetches nothing."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @viz.command(short_help="The decoding dependency graph of one sentence.")
