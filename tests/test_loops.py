@@ -68,5 +68,6 @@ def test_every_draft_finds_it_at_the_same_place(seed: int, prompt: tuple[int, ..
         drafted = decoded(PreviousOutput(), previous)
         assert (drafted.tokens, drafted.finished) == (plain.tokens, plain.finished)
         assert drafted.passes <= plain.passes
+        assert drafted.accepted <= len(drafted.tokens), "what is dropped does not count as kept"
     if not plain.finished:
         assert len(plain.tokens) < 100, "two ids decide the third, so 100 of them must go round"

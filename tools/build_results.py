@@ -36,7 +36,7 @@ QUALITY = {
     "segments": lambda row: str(row["updates"]),
     "BLEU": lambda row: f"{row['bleu']:.1f}",
     "chrF": lambda row: f"{row['chrf']:.1f}",
-    "runaways": lambda row: str(row["runaways"]),
+    "cut short": lambda row: str(row["runaways"]),
 }
 EXACT = {
     "weights": lambda row: "F32" if "F32" in row["signature"] else "as shipped",

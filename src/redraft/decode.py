@@ -63,7 +63,8 @@ def decode(
             output += (verdict.token,)
         for length in range(before + 1, len(output) + 1) if stop_loops else ():
             if repeated := loop_at_end(output[:length]):
-                return Output(output[: length - repeated], False, passes, drafted, accepted, draft_passes)
+                left = output[: length - repeated]
+                return Output(left, False, passes, drafted, min(accepted, len(left)), draft_passes)
     return Output(output, finished, passes, drafted, accepted, draft_passes)
 
 

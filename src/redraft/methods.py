@@ -135,7 +135,7 @@ register(
         "the whole sentence is guessed and refined in parallel, each pass from the last one's predictions",
         "Parallel decoding, Algorithm 1 (PJ)",
         "last iteration, whole sentence",
-        "exact",
+        "exact, or agreement of two iterations",
         _jacobi,
         (STOPPING, START),
     )
@@ -146,7 +146,7 @@ register(
         "blocks of tokens are refined in parallel, one block after the other",
         "Parallel decoding, Algorithm 2 (PGJ)",
         "last iteration, by blocks",
-        "exact",
+        "exact, or agreement of two iterations",
         lambda setup: _jacobi(setup, setup.whole("block")),
         (BLOCK, STOPPING, START),
     )
@@ -157,7 +157,7 @@ register(
         "blocks in parallel up to a length, then one token a pass",
         "Parallel decoding, Algorithm 3 (HGJ)",
         "last iteration, by blocks, then nothing",
-        "exact",
+        "exact, or agreement of two iterations",
         lambda setup: _jacobi(setup, setup.whole("block"), setup.whole("parallel")),
         (BLOCK, PARALLEL, STOPPING, START),
     )
@@ -171,7 +171,7 @@ ROLLBACK = Option(
     "rollback", 2.0, 0.0, 100.0, "draft tokens are kept while -log of the target's probability is at most this"
 )
 WINDOW = Option("window", 10, 1, 10, "most tokens that the small model drafts at a time", whole=True)
-TOP_P = Option("top_p", 1.0, 0.0, 1.0, "tokens are drawn from the most probable ones that have this mass together")
+TOP_P = Option("top_p", 1.0, 0.0, 1.0, "tokens are drawn, above temperature 0, from the most probable of this mass")
 SEED = Option("seed", 0, 0, 999_999, "of the random numbers, which are the same for every update", whole=True)
 LAYERS = Option("layers", 1, 1, 999, "how many of the model's first layers draft", whole=True)
 
@@ -271,15 +271,16 @@ KEY = Option("key", 6, 1, 16, "the most last tokens that an n-gram is looked up 
 NGRAM = Option("ngram", 6, 1, 32, "the most tokens of an n-gram", whole=True)
 WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 is without it", whole=True)
 END_GUARD = Choice("end_guard", "off", ("off", "on"), "on keeps no token that is less probable than the end (CASD)")
+_HOW = "verified: threshold alpha * entropy + beta, fixed threshold, rank, strictly"
 VERIFICATION = (
     Choice(
         "verification",
         "entropy",
         ("entropy", "threshold", "top-k", "exact"),
-        "how tokens from the prompt are verified: threshold alpha * entropy + beta, fixed threshold, rank, strictly",
+        f"how tokens from the prompt are {_HOW}",
     ),
-    Option("alpha", 0.1, 0.0, 10.0, "how much the threshold grows with the entropy, in nats"),
-    Option("beta", 0.1, 0.0, 1.0, "threshold where the entropy is 0"),
+    Option("alpha", 0.1, 0.0, 10.0, "how much verification=entropy's threshold grows with the entropy, in nats"),
+    Option("beta", 0.1, 0.0, 1.0, "threshold of verification=entropy where the entropy is 0"),
     Option("threshold", 0.1, 0.0, 1.0, "threshold of verification=threshold"),
     Option("top_k", 5, 1, 1000, "lowest rank that verification=top-k keeps", whole=True),
 )
@@ -351,6 +352,10 @@ register(
         "previous output",
         "conditional",
         lambda setup: (PreviousOutput(), _conditional(setup, Provenance.PREVIOUS)),
-        (*VERIFICATION, replace(END_GUARD, default="on")),
+        (
+            replace(VERIFICATION[0], help=f"how the previous translation is {_HOW}"),
+            *VERIFICATION[1:],
+            replace(END_GUARD, default="on"),
+        ),
     )
 )

@@ -122,6 +122,7 @@ class Translator:
         max_tokens: int = 256,
         engine: LlamaOptions = LlamaOptions(),
         draft_model: str | None = None,
+        dtype: str | None = None,
     ) -> Translator:
         """Load a model by name or path and translate with it; `close` frees it.  Arguments as of the class.
 
@@ -129,9 +130,10 @@ class Translator:
             engine: options of the backend; slots, and branches for methods that draft trees, are raised as needed.
             draft_model: name or path of the small model of methods that need one; None takes the one that is known to
                 go with ``model``.
+            dtype: ``float32`` (None too) or ``bfloat16``: what a model of transformers computes in.
         """
         chosen = get_method(method) if isinstance(method, str) else method
-        owned = open_models(chosen, model, draft_model, replace(engine, slots=max(engine.slots, len(to))))
+        owned = open_models(chosen, model, draft_model, replace(engine, slots=max(engine.slots, len(to))), dtype)
         try:
             made = cls(
                 owned[0],

@@ -13,6 +13,9 @@ from redraft.accept.agreement import Agreement
 from redraft.accept.exact import Exact
 from redraft.decode import decode
 from redraft.draft.jacobi import STARTS, Jacobi, estimated_length
+from redraft.draft.lookup import Lookup
+from redraft.draft.previous import PreviousOutput
+from redraft.draft.then import Then
 from redraft.drive import run
 from redraft.types import Context, Draft, Output, Provenance, Score, Verdict
 from tests.fakes import END, RandomModel, greedy
@@ -52,6 +55,23 @@ def test_proposition_1(
     assert output.finished == (len(expected) < limit)
     assert output.passes <= len(expected) + output.finished
     assert output.passes == len(model.requests), "every iteration is a pass, and every pass is counted"
+
+
+@given(seeds, prompts, ids, st.integers(0, 6), limits, st.booleans())
+def test_the_papers_mode_gives_greedy_ids_whoever_drafts(
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], block: int, limit: int, jacobi: bool
+) -> None:
+    model = RandomModel(seed, vocabulary=6)
+    second = Jacobi(1, block) if jacobi else Lookup(end_tokens=model.end_tokens)
+    asking = decode(
+        prompt,
+        Then(PreviousOutput(), second),
+        Agreement(model.end_tokens),
+        previous=previous,
+        end_tokens=model.end_tokens,
+        limit=limit,
+    )
+    assert list(run(asking, model, 0).tokens) == greedy(model, prompt, limit)
 
 
 @given(seeds, prompts, st.integers(1, 6), limits)
@@ -120,7 +140,8 @@ def test_estimated_length() -> None:
     [
         # Predictions are 2, 3, 4 for the right draft (2, 3) after the prefix (1,).
         ((2, 3), [Verdict((), None), Verdict((0, 1), 4)]),
-        ((2, 9), [Verdict((), None), Verdict((), None), Verdict((0, 1), 10)]),
+        # A draft that no iteration has made better is not kept where its block's length is up.
+        ((2, 9), [Verdict((), None), Verdict((), None), Verdict((0,), 3)]),
         ((), [Verdict((), 2)]),
     ],
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from redraft.backends.hf.options import HfOptions
+from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.errors import CapabilityError, MissingExtra, ModelError
+from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
 from redraft.method import Method
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
@@ -15,6 +15,7 @@ from redraft.types import Backend
 
 #: Before the name of a model of transformers, on the hub or in a folder.
 HF_PREFIX = "hf:"
+_MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
 #: Further branches that the draft tree of one slot may have.
 BRANCHES_OF_A_TREE = 15
 
@@ -36,34 +37,46 @@ def resolve(name: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise ModelError(f"model {name!r} cannot be a file: {error}") from error
     if unknown:
-        raise ModelError(
-            f"model {name!r} is neither a name nor a file: use {', '.join(SHIPPED)}, a name that `redraft models` "
-            "lists, or the path of a GGUF file"
-        )
+        raise ModelError(f"model {name!r} is neither a name nor a file: use {_MODELS_OF_LLAMA_CPP}")
     return path
 
 
+def on_transformers(name: str) -> bool:
+    """Whether a name is that of a model of transformers: ``hf:NAME``, or a folder with a configuration."""
+    return name.startswith(HF_PREFIX) or _folder(name) is not None
+
+
 def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
-    """Load a model by name or path.
+    """Load a model by name or path on llama.cpp.
 
     Raises:
-        ModelError: there is no such model, or its file is unfit.
+        ModelError: there is no such model, its file is unfit, or it is one of transformers.
     """
+    if on_transformers(name):
+        raise ModelError(
+            f"model {name!r} is one of transformers, but one of llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}"
+        )
     return LlamaCpp(resolve(name), options)
 
 
-def open_backend(name: str, options: LlamaOptions = LlamaOptions()) -> Backend:
+def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:
     """Load a model by name or path on the backend that runs it: transformers for ``hf:NAME`` or a folder, or llama.cpp.
 
     Of the options, transformers is given those that it knows; without layers for the GPU it runs on the CPU.
 
+    Args:
+        dtype: what a model of transformers computes in, one of `DTYPES`; None takes the first.
+
     Raises:
         ModelError: there is no such model, or its files are unfit.
         MissingExtra: transformers is needed and not installed.
+        OptionError: ``dtype`` is not allowed, or given for a GGUF file.
     """
-    folder = _folder(name.removeprefix(HF_PREFIX))
-    if folder is None and not name.startswith(HF_PREFIX):
+    if not on_transformers(name):
+        if dtype is not None:
+            raise OptionError(f"dtype is for models of transformers; that of {name!r} is in its file, so leave it out")
         return open_model(name, options)
+    folder = _folder(name.removeprefix(HF_PREFIX))
     try:
         from redraft.backends.hf.model import open_hf
     except ModuleNotFoundError as error:
@@ -71,7 +84,7 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions()) -> Backend:
             f"model {name!r} needs {error.name}, which is not installed: pip install 'redraft[hf]'"
         ) from error
     device = "auto" if options.gpu_layers else "cpu"
-    known = HfOptions(options.context_length, options.slots, device=device, threads=options.threads)
+    known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
     return open_hf(str(folder or name.removeprefix(HF_PREFIX)), known)
 
 
@@ -84,15 +97,19 @@ def _folder(name: str) -> Path | None:
         return None
 
 
-def open_models(method: Method, model: str, draft_model: str | None, options: LlamaOptions) -> list[Backend]:
+def open_models(
+    method: Method, model: str, draft_model: str | None, options: LlamaOptions, dtype: str | None = None
+) -> list[Backend]:
     """The target and, for a method that drafts with a small model, that one.
 
     Args:
         draft_model: None takes the small model that ships beside ``model``, if there is one.
+        dtype: of the target; of the small model too, if that is one of transformers.
 
     Raises:
         ModelError: there is no such model, or its file is unfit.
         CapabilityError: a small model is needed and none is known.
+        OptionError: ``dtype`` is not allowed, or given for a GGUF file.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
     wanted = method.draft_model == "small"
@@ -105,10 +122,11 @@ def open_models(method: Method, model: str, draft_model: str | None, options: Ll
     branches = (
         max(options.branches, BRANCHES_OF_A_TREE * options.slots) if "trees" in method.needs else options.branches
     )
-    opened = [open_backend(model, replace(options, branches=branches))]
+    opened = [open_backend(model, replace(options, branches=branches), dtype)]
     if wanted and small is not None:
         try:
-            opened.append(open_backend(small, replace(options, branches=0)))
+            small_dtype = dtype if on_transformers(small) else None
+            opened.append(open_backend(small, replace(options, branches=0), small_dtype))
         except BaseException:
             opened[0].close()
             raise

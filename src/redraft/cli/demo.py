@@ -29,7 +29,7 @@ Examples:
     help="How much faster than real time the talk is played; 0 is as fast as possible.",
 )
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after so many; 0 plays the whole talk.")
-@common.model
+@common.gguf_model
 @common.threads
 @common.gpu_layers
 @common.exact

@@ -24,7 +24,7 @@ ROUNDS = 7
 
 
 @click.command(short_help="Check the engine and measure what a pass costs.")
-@options.model
+@options.gguf_model
 @options.threads
 @options.gpu_layers
 @options.exact

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError
 
 
@@ -49,18 +50,18 @@ def _bounds(range: Whole | Real) -> str:
 to = click.option(
     "--to", "-t", required=True, multiple=True, metavar="LANGUAGE", help="de, ja, zh-CN, ... Repeat for several."
 )
-model = click.option(
-    "--model",
-    "-m",
-    default="demo",
-    metavar="MODEL",
-    help="demo, demo-small, a name that `redraft models` lists, or a GGUF file.",
-)
+MODELS = "demo, demo-small, a name that `redraft models` lists, or a GGUF file."
+HF_MODELS = "For transformers: hf:NAME, or the folder of a model."
+model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS}")
+gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
 draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
     help="For methods that draft with a small model, such as bild: its name or GGUF file. It must have the vocabulary "
     "of --model.  [default: demo-small for demo, else none]",
+)
+dtype = click.option(
+    "--dtype", type=click.Choice(DTYPES), help=f"What a model of transformers computes in.  [default: {DTYPES[0]}]"
 )
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 takes all cores.")
 gpu_layers = click.option(

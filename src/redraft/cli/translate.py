@@ -56,6 +56,7 @@ Examples:
     "--context-length", type=common.Whole(16, 1 << 20), default=2048, help="Tokens of context for each language."
 )
 @common.gpu_layers
+@common.dtype
 @common.exact
 def translate(
     file: str,
@@ -80,6 +81,7 @@ def translate(
     threads: int,
     context_length: int,
     gpu_layers: int,
+    dtype: str | None,
     exact: bool,
 ) -> None:
     """Translate a stream while it grows.
@@ -110,6 +112,7 @@ def translate(
             max_tokens=max_tokens,
             engine=engine,
             draft_model=draft_model,
+            dtype=dtype,
         ) as translator,
         stream.writer(output or ("live" if sys.stdout.isatty() else "lines"), languages) as writer,
     ):

@@ -40,7 +40,9 @@ class Jacobi:
         done = len(context.output)
         if self._parallel is not None and done >= self._parallel:
             return Draft()
-        wanted = (self._block or estimated_length(context)) - 1
+        # A short block slides on with the output.  A sentence ends where it was estimated to end.
+        whole = 0 if self._block else estimated_length(context)
+        wanted = (self._block or whole - done % whole) - 1
         copied = {"pad": (), "source": context.source, "previous": context.previous}[self._start]
         for position in range(done + len(self._guess), done + wanted):
             self._guess.append(copied[position] if position < len(copied) else self._pad)

@@ -13,7 +13,7 @@ import torch.multiprocessing as mp
 
 from redraft.backends.quantise import FORMATS
 from redraft.train.corpus import split
-from redraft.train.recipe import STAGES, VOCABULARY
+from redraft.train.recipe import EXPORTED, STAGES, VOCABULARY
 from redraft.train.restart import read_tokenizer
 from redraft.train.stages import export, work
 from redraft.train.tokenizer import load_tokenizer, train_tokenizer
@@ -60,7 +60,7 @@ def train(
             rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
             mp.spawn(work, (name, data, out, processes, device, warm_start, rendezvous), nprocs=processes)
             (out / name / "last.pt").rename(final)
-        if name not in {"base", "prefix"}:
+        if name in EXPORTED:
             export(final, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
 
 

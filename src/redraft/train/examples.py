@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,19 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """How examples are made: shares in [0, 1] of ``prefix`` pairs, of `as_spoken` sources, and of ``joined`` pairs."""
+    """How examples are made: shares in [0, 1].
+
+    Attributes:
+        prefix: of prefix pairs.
+        spoken: of `as_spoken` sources.
+        joined: of several pairs in one example.
+        languages: of the training tokens that each target language gets, relative to each other.
+    """
 
     prefix: float
     spoken: float = 0.0
     joined: float = 0.35
+    languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
 
 
 #: What a recogniser does not write while a sentence is growing.
@@ -122,7 +130,7 @@ class ExampleStream:
     def _examples(self, number: int) -> Iterator[tuple[list[int], int]]:
         texts: list[str] = []
         languages: list[str] = []
-        language = min(self._seen, key=lambda name: self._seen[name] / LANGUAGE_SHARES[name])
+        language = min(self._seen, key=lambda name: self._seen[name] / self._mixture.languages[name])
         for _ in range(number):
             source, target = self._draw(language)
             texts += source, target

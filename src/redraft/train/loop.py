@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from redraft.train.corpus import Pair
+from redraft.train.corpus import LANGUAGE_SHARES, Pair
 from redraft.train.examples import Batch, ExampleStream, Mixture
 from redraft.train.model import Decoder, Shape
 
@@ -35,6 +35,7 @@ class Phase:
         dropout: share of what every block adds that is left out, 0-1; the everyday language is seen many times over.
         rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
+        languages: shares of the target languages.
         seed: of the weights and of the order of the data.
     """
 
@@ -47,6 +48,7 @@ class Phase:
     rate: float = 4e-3
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
+    languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
     seed: int = 0
 
 
@@ -74,7 +76,7 @@ class Trainer:
         stream = ExampleStream(
             pairs,
             tokenizer,
-            Mixture(self.phase.prefix, self.phase.spoken),
+            Mixture(self.phase.prefix, self.phase.spoken, languages=self.phase.languages),
             self.phase.batch,
             seed=self.phase.seed + self.tokens + rank(),
         )

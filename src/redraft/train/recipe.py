@@ -3,8 +3,12 @@
     base    full sentences and joined ones, constant rate
     plain   base + a short decay on the same data: the model without prefix pairs, for comparison only
     prefix  base + a longer decay with 60% prefix pairs
-    demo    prefix + a short decay from a lower rate, 30% of the sources written as a recogniser does: it ships
+    spoken  prefix + a short decay from a lower rate, 30% of the sources written as a recogniser does
+    more    spoken + a constant rate once more, with dropout, since the everyday language comes round again and again
+    demo    more + a long decay: it ships
     small   the same vocabulary at a fifth the size, prefix pairs from the start: drafts for the demo model
+
+The small model that ships was then aligned with the large one (`redraft train align`).
 
 A constant rate with a branch at its end trains two comparable models at little more than the price of one.  Counts of
 tokens include padding.
@@ -21,8 +25,8 @@ VOCABULARY = 12_288
 LARGE = Shape(VOCABULARY, hidden=256, layers=5, heads=4, feed_forward=768)
 SMALL = Shape(VOCABULARY, hidden=96, layers=2, heads=3, feed_forward=256, head=32)
 
-#: Share of prefix pairs in the models that ship.
-PREFIX = 0.6
+#: Share of prefix pairs in the model that ships, at its end.
+PREFIX = 0.5
 #: Share of sources without capitals and punctuation in the demo model's last stage.
 SPOKEN = 0.3
 
@@ -38,12 +42,12 @@ class Stage:
 
 STAGES = {
     "base": Stage(LARGE, Phase(tokens=19_400_000, prefix=0.0, decay=0.0)),
-    "prefix": Stage(LARGE, Phase(tokens=9_000_000, prefix=PREFIX, decay=0.85, warmup_steps=1, seed=1), start="base"),
-    "demo": Stage(
+    "prefix": Stage(LARGE, Phase(tokens=9_000_000, prefix=0.6, decay=0.85, warmup_steps=1, seed=1), start="base"),
+    "spoken": Stage(
         LARGE,
         Phase(
             tokens=3_300_000,
-            prefix=PREFIX,
+            prefix=0.6,
             spoken=SPOKEN,
             decay=1.0,
             rate=1.6e-3,
@@ -53,6 +57,41 @@ STAGES = {
         ),
         start="prefix",
     ),
+    "more": Stage(
+        LARGE,
+        Phase(
+            tokens=12_500_000,
+            prefix=0.4,
+            spoken=0.2,
+            decay=0.0,
+            dropout=0.1,
+            rate=3.5e-3,
+            embedding_rate=2.2e-3,
+            warmup_steps=150,
+            languages={"de": 0.62, "zh": 0.16, "ja": 0.22},
+            seed=11,
+        ),
+        start="spoken",
+    ),
+    "demo": Stage(
+        LARGE,
+        Phase(
+            tokens=12_500_000,
+            prefix=PREFIX,
+            spoken=SPOKEN,
+            decay=1.0,
+            dropout=0.1,
+            rate=3.5e-3,
+            embedding_rate=2.2e-3,
+            warmup_steps=1,
+            languages={"de": 0.66, "zh": 0.13, "ja": 0.21},
+            seed=23,
+        ),
+        start="more",
+    ),
     "plain": Stage(LARGE, Phase(tokens=1_600_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
-    "small": Stage(SMALL, Phase(tokens=5_000_000, prefix=PREFIX, decay=0.5, seed=3)),
+    "small": Stage(SMALL, Phase(tokens=5_000_000, prefix=0.6, decay=0.5, seed=3)),
 }
+
+#: Stages whose end is written as a GGUF.
+EXPORTED = ("demo", "plain", "small")

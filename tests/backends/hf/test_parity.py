@@ -25,12 +25,13 @@ from redraft.method import Value
 from redraft.methods import all_methods, get_method
 from redraft.types import Backend, Capabilities, Tally
 
-TEXTS = (
-    "I have a small",
-    "I have a small black dog",
-    "I have a small black cat that",
-    "I have a small black cat that barks.",
-)
+UPDATES = [
+    Update("1", 0, "I have a small black dog"),
+    Update("1", 1, "I have a small black cat that"),
+    Update("1", 2, "I have a small black cat that barks.", final=True),
+    Update("2", 0, "In 2015 Maria Tanaka met"),
+    Update("2", 1, "In 2015 Maria Tanaka met Maria Schmidt in Berlin in 2016.", final=True),
+]
 LANGUAGES = ["de", "ja"]
 ENGINE = LlamaOptions(256, slots=2, branches=2 * BRANCHES_OF_A_TREE, threads=1, gpu_layers=0, exact=True)
 
@@ -93,9 +94,8 @@ def translated(pair: Pair, method: str, options: dict[str, Value]) -> tuple[list
     small = pair.small if get_method(method).draft_model == "small" else None
     found: list[object] = []
     with Translator(pair.target, LANGUAGES, method=method, options=options, small=small, max_tokens=40) as translator:
-        for number, text in enumerate(TEXTS):
-            events = translator.translate(Update("1", number, text, final=number == len(TEXTS) - 1))
-            captions = [event for event in events if isinstance(event, Caption)]
+        for update in UPDATES:
+            captions = [event for event in translator.translate(update) if isinstance(event, Caption)]
             assert [caption.language for caption in captions] == LANGUAGES
             found += [(caption.text, translator.latest_ids(caption.language)) for caption in captions]
         return found, translator.tallies
