@@ -6,6 +6,7 @@ python -m benchmarks.cold --data flores200.devtest --to de --limit 200
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 from rich.console import Console
@@ -22,9 +23,9 @@ from redraft.eval.table import print_json, print_table
 WARM_UP = 3
 
 
-def entries() -> list[Entry]:
-    """The lines of the table; `ar` first, which the ratios are over."""
-    return [
+def entries(methods: Sequence[str] = ()) -> list[Entry]:
+    """The lines of the table, or those of some methods only; `ar` first, which the ratios are over."""
+    table = [
         Entry.named("ar"),
         Entry.named("jacobi", stopping="paper"),
         Entry.named("jacobi"),
@@ -41,6 +42,7 @@ def entries() -> list[Entry]:
         Entry.named("bild", fallback=0.8, rollback=1),
         Entry.named("speculative-sampling", temperature=0),
     ]
+    return [entry for entry in table if not methods or entry.method.name in ("ar", *methods)]
 
 
 @click.command(help=__doc__)
@@ -51,15 +53,26 @@ def entries() -> list[Entry]:
 @common.limit_option
 @common.threads_option
 @click.option("--exact/--usual", default=True, help="Kernels whose batched and single passes are bit-equal, or not.")
+@click.option("--method", "methods", multiple=True, help="Rows of these methods only, beside `ar`; repeat.")
 @common.json_option
-def main(data: str, to: str, model: str, small: str, limit: int, threads: int, exact: bool, as_json: bool) -> None:
+def main(
+    data: str,
+    to: str,
+    model: str,
+    small: str,
+    limit: int,
+    threads: int,
+    exact: bool,
+    methods: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Run all lines over the same sentences."""
     test = common.load_set(data, to, limit)
     options = LlamaOptions(context_length=1024, threads=threads, branches=BRANCHES_OF_A_TREE, exact=exact)
     target, little = open_model(model, options), open_model(small, options)
     asked = prompts(target, test.sources, to)
-    run(entries(), target, little, asked[:WARM_UP])
-    table = entries()
+    run(entries(methods), target, little, asked[:WARM_UP])
+    table = entries(methods)
     run(table, target, little, track(asked, data, console=Console(stderr=True), disable=as_json))
     figures = rows(table, test.references, to)
     scores = quality(test.references, test.references, to).signature

@@ -63,6 +63,8 @@ COLD = {
 COLD_TITLES = {
     "cold-flores-de": "Flores-200 devtest, English to German",
     "cold-flores-ja": "Flores-200 devtest, English to Japanese",
+    "cold-flores-de-jacobi": "The same, whole sentences by Jacobi decoding, fewer segments",
+    "cold-flores-ja-jacobi": "The same into Japanese",
     "cold-tatoeba-de": "Tatoeba 2021, English to German",
     "cold-tatoeba-ja": "Tatoeba 2021, English to Japanese",
 }
