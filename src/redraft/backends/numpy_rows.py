@@ -39,6 +39,9 @@ class NumpyRows:
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """The ``k`` best tokens with log-probabilities, best first, lower ids first among equals."""
+        if k == 1:  # what drafters ask a small model for, token by token
+            best = self.argmax(node)
+            return [(best, self.logprob(node, best))]
         row = self._row(node)
         k = min(k, len(row))
         threshold = np.partition(row, -k)[-k]

@@ -1,4 +1,7 @@
-"""The shipped demo model on transformers: exported, it gives llama.cpp's ids in as many passes."""
+"""The shipped demo model on transformers: exported, it keeps its tokenizer and facts, and gives the ids of generate.
+
+That every method decodes as on llama.cpp is shown in test_parity.py.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +12,30 @@ import pytest
 
 pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
-pytest.importorskip("gguf", reason="the train extra is not installed")
 
 from redraft import Translator, Update
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_backend
-from redraft.backends.quantise import quantise
-from redraft.events import Caption
-from redraft.models import shipped_path
-from redraft.train.export_hf import gguf_to_hf
-from redraft.types import Backend
+from redraft.errors import CapabilityError
+from redraft.method import Value
+from redraft.types import Tally
 from tests.backends.hf import models as tiny
 
-ENGINE = LlamaOptions(context_length=256, slots=2, threads=1, gpu_layers=0, exact=True)
+ENGINE = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)
 TEXTS = ("I have", "I have a very small dog", "I had a very small dog that barks.")
 
 
 @pytest.fixture(scope="module")
-def on_transformers(tmp_path_factory: pytest.TempPathFactory) -> HfDecoder:
-    folder: Path = tmp_path_factory.mktemp("models") / "demo"
-    gguf_to_hf(shipped_path("demo"), folder)
-    backend = open_backend(str(folder), ENGINE)
+def on_transformers(folders: dict[str, Path]) -> HfDecoder:
+    backend = open_backend(str(folders["demo"]), ENGINE)
     assert isinstance(backend, HfDecoder)
     return backend
 
 
 @pytest.fixture(scope="module")
-def on_llama_cpp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaCpp]:
-    path: Path = tmp_path_factory.mktemp("models") / "demo-f32.gguf"
-    quantise(shipped_path("demo"), path, "F32")
-    backend = LlamaCpp(path, ENGINE)
+def on_llama_cpp(files: dict[str, Path]) -> Iterator[LlamaCpp]:
+    backend = LlamaCpp(files["demo"], ENGINE)
     yield backend
     backend.close()
 
@@ -60,23 +56,6 @@ def test_the_same_tokenizer_and_facts(on_transformers: HfDecoder, on_llama_cpp: 
             assert ours.tokenize(text, **asked) == theirs.tokenize(text, **asked)
 
 
-def captions(backend: Backend, method: str) -> list[object]:
-    """Every caption and its ids, and the counts of passes."""
-    found: list[object] = []
-    with Translator(backend, ["de", "ja"], method=method) as translator:
-        for number, text in enumerate(TEXTS):
-            events = translator.translate(Update("1", number, text, final=number == len(TEXTS) - 1))
-            found += [(event.language, event.text) for event in events if isinstance(event, Caption)]
-            found += [translator.latest_ids("de"), translator.latest_ids("ja")]
-        assert all(tally.passes for tally in translator.tallies.values())
-        return [*found, translator.tallies]
-
-
-@pytest.mark.parametrize("method", ["ar", "cd", "ssbd"])
-def test_the_same_captions_ids_and_passes(on_transformers: HfDecoder, on_llama_cpp: LlamaCpp, method: str) -> None:
-    assert captions(on_transformers, method) == captions(on_llama_cpp, method)
-
-
 def test_the_ids_of_generate(on_transformers: HfDecoder) -> None:
     with Translator(on_transformers, ["de"], method="ssbd", options={"beta": 0.0}) as translator:
         for number, text in enumerate(TEXTS):
@@ -84,3 +63,45 @@ def test_the_ids_of_generate(on_transformers: HfDecoder) -> None:
             prompt, output = translator.latest_ids("de")
             assert output == tiny.greedy(on_transformers.model, prompt, limit=60)[0]
         assert translator.tallies["de"].accepted > 0
+
+
+def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], Tally]:
+    """Outputs of every update, and the counts, of the model that drafts with its own first layers."""
+    opening = {"to": ["de"], "options": {"layers": 2, **options}, "engine": ENGINE, "max_tokens": 40}
+    with Translator.open(str(folder), method="bild-early-exit", **opening) as translator:
+        return outputs(translator), translator.tallies["de"]
+
+
+def outputs(translator: Translator) -> list[tuple[int, ...]]:
+    found = []
+    for number, text in enumerate(TEXTS):
+        translator.translate(Update("1", number, text))
+        found.append(translator.latest_ids("de")[1])
+    return found
+
+
+def test_an_early_exit_drafts_and_both_kinds_of_pass_are_counted(
+    folders: dict[str, Path], on_transformers: HfDecoder
+) -> None:
+    with Translator(on_transformers, ["de"], method="ar", max_tokens=40) as translator:
+        expected, plain = outputs(translator), translator.tallies["de"]
+    ids, tally = early_exit(folders["demo"], fallback=0, rollback=0)  # all is drafted, nothing kept
+    assert (ids, tally.passes, tally.accepted) == (expected, plain.passes, 0)
+    assert tally.draft_passes == tally.drafted > tally.passes
+    ids, tally = early_exit(folders["demo"], fallback=1)  # nothing is drafted, since no layer is that sure
+    assert (ids, tally.passes, tally.drafted) == (expected, plain.passes, 0)
+    assert 0 < tally.draft_passes <= tally.passes
+    ids, tally = early_exit(folders["demo"], fallback=0, rollback=100, window=3)  # all that is drafted is kept
+    assert tally.accepted == tally.drafted - tally.finished > 0
+    assert tally.passes == sum(-(-(len(each) + 1) // 4) for each in ids)
+
+
+@pytest.mark.parametrize("layers", [4, 5])
+def test_an_exit_after_the_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
+    with pytest.raises(CapabilityError, match=rf"leave after 1 to 3 of its 4 layers, not after {layers}"):
+        early_exit(folders["demo"], layers=layers)
+
+
+def test_llama_cpp_has_no_early_exit(files: dict[str, Path]) -> None:
+    with pytest.raises(CapabilityError, match="^method 'bild-early-exit' needs a backend with early exit$"):
+        early_exit(files["demo"])

@@ -7,7 +7,7 @@ lies that close to the bound between two of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from redraft.errors import CapabilityError
 from redraft.events import Caption
 from redraft.method import Value
 from redraft.methods import all_methods, get_method
-from redraft.types import Backend, Capabilities, Tally
+from redraft.types import Backend, Capabilities, Rows, Score, Tally
 
 UPDATES = [
     Update("1", 0, "I have a small black dog"),
@@ -123,3 +123,17 @@ def test_the_same_captions_ids_and_counts(hf: Pair, llama: Pair, method: str, op
         assert tally.passes and tally.tokens
         assert bool(tally.drafted) == (method not in {"ar", "sampling"})
         assert bool(tally.draft_passes) == bool(get_method(method).draft_model)
+
+
+def test_trees_with_branches_are_among_what_is_scored(hf: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    branching: list[bool] = []
+    score = HfDecoder.score
+
+    def watched(backend: HfDecoder, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        branching.extend(not request.draft.is_chain for _slot, request in requests)
+        return score(backend, requests)
+
+    monkeypatch.setattr(HfDecoder, "score", watched)
+    _, tallies = translated(hf, "aasd", {})
+    assert any(branching)
+    assert all(tally.accepted for tally in tallies.values())
