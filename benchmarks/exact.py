@@ -2,8 +2,8 @@
 
 In 32-bit floats there should be none.  With quantised weights a batched pass differs from single ones in the last bits.
 A mismatch is explained where rounding was seen to be as large as the gap: at the first different position the two best
-tokens lie no further apart than the log-probabilities of either differ between single and batched passes over the same
-ids, here or at a position before it.
+tokens lie no further apart than log-probabilities were seen to differ between single and batched passes over the same
+ids, at the places of this run's mismatches and before them.
 
 python -m benchmarks.exact --to de --limit 200 --format F32 --exact
 """
@@ -56,7 +56,8 @@ def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exac
         gaps = mismatches(backend, *runs)
         line = signature(path, data, test.hash, lag=lag, segments=len(test.sources), threads=threads, exact=exact)
         backend.close()
-    unexplained = [gap for gap, rounding in gaps if gap > rounding]
+    rounding = max((seen for _gap, seen in gaps), default=0.0)
+    unexplained = [gap for gap, _seen in gaps if gap > rounding]
     row = {
         "target_language": to,
         "updates": len(updates),
@@ -64,7 +65,7 @@ def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exac
         "mismatches": len(gaps),
         "unexplained": len(unexplained),
         "largest_gap": round(max((gap for gap, _ in gaps), default=0.0), 5),
-        "largest_rounding": round(max((rounding for _, rounding in gaps), default=0.0), 5),
+        "largest_rounding": round(rounding, 5),
         "passes": [run.passes for run in runs],
     }
     print(json.dumps({**row, "signature": line}))

@@ -345,7 +345,7 @@ class TestRefusals:
 
 def test_alignment_from_data_to_file(toys: Path, tmp_path: Path) -> None:
     """The whole of it, with two processes that decode, and two that train together."""
-    wanted = settings(toys, tmp_path / "out.gguf", processes=2)
+    wanted = settings(toys, tmp_path / "out.gguf", processes=2, held_out=20)
     rows, drawn = align(wanted)
     assert [row.target_language for row in rows] == ["de", "ja"]
     assert len(drawn) == 12

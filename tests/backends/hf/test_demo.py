@@ -92,13 +92,13 @@ def test_an_early_exit_drafts_and_both_kinds_of_pass_are_counted(
     assert (ids, tally.passes, tally.drafted) == (expected, plain.passes, 0)
     assert 0 < tally.draft_passes <= tally.passes
     ids, tally = early_exit(folders["demo"], fallback=0, rollback=100, window=3)  # all that is drafted is kept
-    assert tally.accepted == tally.drafted - tally.finished > 0
+    assert tally.accepted >= tally.drafted - tally.finished > 0  # end tokens that are kept count as drafted only
     assert tally.passes == sum(-(-(len(each) + 1) // 4) for each in ids)
 
 
-@pytest.mark.parametrize("layers", [4, 5])
+@pytest.mark.parametrize("layers", [5, 6])
 def test_an_exit_after_the_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
-    with pytest.raises(CapabilityError, match=rf"leave after 1 to 3 of its 4 layers, not after {layers}"):
+    with pytest.raises(CapabilityError, match=rf"leave after 1 to 4 of its 5 layers, not after {layers}"):
         early_exit(folders["demo"], layers=layers)
 
 

@@ -18,7 +18,7 @@ from redraft.backends.hf.decoder_only import HfDecoder  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
-from redraft.backends.llamacpp import LlamaOptions  # noqa: E402
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.backends.load import open_backend, open_models  # noqa: E402
 from redraft.errors import MissingExtra, ModelError, OptionError  # noqa: E402
 from redraft.methods import get_method  # noqa: E402
@@ -46,6 +46,21 @@ def test_a_folder_opens(folder: Path, prefix: str) -> None:
     rows = backend.score([(backend.open_slot(), Score(prompt))])[0]
     expected, finished = tiny.greedy(tiny.qwen3(), prompt, limit=1)
     assert rows.argmax(ROOT) == (tiny.END if finished else expected[0])
+
+
+def test_the_dtype_that_was_asked_for(folder: Path) -> None:
+    backends = open_models(get_method("bild"), str(folder), str(folder), ENGINE, "bfloat16")
+    assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
+    with pytest.raises(OptionError, match="dtype must be float32 or bfloat16, not 'int8'"):
+        open_backend(str(folder), ENGINE, "int8")
+
+
+def test_a_gguf_beside_it_keeps_the_dtype_of_its_file(folder: Path) -> None:
+    target, small = open_models(get_method("bild"), str(folder), "demo-small", ENGINE, "bfloat16")
+    assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
+    small.close()
+    with pytest.raises(OptionError, match="^dtype is for models of transformers; that of 'demo' is in its file"):
+        open_backend("demo", ENGINE, "float32")
 
 
 def test_an_encoder_decoder_opens_for_a_method(tmp_path: Path) -> None:

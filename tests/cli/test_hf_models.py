@@ -1,0 +1,62 @@
+"""Models of transformers on the command line: the demo model, exported, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the hf extra is not installed")
+pytest.importorskip("transformers", reason="the hf extra is not installed")
+pytest.importorskip("gguf", reason="the train extra is not installed")
+
+from redraft.models import shipped_path
+from redraft.train.export_hf import gguf_to_hf
+from tests.cli.conftest import Run
+from tests.cli.test_bad_input import T, check_refusal, events
+
+TALK = b"I have\nI have a dog.\n\n"
+RUN = [*T, "--to", "ja", "--output", "jsonl", "--threads", "1", "--gpu-layers", "0", "--context-length", "256"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("models") / "demo"
+    gguf_to_hf(shipped_path("demo"), path)
+    return str(path)
+
+
+@pytest.mark.parametrize("more", [[], ["--dtype", "bfloat16"], ["--method", "bild-early-exit", "-o", "layers=2"]])
+def test_a_folder_translates(redraft: Run, folder: str, more: list[str]) -> None:
+    done = redraft(*RUN, "--model", folder, *more, stdin=TALK)
+    captions, errors = events(done)
+    assert (done.status, errors) == (0, [])
+    assert [(row["language"], row["source"]) for row in captions[:2]] == [("de", "I have"), ("ja", "I have")]
+    assert {row["language"] for row in captions if row["final"]} == {"de", "ja"}
+    assert all(row["text"] for row in captions)
+    assert done.err == ""
+
+
+def test_the_prefix_hf_and_a_gguf_beside_it_make_a_pair(redraft: Run, folder: str) -> None:
+    pair = ["--model", f"hf:{folder}", "--method", "bild", "--draft-model", "demo-small"]
+    plain = redraft(*RUN, "--model", folder, "--method", "ar", stdin=TALK)
+    assert redraft(*RUN, *pair, "-o", "rollback=0", "--dtype", "float32", stdin=TALK) == plain
+
+
+def test_the_dtype_of_a_gguf_is_that_of_its_file(redraft: Run) -> None:
+    done = redraft(*RUN, "--dtype", "bfloat16", stdin=TALK)
+    check_refusal(done, ["dtype is for models of transformers; that of 'demo' is in its file, so leave it out"])
+    check_refusal(redraft(*RUN, "--dtype", "float16", stdin=TALK), ["--dtype", "'float16'", "'float32', 'bfloat16'"])
+
+
+@pytest.mark.parametrize("command", ["demo", "doctor"])
+@pytest.mark.parametrize("prefix", ["", "hf:"])
+def test_commands_that_need_llama_cpp_say_so(redraft: Run, folder: str, command: str, prefix: str) -> None:
+    words = [folder, "is one of transformers", "llama.cpp is needed: demo, demo-small", "GGUF file"]
+    check_refusal(redraft(command, "--model", prefix + folder), words)
+
+
+def test_names_that_transformers_cannot_load(redraft: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    for name in ("hf:", f"hf:{tmp_path / 'none'}", str(tmp_path)):
+        check_refusal(redraft(*RUN, "--model", name, stdin=TALK), ["cannot be loaded with transformers"])
