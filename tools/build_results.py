@@ -130,6 +130,7 @@ def page() -> str:
 
 def draw_bild(rows: list[Row]) -> None:
     """docs/bild.svg: chrF over target passes and over time, both relative to `ar`; a colour for each small model."""
+    import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -161,7 +162,8 @@ def draw_bild(rows: list[Row]) -> None:
     key = [Line2D([], [], color=colours[name], marker="o", label=label) for label, name in shown.items()]
     key += [Line2D([], [], color="0.3", linestyle=style, label=f"rollback {bound}") for bound, style in styles.items()]
     panels[0].legend(handles=key, fontsize=8, frameon=False, loc="lower right")
-    figure.savefig(ROOT / "docs" / "bild.svg", metadata={"Date": None})
+    with matplotlib.rc_context({"svg.hashsalt": "redraft"}):  # else every run writes other ids
+        figure.savefig(ROOT / "docs" / "bild.svg", metadata={"Date": None})
 
 
 def _rollback(row: Row) -> str:

@@ -67,8 +67,14 @@ def test_the_ids_of_generate(on_transformers: HfDecoder) -> None:
 
 def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], Tally]:
     """Outputs of every update, and the counts, of the model that drafts with its own first layers."""
-    opening = {"to": ["de"], "options": {"layers": 2, **options}, "engine": ENGINE, "max_tokens": 40}
-    with Translator.open(str(folder), method="bild-early-exit", **opening) as translator:
+    with Translator.open(
+        str(folder),
+        to=["de"],
+        method="bild-early-exit",
+        options={"layers": 2, **options},
+        max_tokens=40,
+        engine=ENGINE,
+    ) as translator:
         return outputs(translator), translator.tallies["de"]
 
 

@@ -36,10 +36,10 @@ class HfBackend(Generic[S]):
         text = model.config.get_text_config()
         self.context_length = min(options.context_length, getattr(text, "max_position_embeddings", 1 << 20))
         self.vocabulary_size: int = model.get_output_embeddings().weight.shape[0]
-        ends = {*_ids(model.generation_config.eos_token_id), *_ids(tokenizer.base.eos_token_id)}
+        ends = {*_ids(model.generation_config.eos_token_id), *_ids(tokenizer.end_token)}
         self.end_tokens = frozenset(ends)
-        pads = [*_ids(tokenizer.base.pad_token_id), *_ids(getattr(text, "pad_token_id", None)), *sorted(ends), 0]
-        self.pad_token: int = pads[0]
+        pads = [*_ids(tokenizer.pad_token), *_ids(getattr(text, "pad_token_id", None)), *sorted(ends), 0]
+        self.pad_token: int = next(pad for pad in pads if pad < self.vocabulary_size)
         self.metadata: Mapping[str, str] = dict(_metadata(model.config, tokenizer, name))
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
@@ -110,7 +110,7 @@ def _metadata(config: Any, tokenizer: HfTokenizer, name: str) -> Iterator[tuple[
         template = template.get("default")
     if template:
         yield "tokenizer.chat_template", template
-    for key, token in (("bos", tokenizer.start_token), ("eos", tokenizer.base.eos_token_id)):
+    for key, token in (("bos", tokenizer.start_token), ("eos", tokenizer.end_token)):
         if token is not None:
             yield f"tokenizer.ggml.{key}_token_id", str(token)
     for key, value in (getattr(config, FACTS, None) or {}).items():

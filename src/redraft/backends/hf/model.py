@@ -1,11 +1,12 @@
 """Opens a model of transformers: a folder, or a name on the hub.
 
-From the hub a model is fetched by transformers itself.  Tokenizers of SentencePiece models (Opus-MT, M2M-100) need the
-package ``sentencepiece`` too.
+From the hub a model is fetched by transformers itself.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,7 +83,8 @@ def _loaded(kind: Any, name: str, **options: Any) -> Any:
             return kind.from_pretrained(name, **options)
     except (OSError, ValueError, KeyError, ImportError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(f"model {name!r} cannot be loaded with transformers: {reason}") from error
+        first = re.split(r"\.(?: +(?=[A-Z])|$)", reason)[0]
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first}") from error
 
 
 @contextmanager
@@ -92,7 +94,10 @@ def _quiet(*, local: bool) -> Iterator[None]:
     if silenced:
         logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            # Marian's tokenizer does without; punctuation is then read as it stands.
+            warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
+            yield
     finally:
         if silenced:
             logging.enable_progress_bar()

@@ -29,6 +29,13 @@ class HfTokenizer:
         self._plain = {token: str(text).encode() for token, text in added.items() if token not in self._control}
         backend = getattr(tokenizer, "backend_tokenizer", None)
         self._byte_of = _byte_of_character() if "ByteLevel" in repr(getattr(backend, "decoder", None)) else {}
+        #: Id -> piece, where Marian has a second vocabulary for the target side: special tokens have other ids there.
+        self._target = {number: piece for piece, number in getattr(tokenizer, "target_encoder", {}).items()}
+        if self._target:
+            self._control = {number for number, piece in self._target.items() if piece in tokenizer.all_special_tokens}
+            self._plain = {}
+        self.end_token, self.pad_token = self._special("eos"), self._special("pad")
+        self._reads_tags = hasattr(tokenizer, "remove_language_code")
         self._pieces: dict[int, bytes] = {}
         self.start_token: int | None = tokenizer.bos_token_id
         begun = tokenizer.encode("a", add_special_tokens=True)
@@ -36,18 +43,31 @@ class HfTokenizer:
         #: Whether the tokenizer itself puts a space before every text (SentencePiece).
         self.adds_space = not self._byte_of and self.token_bytes((self.tokenize("a") or [-1])[0])[:1] == b" "
 
+    def _special(self, name: str) -> int | None:
+        """Id of a special token, on the target side."""
+        if not self._target:
+            return getattr(self.base, f"{name}_token_id", None)
+        text = getattr(self.base, f"{name}_token", None)
+        return next((number for number, piece in self._target.items() if piece == text), None)
+
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if the model has one.
 
         Of an encoder-decoder model with two vocabularies these are the ids of the target side.
         """
         begin = [self.start_token] if start and self._adds_start and self.start_token is not None else []
+        text = self._guarded(text)
         ids = self.base(text_target=text, add_special_tokens=False, split_special_tokens=not special, verbose=False)
         return begin + list(ids["input_ids"])
 
     def encoder_ids(self, text: str) -> list[int]:
         """What an encoder reads of a text, with the tokens that the tokenizer puts around it."""
+        text = self._guarded(text)
         return list(self.base.encode(text, add_special_tokens=True, split_special_tokens=True, verbose=False))
+
+    def _guarded(self, text: str) -> str:
+        """A text at whose beginning Marian's tokenizer finds no tag of a language: a transcript must not give one."""
+        return f" {text}" if self._reads_tags and text.startswith(">>") else text
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
@@ -56,9 +76,9 @@ class HfTokenizer:
         return self._pieces[token]
 
     def _bytes(self, token: int) -> bytes:
-        if token < 0 or token in self._control or token >= len(self.base):
+        if token < 0 or token in self._control or (not self._target and token >= len(self.base)):
             return b""
-        piece = self.base.convert_ids_to_tokens(token)
+        piece = self._target.get(token) if self._target else self.base.convert_ids_to_tokens(token)
         if piece is None:
             return b""
         if self._byte_of:
