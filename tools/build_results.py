@@ -68,6 +68,14 @@ COLD_TITLES = {
     "cold-tatoeba-de": "Tatoeba 2021, English to German",
     "cold-tatoeba-ja": "Tatoeba 2021, English to Japanese",
 }
+BEAM = {
+    "decoding": lambda row: f"{row['method']} ({row['options']})",
+    "to": lambda row: row["target_language"],
+    "segments": lambda row: str(row["updates"]),
+    "tokens/s": lambda row: f"{row['tokens_per_second']:.0f}",
+    "BLEU": lambda row: f"{row['bleu']:.2f}",
+    "chrF": lambda row: f"{row['chrf']:.2f}",
+}
 BIAS_TITLES = {
     "bias-flores-de-demo": "Flores-200 devtest, English to German, lag 3: the shipped model",
     "bias-flores-de-plain": "The same by the model trained without prefix pairs",
@@ -120,6 +128,8 @@ def page() -> str:
     parts += ["## Every decoder on whole sentences, cold", COLD_TEXT]
     for name, title in COLD_TITLES.items():
         parts += [f"### {title}", table(read(name), COLD)] if read(name) else []
+    if read("beam"):
+        parts += ["### Beam search on transformers, for comparison", table(read("beam"), BEAM)]
     if read("postedit-tatoeba-de"):
         parts += ["## Where much is copied: post-editing", POSTEDIT_TEXT, table(read("postedit-tatoeba-de"), COLD)]
     if read("bild-tatoeba-de"):
