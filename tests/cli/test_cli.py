@@ -146,7 +146,13 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
             assert (process.wait(20), process.stderr.read()) == (1, b"")
 
     def test_interrupted(self) -> None:
-        with program(*SHORT) as process:
+        # A shell's background jobs ignore the signal, and so would all that they start.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            process = program(*SHORT)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        with process:
             assert process.stdin and process.stdout and process.stderr
             process.stdin.write(b"One\n")
             process.stdin.flush()
