@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +14,11 @@ from redraft.decode import decode
 from redraft.draft.nothing import Nothing
 from redraft.draft.previous import PreviousOutput
 from redraft.drive import run
+from redraft.events import Caption, Failure
 from redraft.loops import LEAST_ROUNDS, LEAST_TOKENS, loop_at_end
 from redraft.types import Drafter, Output
 from tests.fakes import RandomModel, greedy
+from tests.test_session import Stream
 
 ids = st.lists(st.integers(1, 4), max_size=12).map(tuple)
 
@@ -71,3 +76,24 @@ def test_every_draft_finds_it_at_the_same_place(seed: int, prompt: tuple[int, ..
         assert drafted.accepted <= len(drafted.tokens), "what is dropped does not count as kept"
     if not plain.finished:
         assert len(plain.tokens) < 100, "two ids decide the third, so 100 of them must go round"
+
+
+class Stuck(RandomModel):
+    """Says 4 and then 5, 6 for ever after the prompts of this test, which end with id 3."""
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = np.zeros(self.vocabulary)
+        row[{2: 3, 3: 4, 4: 5, 5: 6, 6: 5}.get(ids[-1], 2)] = 9.0
+        return row
+
+
+def test_in_a_session_it_is_told_once_and_what_is_left_is_the_next_draft() -> None:
+    model = Stuck()
+    stream = Stream(model, max_tokens=100)
+    failure, caption = stream.send("a b")
+    assert isinstance(failure, Failure) and isinstance(caption, Caption)
+    assert failure.message == "the translation was cut after 3 tokens, since from there on the model repeats itself"
+    assert stream.output() == [4, 5, 6]
+    (again,) = stream.send("a b c")
+    assert isinstance(again, Caption) and again.text == caption.text
+    assert stream.asked[0].draft.tokens == (4, 5, 6)

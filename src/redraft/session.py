@@ -153,8 +153,9 @@ class Translation:
     def _caption(self, update: Update, *, remember: bool) -> Caption:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
         view = stabilise(pieces, self._settings.mask, final=update.final)
-        # A translation that never ended is no draft: biased acceptance would keep its endless tail.
-        self._draft = self._last.tokens[: view.draft_length] if self._last.finished else ()
+        # A translation that filled its limit is no draft: biased acceptance would keep its endless tail.
+        endless = not self._last.finished and len(self._last.tokens) >= self._limit
+        self._draft = () if endless else self._last.tokens[: view.draft_length]
         caption = Caption(
             update.utterance, update.seq, self.language, view.shown, view.hidden, update.final, update.time, update.text
         )
