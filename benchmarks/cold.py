@@ -77,7 +77,9 @@ def main(
     figures = rows(table, test.references, to)
     scores = quality(test.references, test.references, to).signature
     path, beside = resolve(model), resolve(small)
-    line = signature(path, data, test.hash, small=f"{beside.name}@{file_hash(beside)}", threads=threads, metrics=scores)
+    line = signature(
+        path, data, test.hash, small=f"{beside.name}@{file_hash(beside)}", threads=threads, exact=exact, metrics=scores
+    )
     if as_json:
         print_json(figures, line, sys.stdout)
     else:

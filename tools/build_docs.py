@@ -114,7 +114,10 @@ def methods_page() -> str:
         "# The methods\n",
         f"{GENERATED}\n",
         "Choose one with `--method` and set its options with `--option NAME=VALUE`. `redraft methods` prints this\n"
-        "list, with the methods of installed plug-ins in it. How to add one: [development.md](development.md).\n",
+        "list, with the methods of installed plug-ins in it. How to add one: [development.md](development.md).\n\n"
+        "What a method needs of a backend: llama.cpp has prompt rows and trees; transformers has these and early\n"
+        "exit, but for decoder-only models only. Small models are named with `--draft-model`; the demo model has its\n"
+        "own.\n",
     ]
     for method in our_methods():
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")

@@ -63,8 +63,8 @@ COLD = {
 COLD_TITLES = {
     "cold-flores-de": "Flores-200 devtest, English to German",
     "cold-flores-ja": "Flores-200 devtest, English to Japanese",
-    "cold-flores-de-jacobi": "The same, whole sentences by Jacobi decoding, fewer segments",
-    "cold-flores-ja-jacobi": "The same into Japanese",
+    "cold-flores-de-jacobi": "Flores-200, English to German: whole sentences by Jacobi decoding",
+    "cold-flores-ja-jacobi": "Flores-200, English to Japanese: whole sentences by Jacobi decoding",
     "cold-tatoeba-de": "Tatoeba 2021, English to German",
     "cold-tatoeba-ja": "Tatoeba 2021, English to Japanese",
 }
@@ -78,9 +78,9 @@ BEAM = {
 }
 BIAS_TITLES = {
     "bias-flores-de-demo": "Flores-200 devtest, English to German, lag 3: the shipped model",
-    "bias-flores-de-plain": "The same by the model trained without prefix pairs",
+    "bias-flores-de-plain": "Flores-200, lag 3: the model trained without prefix pairs",
     "bias-tatoeba-de-demo": "Tatoeba 2021, English to German, lag 3, 8 words or more: the shipped model",
-    "bias-tatoeba-de-plain": "The same by the model trained without prefix pairs",
+    "bias-tatoeba-de-plain": "Tatoeba 2021, lag 3: the model trained without prefix pairs",
 }
 
 COLD_TEXT = """Each sentence alone, nothing cached before it. For the Jacobi family target passes are iterations,

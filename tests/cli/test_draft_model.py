@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,19 @@ def test_passes_of_both_models_are_counted() -> None:
     assert always.accepted == always.drafted - always.finished > 0
     assert always.passes < without.passes
     assert always.draft_passes == always.drafted
+
+
+def test_the_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> None:
+    methods = ["ssbd", "aasd", "bild"]
+    chosen = [word for method in methods for word in ("--method", method)]
+    done = redraft("demo", *chosen, "--sentences", "1", "--to", "de", "--threads", "1", "--json")
+    assert done.status == 0, done.err
+    found = {row["method"]: row for row in map(json.loads, done.out.splitlines())}
+    assert [*found] == methods
+    assert found["aasd"]["draft_acceptance"] is not None and found["bild"]["draft_passes"] > 0
+
+
+def test_the_demo_refuses_a_small_model_that_is_not_there(redraft: Run) -> None:
+    check_refusal(
+        redraft("demo", "--method", "bild", "--model", "demo-small"), ["'bild'", "none ships", "'demo-small'"]
+    )

@@ -90,6 +90,11 @@ class TestWithTheExtra:
         done = redraft(*ALIGN, *paths, "--large", "wonder")
         assert (done.status, "model 'wonder' is neither a name nor a file" in done.err) == (2, True)
 
+    def test_a_folder_without_data_is_refused_before_anything_is_written(self, redraft: Run, tmp_path: Path) -> None:
+        done = redraft(*ALIGN, "--data", str(tmp_path), "--out", str(tmp_path / "new" / "out.gguf"))
+        check_refusal(done, ["data", "has no train/en-de.tsv.gz", "docs/training.md"])
+        assert [*tmp_path.iterdir()] == []
+
     @pytest.fixture
     def aligned(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         """Alignment that only notes its settings."""
@@ -104,6 +109,7 @@ class TestWithTheExtra:
             return [align.Alignment(tag, 1200, 3, before, after) for tag in settings.languages], "0123456789ab"
 
         monkeypatch.setattr(align, "align", done)
+        monkeypatch.setattr(align, "require_data", lambda folder: None)
         return seen
 
     def test_json_has_a_row_a_language_with_the_signature(

@@ -21,6 +21,7 @@ SMALL = ["--model", "demo-small", "--threads", "1"]
         ([], ["--out"]),
         (["--out", "x.pdf"], ["--out", ".svg, .png or .html", "'x.pdf'"]),
         (["--out", "svg"], ["--out", "'svg'"]),
+        (["--out", "no/such/x.html"], ["--out", "a folder that exists", "'no/such/x.html'"]),
         (["--out", "x.html", "--to", "xx"], ["target language 'xx'"]),
         (["--out", "x.html", "--model", "nowhere"], ["nowhere"]),
     ],

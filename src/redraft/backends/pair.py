@@ -30,7 +30,7 @@ def drafting_backend(method: Method, options: Mapping[str, Value], target: Backe
     """
     if method.draft_model == "layers":
         if not isinstance(target, EarlyExits) or not target.capabilities.early_exit:
-            raise CapabilityError(f"method {method.name!r} needs a backend with early exit, such as hf")
+            raise CapabilityError(f"method {method.name!r} needs a backend with early exit")
         return target.early_exit(int(options["layers"]))
     if small is None:
         raise CapabilityError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import click
 
@@ -55,25 +56,43 @@ def demo(
     from rich.console import Console
 
     from redraft.backends.llamacpp import LlamaOptions
-    from redraft.backends.load import open_model
+    from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
     from redraft.cli import stage
+    from redraft.errors import CapabilityError
     from redraft.eval.measure import rows
     from redraft.eval.table import print_json, print_table
+    from redraft.methods import get_method
+    from redraft.models import SMALL_OF
     from redraft.stabilise import Mask
     from redraft.talk import load_talk
 
     contenders = stage.contenders(method, to, beta, Mask(mask_k))
     talk = [update for update in load_talk() if not sentences or int(update.utterance) <= sentences]
+    chosen = [get_method(each.method) for each in contenders]
+    trees = sum("trees" in each.needs for each in chosen)
+    drafting = [each.name for each in chosen if each.draft_model == "small"]
+    if drafting and model not in SMALL_OF:
+        raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
     engine = LlamaOptions(
-        context_length=512, slots=len(contenders), threads=threads, gpu_layers=gpu_layers, exact=exact
+        context_length=512,
+        slots=len(contenders),
+        branches=BRANCHES_OF_A_TREE * trees,
+        threads=threads,
+        gpu_layers=gpu_layers,
+        exact=exact,
     )
     console = Console()
-    with closing(open_model(model, engine)) as backend:
+    with ExitStack() as stack:
+        backend = stack.enter_context(closing(open_model(model, engine)))
+        small = None
+        if drafting:
+            small_engine = replace(engine, slots=len(drafting), branches=0)
+            small = stack.enter_context(closing(open_model(SMALL_OF[model], small_engine)))
         # On a terminal the talk plays in its own time; otherwise nobody watches.
         if console.is_terminal and not as_json:
-            runs = stage.play(backend, contenders, talk, speed, console)
+            runs = stage.play(backend, contenders, talk, speed, console, small)
         else:
-            runs = stage.run(backend, contenders, talk)
+            runs = stage.run(backend, contenders, talk, small)
         line = stage.signed(backend, talk, contenders[0].masking)
     if as_json:
         print_json(rows(runs), line, sys.stdout)

@@ -63,7 +63,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except RedraftError as error:
         click.echo(f"redraft: {error}", err=True)
     except OSError as error:
-        click.echo(f"redraft: {error.strerror or error}", err=True)
+        place = f"{error.filename!r}: " if error.filename else ""
+        click.echo(f"redraft: {place}{error.strerror or error}", err=True)
         # What is still buffered cannot be written either: Python would complain once more on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except click.Abort:

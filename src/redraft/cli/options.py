@@ -57,8 +57,8 @@ gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help
 draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
-    help="For methods that draft with a small model, such as bild: its name or GGUF file. It must have the vocabulary "
-    "of --model.  [default: demo-small for demo, else none]",
+    help="For methods that draft with a small model, such as bild; named as --model is, whose vocabulary it must "
+    "have.  [default: demo-small for demo, else none]",
 )
 dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"What a model of transformers computes in.  [default: {DTYPES[0]}]"

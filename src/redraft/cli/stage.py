@@ -34,11 +34,16 @@ def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask
 
 
 def play(
-    backend: LlamaCpp, contenders: Sequence[Contender], talk: Sequence[Update], speed: float, console: Console
+    backend: LlamaCpp,
+    contenders: Sequence[Contender],
+    talk: Sequence[Update],
+    speed: float,
+    console: Console,
+    small: LlamaCpp | None = None,
 ) -> list[Run]:
     """Play the talk on a terminal, ``speed`` times as fast as it was spoken; 0 waits for nothing."""
     with Stage(contenders, console) as stage:
-        return compare(backend, contenders, _timed(talk, speed) if speed else talk, show=stage.show)
+        return compare(backend, contenders, _timed(talk, speed) if speed else talk, small=small, show=stage.show)
 
 
 def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
@@ -47,11 +52,13 @@ def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
             yield item
 
 
-def run(backend: LlamaCpp, contenders: Sequence[Contender], talk: Sequence[Update]) -> list[Run]:
+def run(
+    backend: LlamaCpp, contenders: Sequence[Contender], talk: Sequence[Update], small: LlamaCpp | None = None
+) -> list[Run]:
     """Play the talk to nobody, as fast as possible, with a progress bar where standard error is a terminal."""
     progress = Console(stderr=True)
     heard = track(talk, "translating", console=progress, disable=not progress.is_terminal)
-    return compare(backend, contenders, heard)
+    return compare(backend, contenders, heard, small=small)
 
 
 def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:

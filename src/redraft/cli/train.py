@@ -94,6 +94,7 @@ def align(
         seed=seed,
         processes=processes,
     )
+    alignment.require_data(data)
     os.environ.update(KEEP_MEMORY)  # for the processes that are started
     plan = f"{sentences + held_out} sources for the large model, {tokens / 1e6:g}M tokens for the small one"
     click.echo(f"{plan}, {processes} x 1 thread", err=True)

@@ -194,6 +194,8 @@ def _checked(value: str) -> Path:
     path = Path(value)
     if path.suffix not in ENDINGS:
         raise OptionError(f"--out must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {value!r}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise OptionError(f"--out must be a file in a folder that exists, not {value!r}")
     if path.suffix != ".html":
         from redraft.viz.figure import require_matplotlib
 

@@ -125,6 +125,17 @@ class Examples(ExampleStream):
         return self._random.sample(self._given, len(self._given))
 
 
+def require_data(folder: Path) -> None:
+    """Refuse a data folder that lacks a file.
+
+    Raises:
+        OptionError: one is missing; the message names it.
+    """
+    for name in (name for names in FILES.values() for name in names):
+        if not (folder / "train" / name).is_file():
+            raise OptionError(f"data: folder {str(folder)!r} has no train/{name}; see docs/training.md")
+
+
 def align(settings: Settings) -> tuple[list[Alignment], str]:
     """Make the aligned small model; returns what came of each language, and the fingerprint of the calibration data.
 
@@ -135,9 +146,7 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
         CapabilityError: the vocabularies differ.
         OptionError: the data folder lacks a file, or pairs of a language.
     """
-    for name in (name for names in FILES.values() for name in names):
-        if not (settings.data / "train" / name).is_file():
-            raise OptionError(f"data: folder {str(settings.data)!r} has no train/{name}; see docs/training.md")
+    require_data(settings.data)
     for path in (settings.large, settings.small):
         require_recipe(path)
     tokenizer = common_tokenizer(settings.large, settings.small)

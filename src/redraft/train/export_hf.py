@@ -99,4 +99,6 @@ def _tensors(model: Decoder) -> Iterator[tuple[str, Tensor]]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m redraft.train.export_hf MODEL.gguf FOLDER")
     gguf_to_hf(Path(sys.argv[1]), Path(sys.argv[2]))
