@@ -5,7 +5,6 @@ python -m benchmarks.beam --data tatoeba2021 --to de --limit 200
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks import common
-from benchmarks.decoding import prompts
+from benchmarks.decoding import prompts, text_of
 from redraft.backends.hf.beam import beam_search
 from redraft.backends.hf.model import open_hf
 from redraft.backends.hf.options import HfOptions
@@ -23,8 +22,7 @@ from redraft.backends.load import resolve
 from redraft.eval.measure import Figure
 from redraft.eval.quality import quality
 from redraft.eval.signature import signature
-from redraft.eval.table import print_json, print_table
-from redraft.session import LONGEST_RATIO, SHORTEST_LIMIT
+from redraft.session import longest_output
 from redraft.train.export_hf import gguf_to_hf
 
 BEAMS = (1, 5)
@@ -48,8 +46,8 @@ def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool
         for beams in BEAMS:
             texts, tokens, started = [], 0, time.perf_counter()
             for prompt in track(asked, f"{beams} beams", console=Console(stderr=True), disable=as_json):
-                output = beam_search(backend, prompt, beams, SHORTEST_LIMIT + LONGEST_RATIO * len(prompt.ids))
-                texts.append(b"".join(map(backend.token_bytes, output)).decode(errors="replace").strip())
+                output = beam_search(backend, prompt, beams, longest_output(prompt))
+                texts.append(text_of(backend, output))
                 tokens += len(output)
             seconds = time.perf_counter() - started
             scores = quality(texts, test.references, to)
@@ -66,10 +64,7 @@ def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool
                 }
             )
     line = signature(resolve(model), data, test.hash, backend="hf", threads=threads, metrics=scores.signature)
-    if as_json:
-        print_json(figures, line, sys.stdout)
-    else:
-        print_table(figures, line, Console())
+    common.report(figures, line, as_json)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ python -m benchmarks.bias --data flores200.devtest --to de --limit 100
 
 from __future__ import annotations
 
-import sys
-
 import click
 from rich.console import Console
 from rich.progress import track
@@ -17,7 +15,6 @@ from redraft.backends.load import open_model
 from redraft.eval.measure import Contender, Figure, Run, compare, rows
 from redraft.eval.quality import quality
 from redraft.eval.signature import signature
-from redraft.eval.table import print_json, print_table
 from redraft.stabilise import Mask
 
 BETAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -66,10 +63,7 @@ def main(
     line = signature(
         backend.model.path, data, test.hash, lag=lag, segments=len(test.sources), threads=threads, metrics=scores
     )
-    if as_json:
-        print_json(figures, line, sys.stdout)
-    else:
-        print_table(figures, line, Console())
+    common.report(figures, line, as_json)
 
 
 def _with_quality(row: dict[str, Figure], run: Run, test: common.TestSet, to: str) -> dict[str, Figure]:

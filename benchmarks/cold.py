@@ -5,7 +5,6 @@ python -m benchmarks.cold --data flores200.devtest --to de --limit 200
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -17,8 +16,7 @@ from benchmarks.decoding import Entry, prompts, rows, run
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_model, resolve
 from redraft.eval.quality import quality
-from redraft.eval.signature import file_hash, signature
-from redraft.eval.table import print_json, print_table
+from redraft.eval.signature import signature
 
 WARM_UP = 3
 
@@ -76,14 +74,16 @@ def main(
     run(table, target, little, track(asked, data, console=Console(stderr=True), disable=as_json))
     figures = rows(table, test.references, to)
     scores = quality(test.references, test.references, to).signature
-    path, beside = resolve(model), resolve(small)
     line = signature(
-        path, data, test.hash, small=f"{beside.name}@{file_hash(beside)}", threads=threads, exact=exact, metrics=scores
+        resolve(model),
+        data,
+        test.hash,
+        small=common.model_signature(small),
+        threads=threads,
+        exact=exact,
+        metrics=scores,
     )
-    if as_json:
-        print_json(figures, line, sys.stdout)
-    else:
-        print_table(figures, line, Console())
+    common.report(figures, line, as_json)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from rich.console import Console
 
+from redraft.backends.load import resolve
 from redraft.errors import InputError
-from redraft.eval.signature import text_hash
+from redraft.eval.measure import Figure
+from redraft.eval.signature import file_hash, text_hash
+from redraft.eval.table import print_json, print_table
 from redraft.events import Update
 from redraft.streams.read import prefixes
 
@@ -74,4 +79,20 @@ model_option = click.option("--model", default="demo", help="A name or a GGUF fi
 limit_option = click.option("--limit", default=100, help="Segments; 0 takes all.", show_default=True)
 lag_option = click.option("--lag", default=3, help="Words that come at a time.", show_default=True)
 threads_option = click.option("--threads", default=0, help="CPU threads; 0 takes all cores.", show_default=True)
+
+
+def report(figures: Sequence[dict[str, Figure]], line: str, as_json: bool) -> None:
+    """Print rows with their signature, as a table or one JSON object a line."""
+    if as_json:
+        print_json(figures, line, sys.stdout)
+    else:
+        print_table(figures, line, Console())
+
+
+def model_signature(name: str) -> str:
+    """File and hash of a model beside the one that a table is of."""
+    path = resolve(name)
+    return f"{path.name}@{file_hash(path)}"
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")

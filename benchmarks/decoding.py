@@ -19,7 +19,7 @@ from redraft.languages import parse_language
 from redraft.method import Method, Setup, Value
 from redraft.methods import get_method
 from redraft.prompt import Prompter, Request
-from redraft.session import LONGEST_RATIO, SHORTEST_LIMIT
+from redraft.session import longest_output
 from redraft.types import DRAFT_MODEL, TARGET, Backend, Output, Prompt, Tally
 
 
@@ -47,7 +47,6 @@ class Entry:
         target = self.backends[TARGET]
         setup = Setup(self.options, target.end_tokens, target.pad_token)
         drafter, rule = self.method.build(setup)
-        length = len(prompt.encoder) or len(prompt.ids)
         asking = decode(
             prompt.ids,
             drafter,
@@ -56,7 +55,7 @@ class Entry:
             source=prompt.source,
             encoder=prompt.encoder,
             end_tokens=target.end_tokens,
-            limit=SHORTEST_LIMIT + LONGEST_RATIO * length,
+            limit=longest_output(prompt),
             stop_loops=True,
         )
         slots = {name: backend.open_slot() for name, backend in self.backends.items()}
@@ -70,8 +69,12 @@ class Entry:
 
     def text(self, index: int) -> str:
         """One output as text."""
-        pieces = b"".join(self.backends[TARGET].token_bytes(token) for token in self.outputs[index].tokens)
-        return pieces.decode(errors="replace").strip()
+        return text_of(self.backends[TARGET], self.outputs[index].tokens)
+
+
+def text_of(backend: Backend, tokens: Sequence[int]) -> str:
+    """An output as text."""
+    return b"".join(map(backend.token_bytes, tokens)).decode(errors="replace").strip()
 
 
 def prompts(backend: Backend, sources: Sequence[str], to: str, drafts: Sequence[str] = ()) -> list[Prompt]:

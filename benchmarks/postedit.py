@@ -9,7 +9,6 @@ the sentence again and sees the draft.  The rows are those of AASD's Tables 2, 4
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -21,8 +20,7 @@ from benchmarks.decoding import Entry, prompts, rows, run
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_model, resolve
 from redraft.eval.quality import quality
-from redraft.eval.signature import file_hash, signature
-from redraft.eval.table import print_json, print_table
+from redraft.eval.signature import signature
 from redraft.types import Backend
 
 PLAIN = "benchmarks/models/redraft-plain-q8_0.gguf"
@@ -82,20 +80,16 @@ def main(data: str, to: str, model: str, drafts: str, limit: int, threads: int, 
     figures = rows(table, test.references, to)
     shares = [overlap(prompt.ids, output.tokens) for prompt, output in zip(asked, table[0].outputs, strict=True)]
     draft_scores = quality(draft_texts, test.references, to)
-    beside = resolve(drafts)
     line = signature(
         resolve(model),
         data,
         test.hash,
-        drafts=f"{beside.name}@{file_hash(beside)},chrF={draft_scores.chrf:.1f}",
+        drafts=f"{common.model_signature(drafts)},chrF={draft_scores.chrf:.1f}",
         overlap=f"{sum(shares) / len(shares):.2f}",
         threads=threads,
         metrics=draft_scores.signature,
     )
-    if as_json:
-        print_json(figures, line, sys.stdout)
-    else:
-        print_table(figures, line, Console())
+    common.report(figures, line, as_json)
 
 
 if __name__ == "__main__":

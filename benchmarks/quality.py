@@ -5,8 +5,6 @@ python -m benchmarks.quality --model demo
 
 from __future__ import annotations
 
-import sys
-
 import click
 from rich.console import Console
 from rich.progress import track
@@ -18,7 +16,6 @@ from redraft.errors import InputError
 from redraft.eval.measure import Contender, Figure, compare, rows
 from redraft.eval.quality import quality
 from redraft.eval.signature import signature
-from redraft.eval.table import print_json, print_table
 
 
 @click.command(help=__doc__)
@@ -48,10 +45,7 @@ def _measure(backend: LlamaCpp, test: common.TestSet, language: str, as_json: bo
     row: dict[str, Figure] = {**rows([run])[0], "bleu": round(scores.bleu, 2), "chrf": round(scores.chrf, 2)}
     row["runaways"] = len(run.failures)
     line = signature(backend.model.path, test.name, test.hash, segments=len(test.sources), metrics=scores.signature)
-    if as_json:
-        print_json([row], line, sys.stdout)
-    else:
-        print_table([row], line, Console())
+    common.report([row], line, as_json)
 
 
 if __name__ == "__main__":

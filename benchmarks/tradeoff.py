@@ -5,8 +5,6 @@ python -m benchmarks.tradeoff --data tatoeba2021 --to de --limit 100 --json >> b
 
 from __future__ import annotations
 
-import sys
-
 import click
 from rich.console import Console
 from rich.progress import track
@@ -16,8 +14,7 @@ from benchmarks.decoding import Entry, prompts, rows, run
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model, resolve
 from redraft.eval.quality import quality
-from redraft.eval.signature import file_hash, signature
-from redraft.eval.table import print_json, print_table
+from redraft.eval.signature import signature
 
 #: Section 7.1.2: fallback thresholds of 0.5 to 0.9, rollback thresholds of 1 to 10.
 FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -50,12 +47,10 @@ def main(data: str, to: str, model: str, small: tuple[str, ...], limit: int, thr
         for row in figures:
             row["small_model"] = resolve(name).stem
         metrics = quality(test.references, test.references, to).signature
-        beside = f"{resolve(name).name}@{file_hash(resolve(name))}"
-        line = signature(resolve(model), data, test.hash, small=beside, threads=threads, metrics=metrics)
-        if as_json:
-            print_json(figures, line, sys.stdout)
-        else:
-            print_table(figures, line, Console())
+        line = signature(
+            resolve(model), data, test.hash, small=common.model_signature(name), threads=threads, metrics=metrics
+        )
+        common.report(figures, line, as_json)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
 SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
 
 
+def longest_output(prompt: Prompt) -> int:
+    """The most tokens that a translation may have before it counts as endless."""
+    return SHORTEST_LIMIT + LONGEST_RATIO * (len(prompt.encoder) or len(prompt.ids))
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """What a session must know of the model.
@@ -96,6 +101,11 @@ class Translation:
         """Ids of the latest output."""
         return self._last.tokens
 
+    @property
+    def _is_endless(self) -> bool:
+        """Whether the limit ended the latest output; one given up as a loop stays below it."""
+        return not self._last.finished and len(self._last.tokens) >= self._limit
+
     def translate(self, update: Update) -> Asking[list[Event]]:
         """Translate one update; asks for scores and returns the events to show, failures first."""
         if update.utterance != self._utterance:
@@ -106,7 +116,7 @@ class Translation:
         length = len(prompt.encoder) or len(prompt.ids)
         fits = max(length, len(prompt.ids) + 1) <= self._vocabulary.context_length
         room = self._vocabulary.context_length - len(prompt.ids)
-        limit = min(self._settings.max_tokens, room, SHORTEST_LIMIT + LONGEST_RATIO * length)
+        limit = min(self._settings.max_tokens, room, longest_output(prompt))
         failures: list[Event] = []
         if not fits:
             failures.append(self._overflow(update, length))
@@ -154,8 +164,7 @@ class Translation:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
         view = stabilise(pieces, self._settings.mask, final=update.final)
         # A translation that filled its limit is no draft: biased acceptance would keep its endless tail.
-        endless = not self._last.finished and len(self._last.tokens) >= self._limit
-        self._draft = () if endless else self._last.tokens[: view.draft_length]
+        self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
         caption = Caption(
             update.utterance, update.seq, self.language, view.shown, view.hidden, update.final, update.time, update.text
         )
@@ -182,7 +191,7 @@ class Translation:
         message = (
             f"the translation was cut at {tokens} tokens, since the model did not end it; "
             "raise max_tokens or the context length if it should be longer"
-            if tokens >= self._limit
+            if self._is_endless
             else f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
         )
         return Failure(message, None, update.utterance, update.seq, self.language)

@@ -11,6 +11,12 @@ import click
 from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError
 
+INPUTS = ("lines", "jsonl", "text")
+INPUT_HELP = (
+    "lines: one hypothesis a line, an empty line ends the utterance. jsonl: one object a line with utterance, seq, "
+    "text and optionally final, time. text: plain text, streamed by --lag words."
+)
+
 
 class Whole(click.IntRange):
     """A whole number within bounds; everything else is refused with the bounds in words."""
@@ -63,6 +69,12 @@ draft_model = click.option(
 dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"What a model of transformers computes in.  [default: {DTYPES[0]}]"
 )
+form = click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
+lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words that come at a time.")
+method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
+beta = click.option("--beta", type=Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
+option = click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
+max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="The most tokens of one translation.")
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 takes all cores.")
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 all that fit."

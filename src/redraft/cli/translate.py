@@ -10,15 +10,10 @@ import click
 from redraft.cli import options as common
 from redraft.errors import OptionError
 
-INPUTS = ("lines", "jsonl", "text")
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 UNITS = ("tokens", "words")
 TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
-INPUT_HELP = (
-    "lines: one hypothesis a line, an empty line ends the utterance. jsonl: one object a line with utterance, seq, "
-    "text and optionally final, time. text: plain text, streamed by --lag words."
-)
 EXAMPLES = """\b
 Examples:
   redraft translate talk.txt --input text --rate 3 --to de --to ja
@@ -31,8 +26,8 @@ Examples:
 @click.argument("file", default="-", metavar="[FILE|-]")
 @common.to
 @click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language spoken.")
-@click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
-@click.option("--lag", type=common.Whole(1), default=3, help="With --input text: words that come at a time.")
+@common.form
+@common.lag
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words a second.  [default: all at once]"
 )
@@ -44,10 +39,10 @@ Examples:
 @click.option("--plain-mask", is_flag=True, help="Take what is hidden from the draft too.")
 @common.model
 @common.draft_model
-@click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
-@click.option("--beta", type=common.Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
-@click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
-@click.option("--max-tokens", type=common.Whole(1), default=256, help="The most tokens of one translation.")
+@common.method
+@common.beta
+@common.option
+@common.max_tokens
 @click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences that the prompt carries.")
 @click.option("--term", multiple=True, metavar="TERM=TRANSLATION", help="A glossary entry; repeat.")
 @click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: as the model's file says]")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from redraft.cli import options as common
-from redraft.cli.translate import INPUT_HELP, INPUTS
 from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ out = click.option(
     callback=lambda _context, _parameter, value: _checked(value),
     help="File to write, ending in .svg, .png or .html. The first two need: pip install 'redraft[viz]'.",
 )
-option = click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
 
 
 @click.group(epilog=EXAMPLES, short_help="Draw how a translation was decoded.", invoke_without_command=True)
@@ -52,7 +50,7 @@ def viz(context: click.Context) -> None:
 @source
 @common.model
 @click.option("--method", type=click.Choice(ITERATING), default="jacobi", help="Decoding method; it must iterate.")
-@option
+@common.option
 @click.option("--max-tokens", type=common.Whole(1, 256), default=64, help="The most tokens of the translation.")
 @common.threads
 @common.gpu_layers
@@ -125,15 +123,15 @@ def ddg(
 @to
 @out
 @source
-@click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
-@click.option("--lag", type=common.Whole(1), default=3, help="With --input text: words that come at a time.")
+@common.form
+@common.lag
 @click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after so many.")
 @common.model
 @common.draft_model
-@click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
-@click.option("--beta", type=common.Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
-@option
-@click.option("--max-tokens", type=common.Whole(1), default=256, help="The most tokens of one translation.")
+@common.method
+@common.beta
+@common.option
+@common.max_tokens
 @common.threads
 @common.gpu_layers
 def drafts(

@@ -9,9 +9,8 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from redraft.train.model import Decoder, Layer, _rotate, _rotation
+from redraft.train.model import Decoder, Layer, rotation_table
 
 #: Keys and values of every layer, (rows, heads, capacity, head) each.
 Cache: TypeAlias = list[tuple[Tensor, Tensor]]
@@ -58,7 +57,7 @@ def _empty_cache(model: Decoder, prompts: Tensor, capacity: int) -> Cache:
 def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
     """Run ``ids`` (rows, new) after ``past`` cached positions; logits (rows, vocabulary) after the last of them."""
     x = model.embedding(ids)
-    cosines, sines = _rotation(past + ids.shape[1], model.shape.head, x.dtype, x.device)
+    cosines, sines = rotation_table(past + ids.shape[1], model.shape.head, x.dtype, x.device)
     for layer, (keys, values) in zip(model.layers, cache, strict=True):
         x = _through_layer(layer, x, (cosines[past:], sines[past:]), keys, values, past)
     return model.logits(model.norm(x[:, -1]))
@@ -68,18 +67,12 @@ def _through_layer(
     layer: Layer, x: Tensor, rotation: tuple[Tensor, Tensor], keys: Tensor, values: Tensor, past: int
 ) -> Tensor:
     """What `Layer.forward` does, with the keys and values of ``past`` earlier positions; adds the new ones to them."""
-    rows, new, _ = x.shape
-    split = (rows, new, layer.shape.heads, layer.shape.head)
-    h = layer.attention_norm(x)
-    query = _rotate(layer.query_norm(layer.query(h).view(split)), rotation).transpose(1, 2)
+    new = x.shape[1]
+    query, key, value = (each.transpose(1, 2) for each in layer.project(x, rotation))
     seen = slice(0, past + new)
-    keys[:, :, past : past + new] = _rotate(layer.key_norm(layer.key(h).view(split)), rotation).transpose(1, 2)
-    values[:, :, past : past + new] = layer.value(h).view(split).transpose(1, 2)
+    keys[:, :, past : past + new], values[:, :, past : past + new] = key, value
     scores = query @ keys[:, :, seen].transpose(2, 3) * layer.shape.head**-0.5
     if new > 1:
         scores += torch.full((new, past + new), float("-inf"), dtype=x.dtype).triu(past + 1)
     mixed = torch.softmax(scores, dim=-1) @ values[:, :, seen]
-    x = x + layer.output(mixed.transpose(1, 2).reshape(rows, new, -1))
-    h = layer.feed_forward_norm(x)
-    out: Tensor = x + layer.down(F.silu(layer.gate(h)) * layer.up(h))
-    return out
+    return layer.combine(x, mixed.transpose(1, 2))

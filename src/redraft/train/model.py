@@ -59,13 +59,20 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
         """``x`` (rows, length, hidden) -> the same shape."""
+        return self.combine(x, _attend(*self.project(x, rotation)))
+
+    def project(self, x: Tensor, rotation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of ``x`` (rows, length, hidden): (rows, length, heads, head) each."""
         rows, length, _ = x.shape
         split = (rows, length, self.shape.heads, self.shape.head)
         h = self.attention_norm(x)
         query = _rotate(self.query_norm(self.query(h).view(split)), rotation)
         key = _rotate(self.key_norm(self.key(h).view(split)), rotation)
-        value = self.value(h).view(split)
-        mixed = _attend(query, key, value)
+        return query, key, self.value(h).view(split)
+
+    def combine(self, x: Tensor, mixed: Tensor) -> Tensor:
+        """``x`` with what attention has ``mixed`` (rows, length, heads, head), and the feed-forward, added."""
+        rows, length, _ = x.shape
         x = x + self.dropout(self.output(mixed.reshape(rows, length, -1)))
         h = self.feed_forward_norm(x)
         out: Tensor = x + self.dropout(self.down(F.silu(self.gate(h)) * self.up(h)))
@@ -109,7 +116,7 @@ class Decoder(nn.Module):
         x = self.embedding(ids)
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
-        rotation = _rotation(ids.shape[1], self.shape.head, x.dtype, x.device)
+        rotation = rotation_table(ids.shape[1], self.shape.head, x.dtype, x.device)
         for layer in self.layers:
             x = layer(x, rotation)
         out: Tensor = self.norm(x)
@@ -120,7 +127,8 @@ class Decoder(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
 
-def _rotation(length: int, head: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+def rotation_table(length: int, head: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the rotary embedding, (length, 1, head / 2) each."""
     inverse = ROPE_BASE ** (-torch.arange(0, head, 2, device=device, dtype=torch.float32) / head)
     angles = torch.outer(torch.arange(length, device=device, dtype=torch.float32), inverse)
     return angles.cos().to(dtype)[:, None, :], angles.sin().to(dtype)[:, None, :]
