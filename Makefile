@@ -33,6 +33,7 @@ check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/mypy
 	$(BIN)/python -m tools.check_layers
 	$(BIN)/python -m tools.build_docs --check
+	$(BIN)/python -m tools.build_benchmarks --check
 
 fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
 	$(BIN)/ruff check --fix-only .

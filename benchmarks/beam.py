@@ -5,6 +5,7 @@ python -m benchmarks.beam --data tatoeba2021 --to de --limit 200
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -13,41 +14,45 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks import common
-from benchmarks.decoding import prompts, text_of
 from redraft.backends.hf.beam import beam_search
 from redraft.backends.hf.model import open_hf
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import resolve
-from redraft.eval.measure import Figure
+from redraft.eval.figures import Row
 from redraft.eval.quality import quality
+from redraft.eval.sets import SETS, load_set
 from redraft.eval.signature import signature
+from redraft.eval.table import print_json, print_table
+from redraft.languages import parse_language
+from redraft.prompt import Prompter, Request
 from redraft.session import longest_output
 from redraft.train.export_hf import gguf_to_hf
+from redraft.types import Prompt
 
 BEAMS = (1, 5)
 
 
 @click.command(help=__doc__)
-@common.set_option
-@common.to_option
-@common.model_option
-@common.limit_option
-@common.threads_option
-@common.json_option
+@click.option("--data", default="tatoeba2021", type=click.Choice(list(SETS)), show_default=True)
+@click.option("--to", default="de", help="Target language: de, zh or ja.", show_default=True)
+@click.option("--model", default="demo", help="A name or a GGUF file.", show_default=True)
+@click.option("--limit", default=100, help="Segments; 0 takes all.", show_default=True)
+@click.option("--threads", default=0, help="CPU threads; 0 takes all cores.", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool) -> None:
     """One line for each number of beams; one beam is greedy decoding."""
-    test = common.load_set(data, to, limit)
-    figures: list[dict[str, Figure]] = []
+    test = load_set(data, to, limit)
+    figures: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         gguf_to_hf(resolve(model), Path(folder))
         backend = open_hf(folder, HfOptions(context_length=1024, device="cpu", threads=threads))
-        asked = prompts(backend, test.sources, to)
+        prompter = Prompter.for_model(backend.metadata, parse_language("en"), parse_language(to))
+        asked = [Prompt(prompter.encode(Request(source), backend.tokenize)) for source in test.sources]
         for beams in BEAMS:
             texts, tokens, started = [], 0, time.perf_counter()
             for prompt in track(asked, f"{beams} beams", console=Console(stderr=True), disable=as_json):
                 output = beam_search(backend, prompt, beams, longest_output(prompt))
-                texts.append(text_of(backend, output))
+                texts.append(b"".join(map(backend.token_bytes, output)).decode(errors="replace").strip())
                 tokens += len(output)
             seconds = time.perf_counter() - started
             scores = quality(texts, test.references, to)
@@ -64,7 +69,10 @@ def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool
                 }
             )
     line = signature(resolve(model), data, test.hash, backend="hf", threads=threads, metrics=scores.signature)
-    common.report(figures, line, as_json)
+    if as_json:
+        print_json(figures, line, sys.stdout)
+    else:
+        print_table(figures, line, Console())
 
 
 if __name__ == "__main__":

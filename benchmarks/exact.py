@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks import common
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import resolve
 from redraft.backends.quantise import quantise
-from redraft.eval.measure import Contender, Run, compare
+from redraft.eval.contender import Contender
+from redraft.eval.measure import Method, Run, compare, open_runs
+from redraft.eval.sets import SETS, lag_stream, load_set
 from redraft.eval.signature import signature
+from redraft.events import Update
 from redraft.types import ROOT, Draft, Provenance, Score, common_prefix
 
 Ids = tuple[int, ...]
@@ -33,17 +36,17 @@ FORMATS = ("F32", "shipped")
 
 
 @click.command(help=__doc__)
-@common.set_option
-@common.to_option
-@common.model_option
-@common.limit_option
-@common.lag_option
+@click.option("--data", default="flores200.devtest", type=click.Choice(list(SETS)), show_default=True)
+@click.option("--to", default="de", help="Target language: de, zh or ja.", show_default=True)
+@click.option("--model", default="demo", help="A name or a GGUF file.", show_default=True)
+@click.option("--limit", default=100, help="Segments; 0 takes all.", show_default=True)
+@click.option("--lag", default=3, help="Words that come at a time.", show_default=True)
 @click.option("--format", default="F32", type=click.Choice(FORMATS), show_default=True)
 @click.option("--exact", is_flag=True, help="The engine's bit-equal kernels.")
-@common.threads_option
+@click.option("--threads", default=0, help="CPU threads; 0 takes all cores.", show_default=True)
 def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exact: bool, threads: int) -> None:
     """Compare after every update; one JSON object."""
-    test = common.load_set(data, to, limit)
+    stream = lag_stream(load_set(data, to, limit), to, lag)
     with tempfile.TemporaryDirectory() as folder:
         path = resolve(model)
         if format != "shipped":
@@ -51,28 +54,55 @@ def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exac
             quantise(resolve(model), path, format)
         backend = LlamaCpp(path, LlamaOptions(context_length=1024, slots=3, threads=threads, exact=exact))
         contenders = [Contender("ar", to), Contender("ssbd", to, (("beta", 0.0),))]
-        updates = list(common.stream(test.sources, lag))
-        runs = compare(backend, contenders, track(updates, to, console=Console(stderr=True)))
-        gaps = mismatches(backend, *runs)
-        line = signature(path, data, test.hash, lag=lag, segments=len(test.sources), threads=threads, exact=exact)
+        updates = list(stream.updates)
+        plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)))
+        gaps = mismatches(backend, plain, drafted)
+        line = signature(path, data, stream.hash, lag=lag, segments=len(stream.segments), threads=threads, exact=exact)
         backend.close()
     rounding = max((seen for _gap, seen in gaps), default=0.0)
     unexplained = [gap for gap, _seen in gaps if gap > rounding]
     row = {
         "target_language": to,
         "updates": len(updates),
-        "output_tokens": sum(map(len, runs[0].outputs)),
+        "output_tokens": sum(map(len, plain.outputs)),
         "mismatches": len(gaps),
         "unexplained": len(unexplained),
         "largest_gap": round(max((gap for gap, _ in gaps), default=0.0), 5),
         "largest_rounding": round(rounding, 5),
-        "passes": [run.passes for run in runs],
+        "passes": [plain.run.passes, drafted.run.passes],
     }
     print(json.dumps({**row, "signature": line}))
     raise SystemExit(1 if unexplained else 0)
 
 
-def mismatches(backend: LlamaCpp, plain: Run, drafted: Run) -> list[tuple[float, float]]:
+@dataclass(slots=True)
+class Followed:
+    """A run with the ids of prompt and output after every update."""
+
+    run: Run
+    prompts: list[Ids] = field(default_factory=list)
+    outputs: list[Ids] = field(default_factory=list)
+
+
+def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable[Update]) -> list[Followed]:
+    """Run every contender over every update, and keep the ids."""
+    runs = open_runs(backend, contenders)
+    followed = [Followed(run) for run in runs]
+
+    def keep(_update: Update, _runs: Sequence[Run]) -> None:
+        for each in followed:
+            if isinstance(each.run.system, Method):
+                prompt, output = each.run.system.translator.latest_ids(each.run.contender.language)
+                each.prompts.append(prompt)
+                each.outputs.append(output)
+
+    compare(runs, updates, keep)
+    for run in runs:
+        run.system.close()
+    return followed
+
+
+def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tuple[float, float]]:
     """For every update whose ids differ: the gap of the two best tokens where they first do, and the rounding seen.
 
     Both in nats.  Two log-probabilities that are each off by so much may change places over twice the distance.

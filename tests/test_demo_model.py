@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import common
-from benchmarks.exact import mismatches
+from benchmarks.exact import follow, mismatches
 from redraft import Mask, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
 from redraft.backends.quantise import quantise
 from redraft.errors import OptionError
-from redraft.eval.measure import Contender, Run, compare
+from redraft.eval.contender import Contender
+from redraft.eval.figures import Line, lines, rows
+from redraft.eval.measure import compare, open_runs
+from redraft.eval.sets import lag_stream, load_set
 from redraft.events import Caption
 from redraft.talk import load_talk
 
@@ -45,15 +48,15 @@ def test_ssbd_without_bias_gives_the_ids_of_retranslation_in_fewer_passes(
     to: str, in_floats: LlamaCpp, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
-    updates = list(common.stream(common.load_set("flores200.devtest", to, SEGMENTS).sources, 3))
-    plain, drafted = compare(in_floats, [Contender("ar", to), Contender("ssbd", to, (("beta", 0.0),))], updates)
-    assert len(plain.outputs) == len(updates)
+    stream = lag_stream(load_set("flores200.devtest", to, SEGMENTS), to, 3)
+    plain, drafted = follow(in_floats, [Contender("ar", to), Contender("ssbd", to, (("beta", 0.0),))], stream.updates)
+    assert len(plain.outputs) == len(list(stream.updates))
     assert all(gap <= rounding for gap, rounding in mismatches(in_floats, plain, drafted))
-    assert drafted.passes < plain.passes
+    assert drafted.run.passes < plain.run.passes
 
 
 @pytest.fixture(scope="module")
-def talk_runs(shipped: LlamaCpp) -> dict[str, Run]:
+def talk(shipped: LlamaCpp) -> dict[str, tuple[Line, Any]]:
     contenders = [
         Contender("ar", "de"),
         *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.2, 0.5)),
@@ -61,41 +64,48 @@ def talk_runs(shipped: LlamaCpp) -> dict[str, Run]:
         Contender("ssbd", "de", (("beta", 0.2),), Mask(3)),
         Contender("ssbd", "de", (("beta", 0.2),), Mask(3, display_only=False)),
     ]
-    updates = [update for update in load_talk() if int(update.utterance) <= 12]
-    return {
-        f"{run.contender.title} {run.contender.masking}".strip(): run for run in compare(shipped, contenders, updates)
-    }
+    runs = open_runs(shipped, contenders)
+    compare(runs, [update for update in load_talk() if int(update.utterance) <= 12])
+    for run in runs:
+        run.system.close()
+    table = lines(runs)
+    names = [f"{each.contender.title} {each.contender.masking}".strip() for each in table]
+    return dict(zip(names, zip(table, rows(table), strict=True), strict=True))
 
 
-def test_more_bias_keeps_more_and_erases_less(talk_runs: dict[str, Run]) -> None:
-    runs = [talk_runs[f"ssbd beta={beta}"] for beta in ("0", "0.2", "0.5")]
-    kept = [run.tally.draft_acceptance for run in runs]
-    erased = [run.output.value for run in runs]
+def outputs(line: Line) -> list[tuple[int, ...]]:
+    return [step.tokens for step in line.steps]
+
+
+def test_more_bias_keeps_more_and_erases_less(talk: dict[str, tuple[Line, Any]]) -> None:
+    found = [talk[f"ssbd beta={beta}"][1] for beta in ("0", "0.2", "0.5")]
+    kept = [row["draft_acceptance"] for row in found]
+    erased = [row["ne_output"] for row in found]
     assert kept == sorted(kept)
     assert kept[0] < kept[1]
     assert erased == sorted(erased, reverse=True)
     assert (kept[-1], erased[-1]) == (1.0, 0.0)
 
 
-def test_half_a_bias_is_continuous_decoding(talk_runs: dict[str, Run]) -> None:
-    assert talk_runs["ssbd beta=0.5"].outputs == talk_runs["cd"].outputs
+def test_half_a_bias_is_continuous_decoding(talk: dict[str, tuple[Line, Any]]) -> None:
+    assert outputs(talk["ssbd beta=0.5"][0]) == outputs(talk["cd"][0])
 
 
-def test_ssbd_takes_a_third_fewer_passes(talk_runs: dict[str, Run]) -> None:
-    assert talk_runs["ssbd beta=0.2"].passes * 1.3 < talk_runs["ar"].passes
+def test_ssbd_takes_a_third_fewer_passes(talk: dict[str, tuple[Line, Any]]) -> None:
+    assert talk["ssbd beta=0.2"][0].passes * 1.3 < talk["ar"][0].passes
 
 
-def test_display_only_mask_changes_the_display_alone(talk_runs: dict[str, Run]) -> None:
-    bare, masked = talk_runs["ssbd beta=0.2"], talk_runs["ssbd beta=0.2 3 tokens"]
-    assert masked.outputs == bare.outputs
+def test_display_only_mask_changes_the_display_alone(talk: dict[str, tuple[Line, Any]]) -> None:
+    (bare, bare_row), (masked, masked_row) = talk["ssbd beta=0.2"], talk["ssbd beta=0.2 3 tokens"]
+    assert outputs(masked) == outputs(bare)
     assert masked.passes == bare.passes
-    assert masked.finals == bare.finals
-    assert masked.display.value < bare.display.value
-    assert masked.output.value == bare.output.value
+    assert [each.translation for each in masked.records] == [each.translation for each in bare.records]
+    assert masked_row["ne_display"] < bare_row["ne_display"]
+    assert masked_row["ne_output"] == bare_row["ne_output"]
 
 
-def test_plain_mask_costs_passes(talk_runs: dict[str, Run]) -> None:
-    assert talk_runs["ssbd beta=0.2 3 tokens, plain"].passes > talk_runs["ssbd beta=0.2 3 tokens"].passes
+def test_plain_mask_costs_passes(talk: dict[str, tuple[Line, Any]]) -> None:
+    assert talk["ssbd beta=0.2 3 tokens, plain"][0].passes > talk["ssbd beta=0.2 3 tokens"][0].passes
 
 
 def test_an_unchanged_source_costs_no_pass_and_a_final_unmasks(shipped: LlamaCpp) -> None:

@@ -167,7 +167,10 @@ def test_the_lines_shown_are_read_as_two_utterances(page: str) -> None:
 
 def test_the_jsonl_shown_is_what_is_written() -> None:
     shown = [
-        json.loads(line) for block in blocks(ROOT / "docs" / "streams.md", "json")[1:] for line in block.splitlines()
+        fields
+        for block in blocks(ROOT / "docs" / "streams.md", "json")[1:]
+        for fields in map(json.loads, block.splitlines())
+        if "type" in fields  # what comes in has none
     ]
     out = io.StringIO()
     writer = JsonlWriter(out)

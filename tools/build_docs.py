@@ -27,7 +27,9 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.cli.main import cli
 from redraft.cli.stage import Stage, contenders, signed
-from redraft.eval.measure import Contender, Run, compare, rows
+from redraft.eval.contender import Contender
+from redraft.eval.figures import lines, rows
+from redraft.eval.measure import Run, compare, open_runs
 from redraft.eval.table import print_table
 from redraft.events import Update
 from redraft.methods import BETA, Choice, Method, Option, all_methods
@@ -190,7 +192,7 @@ def _fits(run: Run) -> bool:
     if run.caption is None or not run.caption.text:
         return False
     console = Console(file=io.StringIO())
-    texts = [*run.finals[-Stage.EARLIER :], run.caption.text + run.caption.unstable]
+    texts = [*(record.translation for record in run.records[-Stage.EARLIER :]), run.caption.text + run.caption.unstable]
     return sum(len(Text(text).wrap(console, PANEL_WIDTH)) for text in texts) <= PANEL_ROWS
 
 
@@ -203,13 +205,14 @@ def draw_picture(path: Path, threads: int) -> None:
     compared = contenders(("ar", "ssbd"), ("de", "zh", "ja"), BETA.default, Mask(3))
     backend = open_model("demo", LlamaOptions(context_length=512, slots=len(compared), threads=threads))
     photographer, talk = Photographer(compared), load_talk()
-    runs = compare(backend, compared, track(talk, "playing the talk"), show=photographer.show)
+    runs = open_runs(backend, compared)
+    compare(runs, track(talk, "playing the talk"), photographer.show)
     line = signed(backend, talk, compared[0].masking)
     backend.close()
     console = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(photographer.picture)
     console.print()
-    print_table(rows(runs), "", console)
+    print_table(rows(lines(runs)), "", console)
     path.write_text(self_contained(console.export_svg(title="redraft demo"), line), encoding="utf-8", newline="\n")
 
 

@@ -19,6 +19,7 @@ PACKAGE = "redraft"
 LAYERS = (
     "cli __main__",
     "serve",
+    "bench",
     "viz",
     "eval",
     "train",
@@ -34,7 +35,7 @@ LAYERS = (
     "method",
     "accept",
     "draft",
-    "decode drive sampling",
+    "decode drive sampling cost",
     "loops",
     "types events",
     "errors",

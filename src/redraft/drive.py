@@ -5,13 +5,17 @@ Every round collects the next request of each generator and answers all of a mod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from redraft.types import TARGET, Asking, Backend, Rows, Score
 
 T = TypeVar("T")
+
+#: Told after every pass which lanes asked for what, and the wall time that the pass took, in seconds.
+Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
 
 
 @dataclass(slots=True)
@@ -22,8 +26,11 @@ class Lane(Generic[T]):
     slots: Mapping[str, int]
 
 
-def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend]) -> list[T]:
+def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
     """Run several decodings to their ends; results in the order of ``lanes``.
+
+    Args:
+        watch: told of every pass.
 
     Raises:
         ContextOverflow: a request does not fit; all lanes are given up.
@@ -46,7 +53,11 @@ def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend]) -> l
         asked = [index for index, score in waiting.items() if score.model == model]
         if not backend.capabilities.batches:
             asked = asked[:1]
-        answers = backend.score([(lanes[index].slots[model], waiting.pop(index)) for index in asked])
+        scores = [(index, waiting.pop(index)) for index in asked]
+        started = time.perf_counter()
+        answers = backend.score([(lanes[index].slots[model], score) for index, score in scores])
+        if watch:
+            watch(scores, time.perf_counter() - started)
         for index, rows in zip(asked, answers, strict=True):
             step(index, rows)
     return [results[index] for index in range(len(lanes))]

@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from redraft.cost import CostCurve
 from redraft.errors import CapabilityError, OptionError
 from redraft.types import Capabilities, Drafter, Rule
+
+T = TypeVar("T")
 
 #: The value of an option: a number, or one of several words.
 Value: TypeAlias = float | str
@@ -93,11 +96,21 @@ class Setup:
         options: its checked options.
         end_tokens: ids that end an output.
         pad_token: an id that stands for nothing.
+        memory: what the drafters of one stream into one language keep between its updates, by type.
+        curve: what a pass costs; None where that is not known, or of no account.
     """
 
     options: Mapping[str, Value]
     end_tokens: frozenset[int]
     pad_token: int = 0
+    memory: dict[type, object] = field(default_factory=dict)
+    curve: CostCurve | None = None
+
+    def recall(self, kind: type[T]) -> T:
+        """The one object of a type that lasts for the whole stream; made at the first call."""
+        found = self.memory.setdefault(kind, kind())
+        assert isinstance(found, kind)  # noqa: S101  # for the type checker
+        return found
 
     def number(self, name: str) -> float:
         """A numeric option."""
@@ -137,6 +150,10 @@ class Method:
     options: tuple[Option | Choice, ...] = ()
     needs: frozenset[str] = field(default_factory=frozenset)
     draft_model: str = ""
+
+    def by_cost(self, options: Mapping[str, Value]) -> bool:
+        """Whether it drafts by what a pass costs, with these checked options."""
+        return options.get("cost") == "measured"
 
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
         """Given options with the defaults filled in.

@@ -15,6 +15,7 @@ from redraft.accept.by_provenance import ByProvenance
 from redraft.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
 from redraft.accept.everything import Everything
 from redraft.accept.exact import Exact
+from redraft.accept.first_stretch import FirstStretch
 from redraft.accept.rejection import Rejection
 from redraft.accept.rollback import Rollback
 from redraft.draft.aligned import Aligned
@@ -22,7 +23,11 @@ from redraft.draft.jacobi import STARTS, Jacobi
 from redraft.draft.lookup import Lookup
 from redraft.draft.nothing import Nothing
 from redraft.draft.previous import PreviousOutput
+from redraft.draft.priced import Acceptance
+from redraft.draft.recycled import Successors
+from redraft.draft.redraft import LastPrompt, Redraft, Shape
 from redraft.draft.small_model import SmallModel
+from redraft.draft.stretch import Stretch
 from redraft.draft.then import Then
 from redraft.errors import OptionError
 from redraft.method import Choice, Method, Option, Setup, Value
@@ -357,5 +362,53 @@ register(
             *VERIFICATION[1:],
             replace(END_GUARD, default="on"),
         ),
+    )
+)
+
+
+def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
+    stretch = Stretch()
+    biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
+    shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
+    curve = setup.curve if setup.word("cost") == "measured" else None
+    kept = setup.recall(Successors), setup.recall(Acceptance), setup.recall(LastPrompt)
+    drafter = Redraft(stretch, shape, *kept, curve, setup.end_tokens)
+    return drafter, FirstStretch(biased, stretch)
+
+
+GUESSES = (
+    ("resynchronise", "guess from the previous output after a correction"),
+    ("recycle", "guess what the model said last after the same tokens"),
+    ("lookup", "guess what followed the same tokens in source and output"),
+)
+REDRAFT: tuple[Option | Choice, ...] = (
+    BETA,
+    FLOOR,
+    Option("length", 6, 1, 64, "most tokens of a guess", whole=True),
+    *(Choice(name, "on", ("off", "on"), what) for name, what in GUESSES),
+    Choice("cost", "measured", ("measured", "flat"), "draft as much as pays on this machine, or all there is"),
+)
+
+register(
+    Method(
+        "redraft",
+        "SSBD's output in fewer passes: after a correction, guesses from the previous output and earlier rows",
+        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "previous output, then the likeliest guess",
+        "biased on the first stretch, exact after it",
+        _redraft,
+        REDRAFT,
+    )
+)
+register(
+    Method(
+        "redraft-tree",
+        "redraft with several guesses verified at once",
+        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "previous output, then a tree of guesses",
+        "biased on the first stretch, exact after it",
+        lambda setup: _redraft(setup, setup.whole("branches")),
+        (*REDRAFT, Option("branches", 6, 2, 16, "most branches of the tree", whole=True)),
+        needs=frozenset({"trees"}),
     )
 )

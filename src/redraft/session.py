@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from redraft.cost import CostCurve
 from redraft.decode import decode
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure, Update
@@ -56,6 +57,7 @@ class Settings:
         context: how many earlier sentences the prompt carries, 0 or more.
         max_tokens: the most tokens of one translation, at least 1; a short prompt lowers it (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
+        curve: what a pass costs, for methods that draft by it.
 
     Raises:
         OptionError: a number is out of its range.
@@ -66,6 +68,7 @@ class Settings:
     mask: Mask = Mask()
     context: int = 0
     max_tokens: int = 256
+    curve: CostCurve | None = None
 
     def __post_init__(self) -> None:
         for name, low in (("context", 0), ("max_tokens", 1)):
@@ -81,6 +84,7 @@ class Translation:
         self.language, self.tally = language, Tally()
         self._encode, self._vocabulary, self._settings = encode, vocabulary, settings
         self._earlier: list[tuple[str, str]] = []
+        self._memory: dict[type, object] = {}
         self._utterance: str | None = None
         self._reported = False
         self._forget()
@@ -100,6 +104,11 @@ class Translation:
     def output(self) -> tuple[int, ...]:
         """Ids of the latest output."""
         return self._last.tokens
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has ended the latest output."""
+        return self._last.finished
 
     @property
     def _is_endless(self) -> bool:
@@ -144,8 +153,9 @@ class Translation:
 
     def _decode(self, prompt: Prompt, limit: int) -> Asking[None]:
         vocabulary = self._vocabulary
-        setup = Setup(self._settings.options, vocabulary.end_tokens, vocabulary.pad_token)
-        drafter, rule = self._settings.method.build(setup)
+        settings = self._settings
+        setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, self._memory, settings.curve)
+        drafter, rule = settings.method.build(setup)
         output = yield from decode(
             prompt.ids,
             drafter,
@@ -169,13 +179,14 @@ class Translation:
             update.utterance, update.seq, self.language, view.shown, view.hidden, update.final, update.time, update.text
         )
         if update.final:
-            if remember:
-                self._remember(update.text, view.shown)
+            if remember and self._last.finished:
+                self.remember(update.text, view.shown)
             self._utterance = None
         return caption
 
-    def _remember(self, source: str, translation: str) -> None:
-        if self._settings.context and source.strip() and self._last.finished:
+    def remember(self, source: str, translation: str) -> None:
+        """Take a sentence and its translation as the latest earlier one that prompts carry."""
+        if self._settings.context and source.strip():
             self._earlier = [*self._earlier, (source, translation)][-self._settings.context :]
 
     def _overflow(self, update: Update, length: int) -> Failure:

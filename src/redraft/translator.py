@@ -12,17 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_models
 from redraft.backends.pair import drafting_backend
-from redraft.drive import Lane, run_together
+from redraft.cost import CostCurve
+from redraft.drive import Lane, Watch, run_together
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from redraft.events import Event, Failure, Update
 from redraft.languages import Language, parse_language
 from redraft.method import Method, Value
 from redraft.methods import get_method
 from redraft.prompt import Prompter, Request, clean
-from redraft.session import Encode, Session, Settings, Vocabulary
+from redraft.session import Encode, Session, Settings, Translation, Vocabulary
 from redraft.stabilise import Mask
 from redraft.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
 
@@ -57,6 +59,8 @@ class Translator:
         style: how prompts are made.
         max_tokens: the most tokens of one translation.
         small: the small model of methods that draft with one; of the same vocabulary as ``backend``.
+        watch: told of every pass; lanes are numbered as the languages in ``to``.
+        curve: what a pass costs, for methods that draft by it; None measures it where it is not known yet.
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -76,12 +80,18 @@ class Translator:
         style: Style = Style(),
         max_tokens: int = 256,
         small: Backend | None = None,
+        watch: Watch | None = None,
+        curve: CostCurve | None = None,
     ) -> None:
         chosen = get_method(method) if isinstance(method, str) else method
-        settings = Settings(chosen, chosen.check(options or {}), mask, style.context, max_tokens)
+        values = chosen.check(options or {})
         chosen.require(backend.capabilities)
+        if chosen.by_cost(values):
+            curve = curve or known_curve(backend)
+        settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
         encoders = {tag: _encoder(backend, style, parse_language(tag)) for tag in to}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
+        self._watch = watch
         self._backends = {TARGET: backend}
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
@@ -158,7 +168,7 @@ class Translator:
         lanes = [Lane(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
         started = time.perf_counter()
         try:
-            answers = run_together(lanes, self._backends)
+            answers = run_together(lanes, self._backends, self._watch)
         except (ContextOverflow, ModelError) as error:
             return [Failure(str(error), None, update.utterance, update.seq)]
         finally:
@@ -170,9 +180,14 @@ class Translator:
         """Counts of updates, tokens, passes and acceptance by target language."""
         return {translation.language: translation.tally for translation in self._session.translations}
 
+    def translation(self, language: str) -> Translation:
+        """The state of a target language, named as in ``to``: ids of its latest prompt and output, its counts."""
+        return next(each for each in self._session.translations if each.language == language)
+
     def latest_ids(self, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ids of the latest prompt and output of a language, the end token left out."""
-        return next((each.prompt, each.output) for each in self._session.translations if each.language == language)
+        translation = self.translation(language)
+        return translation.prompt, translation.output
 
     def close(self) -> None:
         """Give the slots back, and free the models that `open` has loaded."""

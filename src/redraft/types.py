@@ -35,6 +35,8 @@ class Provenance(Enum):
     GENERATED = "generated text"
     MODEL = "small model"
     ITERATION = "last iteration"
+    RESYNCHRONISED = "previous output, after a correction"
+    RECYCLED = "what the model said before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +95,25 @@ class Draft:
         depths = self.depths
         if max(depths, default=0) <= depth:
             return self
-        kept = [node for node, d in enumerate(depths) if d <= depth]
-        renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(kept)}
+        return self.keeping([node for node, d in enumerate(depths) if d <= depth])
+
+    def keeping(self, nodes: Sequence[int]) -> Draft:
+        """This draft with some of its nodes, given in their order, a node's parent always among them."""
+        renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
         return replace(
             self,
-            tokens=tuple(self.tokens[node] for node in kept),
-            parents=tuple(renumbered[self.parents[node]] for node in kept),
-            provenance=tuple(self.provenance[node] for node in kept),
-            distributions=tuple(self.distributions[node] for node in kept) if self.distributions else (),
+            tokens=tuple(self.tokens[node] for node in nodes),
+            parents=tuple(renumbered[self.parents[node]] for node in nodes),
+            provenance=tuple(self.provenance[node] for node in nodes),
+            distributions=tuple(self.distributions[node] for node in nodes) if self.distributions else (),
         )
 
 
 EMPTY_DRAFT = Draft()
 
 
-def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many ids two sequences share at their beginnings."""
+def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
+    """How many ids, or other things, two sequences share at their beginnings."""
     shortest = min(len(first), len(second))
     for index in range(shortest):
         if first[index] != second[index]:

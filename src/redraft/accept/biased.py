@@ -39,7 +39,7 @@ class Biased:
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """The longest path of tokens that the biased target keeps."""
-        if self._margin == math.inf and self._floor == 0:
+        if self._keeps_all:
             return Everything().judge(draft, rows)
 
         def choose(node: int, children: list[int]) -> int | None:
@@ -47,16 +47,22 @@ class Biased:
             for child in children:
                 if draft.tokens[child] == best:
                     return child
-            # An exact rule must not be loosened by ties of equal probability, hence the test for a margin of 0.
-            if self._margin == 0 or best in self._end_tokens:
-                return None
             probable = max(children, key=lambda child: rows.logprob(node, draft.tokens[child]))
-            return probable if self._keeps(rows, node, best, draft.tokens[probable]) else None
+            return probable if self.keeps(rows, node, draft.tokens[probable]) else None
 
         return walk(draft, rows, choose)
 
-    def _keeps(self, rows: Rows, node: int, best: int, drafted: int) -> bool:
-        if drafted in self._end_tokens:
+    def keeps(self, rows: Rows, node: int, drafted: int) -> bool:
+        """Whether a drafted token may stand after ``node``."""
+        best = rows.argmax(node)
+        if self._keeps_all or drafted == best:
+            return True
+        # An exact rule must not be loosened by ties of equal probability, hence the test for a margin of 0.
+        if self._margin == 0 or best in self._end_tokens or drafted in self._end_tokens:
             return False
         probability = math.exp(rows.logprob(node, drafted))
         return probability >= self._floor and math.exp(rows.logprob(node, best)) - probability <= self._margin
+
+    @property
+    def _keeps_all(self) -> bool:
+        return self._margin == math.inf and self._floor == 0

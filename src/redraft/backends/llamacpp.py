@@ -137,6 +137,14 @@ class LlamaCpp:
             raise ModelError(f"no context of {params.n_ctx} tokens for {self.model.path.name!r}: {reason}")
         return context
 
+    @property
+    def identity(self) -> str:
+        """The model's file and the options that its speed depends on."""
+        file, options = self.model.path.stat(), self.options
+        trees = "trees" if options.branches else "chains"
+        settings = f"{options.threads} threads, {options.gpu_layers} layers, exact {options.exact}, {trees}"
+        return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
+
     def open_slot(self) -> int:
         """A free sequence.
 

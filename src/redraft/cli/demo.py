@@ -59,7 +59,7 @@ def demo(
     from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
     from redraft.cli import stage
     from redraft.errors import CapabilityError
-    from redraft.eval.measure import rows
+    from redraft.eval.figures import lines, rows
     from redraft.eval.table import print_json, print_table
     from redraft.methods import get_method
     from redraft.models import SMALL_OF
@@ -94,7 +94,8 @@ def demo(
         else:
             runs = stage.run(backend, contenders, talk, small)
         line = stage.signed(backend, talk, contenders[0].masking)
+    table = rows(lines(runs))
     if as_json:
-        print_json(rows(runs), line, sys.stdout)
+        print_json(table, line, sys.stdout)
     else:
-        print_table(rows(runs), line, console)
+        print_table(table, line, console)

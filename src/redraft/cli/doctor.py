@@ -5,22 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
-import time
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import click
 
 from redraft import __version__
 from redraft.cli import options
-
-if TYPE_CHECKING:
-    from redraft.backends.llamacpp import LlamaCpp
-
-SIZES = (1, 2, 4, 8, 16, 24, 32, 64)
-CONTEXT = 100
-ROUNDS = 7
 
 
 @click.command(short_help="Check the engine and measure what a pass costs.")
@@ -34,42 +24,25 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
 
     A draft of n tokens pays off where T(n+1) is well below n times T(1); where the curve is steep, long drafts cost.
     """
+    from rich.progress import track
+
+    from redraft import cost
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.eval.signature import signature
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with closing(open_model(model, engine)) as backend:
-        costs = pass_costs(backend, quiet=as_json)
+        curve = cost.measure(backend, show=lambda rounds: track(rounds, "measuring", transient=True, disable=as_json))
         path = backend.model.path
     line = signature(path, "synthetic", "none", seed=0, threads=threads or os.cpu_count(), exact=exact)
+    costs = dict(zip(curve.sizes, curve.seconds, strict=True))
     if not as_json:
         _print_report(costs, line)
         return
     for size, seconds in costs.items():
         row = {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / costs[1], 3)}
         click.echo(json.dumps({**row, "signature": line}))
-
-
-def pass_costs(backend: LlamaCpp, *, quiet: bool = False) -> dict[int, float]:
-    """Median seconds of one pass over n new tokens after `CONTEXT` cached ones, by n; sizes alternate over rounds."""
-    from rich.progress import track
-
-    from redraft.types import Draft, Provenance, Score
-
-    slot = backend.open_slot()
-    prefix = tuple(1 + position % 200 for position in range(CONTEXT))
-    times: dict[int, list[float]] = {size: [] for size in SIZES}
-    for _round in track(range(ROUNDS), "measuring", transient=True, disable=quiet):
-        for size in SIZES:
-            # The last prefix token is always run anew, so a pass over n tokens is a draft of n - 1.
-            draft = Draft.chain([5] * (size - 1), Provenance.GENERATED)
-            backend.score([(slot, Score(prefix))])
-            started = time.perf_counter()
-            backend.score([(slot, Score(prefix, draft))])[0].argmax(-1)
-            times[size].append(time.perf_counter() - started)
-    backend.close_slot(slot)
-    return {size: statistics.median(seconds[1:]) for size, seconds in times.items()}
 
 
 def _print_report(costs: dict[int, float], line: str) -> None:

@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from redraft import __version__
+from redraft.cli.bench import bench
 from redraft.cli.demo import demo
 from redraft.cli.doctor import doctor
 from redraft.cli.methods import methods
@@ -35,7 +36,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (translate, demo, models, methods, doctor, viz, train):
+for command in (translate, demo, models, methods, doctor, viz, train, bench):
     cli.add_command(command)
 
 

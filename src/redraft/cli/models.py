@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
-from redraft.cli.options import as_json
+from redraft.cli.options import Whole, as_json
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import CATALOGUE, cached_path, fetch, models_folder
+from redraft.models.shape import FORMATS, SHAPES
 
 
 @click.group(invoke_without_command=True)
@@ -59,3 +61,34 @@ def _hub_row(name: str) -> dict[str, str | float]:
 def get(name: str) -> None:
     """Fetch a listed model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
     click.echo(f"{name}: {fetch(name)}")
+
+
+@models.command(short_help="Write a GGUF of a model's sizes with random weights.")
+@click.option("--like", type=click.Choice(list(SHAPES)), required=True, help="The model whose sizes it gets.")
+@click.option("--quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights.")
+@click.option("--out", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
+@click.option("--seed", type=Whole(0), default=0, help="Of the weights.")
+def shape(like: str, quant: str, out: Path, seed: int) -> None:
+    """Write a GGUF of a model's exact sizes with random weights; needs the `train` extra.
+
+    It says nothing sensible, but a pass costs what a pass of the real model costs: `redraft doctor --model FILE`
+    measures T(n) on it, and `redraft bench replay --model FILE` the passes that another model has made.
+    """
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+    from redraft.backends.random_gguf import write_random
+
+    columns = SpinnerColumn(), *Progress.get_default_columns()[:3], TimeElapsedColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(like, total=1.0)
+
+        def tell(what: str, share: float | None) -> None:
+            progress.update(
+                task, description=f"{like}: {what}", completed=share or 0.0, total=None if share is None else 1.0
+            )
+
+        write_random(SHAPES[like], out, quant, name=f"{like} shape, random weights", seed=seed, tell=tell)
+    size, count = out.stat().st_size / 1e9, SHAPES[like].parameters / 1e6
+    click.echo(f"{out}: {count:,.1f}M random weights as {quant}, {size:.2f} GB")

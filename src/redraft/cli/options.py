@@ -11,10 +11,11 @@ import click
 from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError
 
-INPUTS = ("lines", "jsonl", "text")
+INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
     "lines: one hypothesis a line, an empty line ends the utterance. jsonl: one object a line with utterance, seq, "
-    "text and optionally final, time. text: plain text, streamed by --lag words."
+    "text and optionally final, time. text: plain text, streamed by --lag words. simulstreaming: what SimulStreaming "
+    "prints."
 )
 
 

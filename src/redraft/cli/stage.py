@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from redraft.backends.llamacpp import LlamaCpp
-from redraft.eval.measure import Contender, Run, compare
+from redraft.eval.contender import Contender
+from redraft.eval.measure import Run, compare, open_runs
 from redraft.eval.signature import signature, text_hash
 from redraft.events import Update
 from redraft.languages import parse_language
@@ -42,8 +43,10 @@ def play(
     small: LlamaCpp | None = None,
 ) -> list[Run]:
     """Play the talk on a terminal, ``speed`` times as fast as it was spoken; 0 waits for nothing."""
+    runs = open_runs(backend, contenders, small=small)
     with Stage(contenders, console) as stage:
-        return compare(backend, contenders, _timed(talk, speed) if speed else talk, small=small, show=stage.show)
+        compare(runs, _timed(talk, speed) if speed else talk, stage.show)
+    return runs
 
 
 def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
@@ -58,7 +61,9 @@ def run(
     """Play the talk to nobody, as fast as possible, with a progress bar where standard error is a terminal."""
     progress = Console(stderr=True)
     heard = track(talk, "translating", console=progress, disable=not progress.is_terminal)
-    return compare(backend, contenders, heard, small=small)
+    runs = open_runs(backend, contenders, small=small)
+    compare(runs, heard)
+    return runs
 
 
 def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:

@@ -12,6 +12,7 @@ from redraft.errors import InputError
 from redraft.events import Failure
 from redraft.streams.live import LiveWriter
 from redraft.streams.read import Item, paced, read_jsonl, read_lines, read_text
+from redraft.streams.simulstreaming import read_simulstreaming
 from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.translator import Translator
 
@@ -33,11 +34,13 @@ def opened(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterator[Item]:
-    """What a file holds, read line by line; ``form`` is ``lines``, ``jsonl`` or ``text``."""
+    """What a file holds, read line by line; ``form`` is one of `redraft.cli.options.INPUTS`."""
     if form == "lines":
         return read_lines(source)
     if form == "jsonl":
         return read_jsonl(source)
+    if form == "simulstreaming":
+        return read_simulstreaming(source)
     items = read_text(source, lag=lag, rate=rate)
     return items if rate is None else paced(items)
 

@@ -1,4 +1,5 @@
-"""Measuring: streams in, rows of figures out.
+"""Measuring: streams in, records and rows of figures out.
 
-Everything here but `redraft.eval.quality` works with the default install; that needs the ``eval`` extra.
+Most of it works with the default install.  `redraft.eval.quality` needs the ``eval`` extra, `redraft.eval.stream_laal`
+that of its own name, `redraft.eval.comet` a library that is in no extra.
 """

@@ -1,53 +1,104 @@
-"""Runs methods over the same stream, side by side in time, and makes a row of figures of each.
+"""Runs methods over the same stream, side by side in time, and writes down what each made of every segment.
 
 Wall times on a shared machine mean little alone.  So the methods take turns update by update, in an order that
-reverses every time, and a speed-up is the ratio of two rates of one run.
+reverses every time, and a speed-up is a ratio within one run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+from redraft.cost import CostCurve
+from redraft.eval.contender import Contender
+from redraft.eval.meter import Meter
 from redraft.eval.metrics import Erasure
+from redraft.eval.record import Record, Step
 from redraft.events import Caption, Failure, Update
-from redraft.method import Value
-from redraft.stabilise import Mask
 from redraft.translator import Style, Translator
-from redraft.types import Backend, Tally
-
-#: A figure of a row: text, a number, or None where it was not measured.
-Figure = str | int | float | None
+from redraft.types import Backend
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """One line of a table: a method with its options and mask, into one language."""
+class System(Protocol):
+    """What a run compares: something that is given updates, one after the other."""
 
-    method: str
-    language: str
-    options: tuple[tuple[str, Value], ...] = ()
-    mask: Mask = Mask()
-    max_tokens: int = 256
+    caption: Caption | None
 
-    @property
-    def settings(self) -> str:
-        """The options of the method that were set, e.g. ``beta=0.2``."""
-        return " ".join(
-            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """What came of an update; figures of erasure are left to the run."""
+
+    def tokenize(self, text: str) -> list[int]:
+        """Ids of a text, for counting what is erased."""
+
+    def close(self) -> None:
+        """Give back what was taken."""
+
+
+class Method:
+    """A method of Redraft, as a system."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        contender: Contender,
+        style: Style = Style(),
+        small: Backend | None = None,
+        curve: CostCurve | None = None,
+    ) -> None:
+        self._language, self._meter = contender.language, Meter()
+        self.caption: Caption | None = None
+        self.translator = Translator(
+            backend,
+            [contender.language],
+            method=contender.method,
+            options=dict(contender.options),
+            mask=contender.mask,
+            style=style,
+            max_tokens=contender.max_tokens,
+            small=small,
+            watch=self._meter,
+            curve=curve,
         )
 
-    @property
-    def masking(self) -> str:
-        """What is hidden of partial captions, e.g. ``3 tokens``, ``5 words, plain``; nothing for no mask."""
-        if not self.mask.k:
-            return ""
-        return f"{self.mask.k} {self.mask.unit}" + ("" if self.mask.display_only else ", plain")
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """Translate one update."""
+        state = self.translator.translation(self._language)
+        seconds, drafted = self.translator.seconds, state.tally.draft_passes
+        events = self.translator.translate(update)
+        captions = [event for event in events if isinstance(event, Caption)]
+        # An update that could not be translated leaves on the display what stood there.
+        self.caption = captions[-1] if captions else self.caption
+        shown = self.caption if self.caption and self.caption.utterance == update.utterance else None
+        passes, model_seconds = self._meter.take(len(state.prompt), len(state.output), state.finished)
+        step = Step(
+            update.seq,
+            update.text,
+            update.final,
+            update.time,
+            len(state.prompt),
+            state.output,
+            shown.text if shown else "",
+            shown.unstable if shown else "",
+            state.finished,
+            self.translator.seconds - seconds,
+            model_seconds,
+            passes,
+            state.tally.draft_passes - drafted,
+        )
+        return step, [event for event in events if isinstance(event, Failure)]
 
-    @property
-    def title(self) -> str:
-        """Method and settings in one."""
-        return f"{self.method} {self.settings}".strip()
+    def remember(self, source: str, translation: str) -> None:
+        """Take a sentence and its translation as the one that the next prompts carry."""
+        self.translator.translation(self._language).remember(source, translation)
+
+    def tokenize(self, text: str) -> list[int]:
+        """By the model's tokenizer."""
+        return self.translator.backend.tokenize(text)
+
+    def close(self) -> None:
+        """Give the slots back."""
+        self.translator.close()
 
 
 @dataclass(slots=True)
@@ -55,152 +106,76 @@ class Run:
     """What one contender has done so far.
 
     Attributes:
-        caption: the latest one.
-        finals: the final translations, in order.
-        prompts, outputs: ids of prompt and output after every update.
-        seconds: the time that every update took.
+        records: one for every finished segment.
+        output, display: what was erased so far, of the whole output and of what is shown.
     """
 
     contender: Contender
-    translator: Translator
+    system: System
+    records: list[Record] = field(default_factory=list)
     output: Erasure = field(default_factory=Erasure)
     display: Erasure = field(default_factory=Erasure)
-    caption: Caption | None = None
-    finals: list[str] = field(default_factory=list)
-    prompts: list[tuple[int, ...]] = field(default_factory=list)
-    outputs: list[tuple[int, ...]] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    _whole: list[list[int]] = field(default_factory=list)
-    _shown: list[list[int]] = field(default_factory=list)
-
-    def translate(self, update: Update) -> None:
-        """Translate one update and count what came of it."""
-        before = self.translator.seconds
-        events = self.translator.translate(update)
-        self.seconds.append(self.translator.seconds - before)
-        for event in events:
-            if isinstance(event, Failure):
-                self.failures.append(event)
-            else:
-                self._count(event)
-
-    def _count(self, caption: Caption) -> None:
-        tokenize = self.translator.backend.tokenize
-        self.caption = caption
-        prompt, output = self.translator.latest_ids(self.contender.language)
-        self.prompts.append(prompt)
-        self.outputs.append(output)
-        self._shown.append(tokenize(caption.text))
-        self._whole.append(tokenize(caption.text + caption.unstable))
-        if caption.final:
-            self.finals.append(caption.text)
-            self.output.add(self._whole)
-            self.display.add(self._shown)
-            self._whole, self._shown = [], []
+    _steps: list[Step] = field(default_factory=list)
+    _failures: list[str] = field(default_factory=list)
+    _texts: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
 
     @property
-    def tally(self) -> Tally:
-        """Counts so far."""
-        return self.translator.tallies[self.contender.language]
+    def caption(self) -> Caption | None:
+        """The latest one."""
+        return self.system.caption
 
     @property
     def passes(self) -> int:
-        """Target forward passes so far."""
-        return self.tally.passes
+        """Target passes so far."""
+        done = (step for record in self.records for step in record.steps)
+        return sum(len(step.passes) for step in (*done, *self._steps))
 
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Output tokens per second, to one decimal; None before any time was spent."""
-        seconds = sum(self.seconds)
-        return round(self.tally.tokens / seconds, 1) if seconds else None
+    def translate(self, update: Update, segment: int) -> None:
+        """Translate one update and count what came of it; a final one ends the segment's record."""
+        step, failures = self.system.translate(update)
+        self._failures += [failure.message for failure in failures]
+        texts = self.system.tokenize(step.text + step.unstable), self.system.tokenize(step.text)
+        erased = self.output.step(self._texts[0], texts[0]), self.display.step(self._texts[1], texts[1])
+        self._texts = texts
+        self._steps.append(replace(step, erased=erased, length=(len(texts[0]), len(texts[1]))))
+        if update.final:
+            self.output.final += len(texts[0])
+            self.display.final += len(texts[1])
+            name, steps, failures_ = self.contender.name, tuple(self._steps), tuple(self._failures)
+            self.records.append(Record(segment, update.utterance, name, steps, failures_))
+            self._steps, self._failures, self._texts = [], [], ([], [])
 
-    def row(self) -> dict[str, Figure]:
-        """The figures, under the names that every bench uses; the speed-ups are filled in by `rows`."""
-        tally = self.tally
-        return {
-            "method": self.contender.method,
-            "options": self.contender.settings,
-            "mask": self.contender.masking,
-            "target_language": self.contender.language,
-            "updates": tally.updates,
-            "output_tokens": tally.tokens,
-            "target_passes": tally.passes,
-            "draft_passes": tally.draft_passes or None,
-            "mean_acceptance_length": round(tokens_per_pass(self), 3),
-            "draft_acceptance": round(tally.draft_acceptance, 4) if tally.drafted else None,
-            "output_acceptance": round(tally.output_acceptance, 4) if tally.drafted else None,
-            "ne_output": round(self.output.value, 4),
-            "ne_display": round(self.display.value, 4),
-            "tokens_per_second": self.tokens_per_second,
-            "speedup": None,
-            "pass_speedup": None,
-            "bleu": None,
-            "chrf": None,
-        }
+
+def translate_segment(
+    runs: Sequence[Run], updates: Iterable[Update], segment: int, show: Callable[[Update], None] | None = None
+) -> None:
+    """Give every update of one segment to every run, which take turns; who comes first depends on its number too."""
+    for number, update in enumerate(updates, segment):
+        for run in runs if number % 2 == 0 else reversed(runs):
+            run.translate(update, segment)
+        if show:
+            show(update)
 
 
 def compare(
-    backend: Backend,
-    contenders: Sequence[Contender],
-    updates: Iterable[Update],
-    *,
-    small: Backend | None = None,
-    style: Style = Style(),
-    show: Callable[[Update, Sequence[Run]], None] | None = None,
-) -> list[Run]:
-    """Run every contender over every update; the backend needs a free slot for each contender.
+    runs: Sequence[Run], updates: Iterable[Update], show: Callable[[Update, Sequence[Run]], None] | None = None
+) -> None:
+    """Give every update to every run.
 
     Args:
-        small: the small model of methods that draft with one; it needs a free slot for each of them.
         show: told after every update what all of them have made of it.
     """
-    runs = [Run(contender, _translator(backend, contender, style, small)) for contender in contenders]
+    segment = 0
     for number, update in enumerate(updates):
         for run in runs if number % 2 == 0 else reversed(runs):
-            run.translate(update)
+            run.translate(update, segment)
+        segment += update.final
         if show:
             show(update, runs)
-    for run in runs:
-        run.translator.close()
-    return runs
 
 
-def _translator(backend: Backend, contender: Contender, style: Style, small: Backend | None) -> Translator:
-    return Translator(
-        backend,
-        [contender.language],
-        method=contender.method,
-        options=dict(contender.options),
-        mask=contender.mask,
-        style=style,
-        max_tokens=contender.max_tokens,
-        small=small,
-    )
-
-
-def speedup(run: Run, baseline: Run) -> float | None:
-    """Output tokens per second over the baseline's, as in SSBD v2 (Tables 2 and 3)."""
-    mine, theirs = run.tokens_per_second, baseline.tokens_per_second
-    return mine / theirs if mine is not None and theirs else None
-
-
-def tokens_per_pass(run: Run) -> float:
-    """Mean acceptance length: output tokens for each target pass, end tokens included, so that `ar` has 1."""
-    tally = run.tally
-    return (tally.tokens + tally.finished) / tally.passes if tally.passes else 1.0
-
-
-def rows(runs: Sequence[Run]) -> list[dict[str, Figure]]:
-    """A row for each run, with its speed-ups over the ``ar`` run of the same language where there is one."""
-    baselines = {run.contender.language: run for run in runs if run.contender.method == "ar"}
-    found = []
-    for run in runs:
-        row = run.row()
-        baseline = baselines.get(run.contender.language)
-        if baseline is not None:
-            ratio = speedup(run, baseline)
-            row["speedup"] = None if ratio is None else round(ratio, 3)
-            row["pass_speedup"] = round(tokens_per_pass(run) / tokens_per_pass(baseline), 3)
-        found.append(row)
-    return found
+def open_runs(
+    backend: Backend, contenders: Sequence[Contender], *, style: Style = Style(), small: Backend | None = None
+) -> list[Run]:
+    """A run for every contender; the backends need a free slot for each."""
+    return [Run(contender, Method(backend, contender, style, small)) for contender in contenders]

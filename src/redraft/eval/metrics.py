@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from redraft.types import common_prefix
 
@@ -21,11 +20,11 @@ class Erasure:
     erased: int = 0
     final: int = 0
 
-    def add(self, outputs: Sequence[Sequence[int]]) -> None:
-        """Count one utterance: the tokens shown after each of its updates, the final one last."""
-        for before, after in pairwise(outputs):
-            self.erased += len(before) - common_prefix(before, after)
-        self.final += len(outputs[-1]) if outputs else 0
+    def step(self, before: Sequence[int], after: Sequence[int]) -> int:
+        """Count one change of an output; returns how many tokens it has erased."""
+        erased = len(before) - common_prefix(before, after)
+        self.erased += erased
+        return erased
 
     @property
     def value(self) -> float:

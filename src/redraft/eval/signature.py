@@ -29,18 +29,26 @@ def machine() -> str:
     return f"{platform.system()}-{platform.machine()}-{os.cpu_count()}cores"
 
 
+def model_label(path: Path) -> str:
+    """Name and hash of a model: a GGUF file, or a folder of transformers by all of its files."""
+    if path.is_file():
+        return f"{path.name}@{file_hash(path)}"
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    return f"{path.name}@{text_hash(' '.join(f'{file.name} {file_hash(file)}' for file in files))}"
+
+
 def signature(model: Path, data: str, data_hash: str, seed: int | None = None, **more: object) -> str:
     """One line such as ``redraft:0.1.0|model:demo.gguf@3f..|data:talk@9a..|ne:model-tokens,pooled|…``.
 
     Args:
-        model: the model's file.
+        model: the model's file or folder.
         data, data_hash: name of the data set and `text_hash` of what was run.
         seed: of random choices; None where nothing is random.
         more: further settings of the run.
     """
     parts: Mapping[str, object] = {
         "redraft": __version__,
-        "model": f"{model.name}@{file_hash(model)}",
+        "model": model_label(model),
         "data": f"{data}@{data_hash}",
         "ne": "model-tokens,pooled",
         **more,

@@ -10,14 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from redraft.eval.measure import Figure
+from redraft.eval.figures import Figure, Row
 
 #: Field -> heading and number format.
 COLUMNS = {
     "target_language": ("to", ""),
     "method": ("method", ""),
     "options": ("options", ""),
+    "small_model": ("small model", ""),
     "mask": ("hidden", ""),
+    "segments": ("segments", "d"),
     "updates": ("updates", "d"),
     "output_tokens": ("tokens", "d"),
     "target_passes": ("passes", "d"),
@@ -29,14 +31,24 @@ COLUMNS = {
     "ne_display": ("shown", ".2f"),
     "tokens_per_second": ("tok/s", ".0f"),
     "speedup": ("speed-up", ".2f"),
+    "pass_speedup": ("by passes", ".2f"),
+    "limit_distance": ("× limit", ".2f"),
     "bleu": ("BLEU", ".1f"),
     "chrf": ("chrF", ".1f"),
 }
 
 
-def print_table(rows: Sequence[dict[str, Figure]], signature: str, console: Console) -> None:
-    """A table of the columns that at least one row fills, with the signature below it."""
-    filled = [name for name in COLUMNS if any(row.get(name) not in (None, "") for row in rows)]
+#: What most tables show.
+USUAL = (
+    *("target_language", "method", "options", "mask", "updates", "output_tokens", "target_passes", "draft_passes"),
+    *("draft_acceptance", "output_acceptance", "ne_output", "ne_display", "tokens_per_second", "speedup"),
+    *("bleu", "chrf"),
+)
+
+
+def print_table(rows: Sequence[Row], signature: str, console: Console, columns: Sequence[str] = USUAL) -> None:
+    """A table of those ``columns`` that at least one row fills, with the signature below it."""
+    filled = [name for name in columns if any(row.get(name) not in (None, "") for row in rows)]
     if len({row.get("mask") for row in rows}) == 1:
         filled = [name for name in filled if name != "mask"]
     table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, 1, 0, 0))
@@ -60,7 +72,7 @@ def _format(value: Figure, form: str) -> str:
     return value if isinstance(value, str) else format(value, form)
 
 
-def print_json(rows: Sequence[dict[str, Figure]], signature: str, file: TextIO) -> None:
+def print_json(rows: Sequence[Row], signature: str, file: TextIO) -> None:
     """One JSON object a line, each with all fields and the signature."""
     for row in rows:
         file.write(json.dumps({**row, "signature": signature}, ensure_ascii=False) + "\n")

@@ -11,35 +11,41 @@ spaces around the text are dropped.  An input with nothing in it is one failure.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import reprlib
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from redraft.errors import InputError, OptionError
 from redraft.events import Failure, Update
+from redraft.streams.parse import (
+    FLAG,
+    MAX_LINE_BYTES,
+    NAME,
+    TEXT,
+    TIME,
+    Field,
+    Source,
+    check_fields,
+    decoded,
+    is_whole,
+    json_object,
+    refuse_unknown,
+    whole,
+)
 
 Item: TypeAlias = Update | Failure
-
-#: The longest line read, in bytes; a spoken utterance has a few hundred.
-MAX_LINE_BYTES = 65_536
 
 #: C0 and C1 controls, and the two separators that some programs take for the end of a line.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 #: Kana, Han, their punctuation and full-width forms, each with the marks that follow it: written without spaces.
 CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-_WORD = re.compile(f"[{CJK}][\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*|[^\\s{CJK}]+")
-
-
-class Source(Protocol):
-    """What is read: any binary file has this method."""
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """The next line with its end, at most ``size`` bytes of it; nothing at the end of the file."""
+#: A word: a run of non-spaces, and in Chinese and Japanese a character.
+WORD = re.compile(f"[{CJK}][\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*|[^\\s{CJK}]+")
 
 
 def printable(text: str) -> str:
@@ -57,7 +63,7 @@ def read_lines(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Itera
     Raises:
         OptionError: ``max_line_bytes`` is below 1.
     """
-    return _or_empty(_read_lines(_decoded(source, _positive("max_line_bytes", max_line_bytes))))
+    return or_empty(_read_lines(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
 
 
 def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
@@ -69,14 +75,15 @@ def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
             yield last
         elif last:
-            yield _finished(last)
+            yield finished(last)
             utterance, last = utterance + 1, None
     if last:
-        yield _finished(last)
+        yield finished(last)
 
 
-def _finished(last: Update) -> Update:
-    return Update(last.utterance, last.seq + 1, last.text, final=True)
+def finished(last: Update) -> Update:
+    """The update that ends an utterance of which no more has come: the last one again, as final."""
+    return replace(last, seq=last.seq + 1, final=True)
 
 
 def read_jsonl(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
@@ -91,7 +98,7 @@ def read_jsonl(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Itera
     Raises:
         OptionError: ``max_line_bytes`` is below 1.
     """
-    return _or_empty(_read_jsonl(_decoded(source, _positive("max_line_bytes", max_line_bytes))))
+    return or_empty(_read_jsonl(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
 
 
 def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
@@ -101,7 +108,7 @@ def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             yield text
         elif text.strip():
             try:
-                update = _update(_json_object(text))
+                update = parse_update(json_object(text, tuple(_FIELDS)))
             except InputError as error:
                 yield Failure(str(error), number)
                 continue
@@ -132,12 +139,12 @@ def prefixes(text: str, lag: int = 3) -> list[str]:
     Raises:
         OptionError: ``lag`` is below 1.
     """
-    return [prefix for prefix, _ in _prefixes(text.strip(), _positive("lag", lag))]
+    return [prefix for prefix, _ in _prefixes(text.strip(), whole("lag", lag, 1))]
 
 
 def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
     """Each beginning and how many words it has."""
-    ends = [word.end() for word in _WORD.finditer(text)]
+    ends = [word.end() for word in WORD.finditer(text)]
     counts = [*range(lag, len(ends), lag), len(ends)] if ends else []
     return [(text[: ends[count - 1]], count) for count in counts]
 
@@ -159,8 +166,8 @@ def read_text(
     """
     if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
         raise OptionError(f"rate must be a number of words a second over 0, not {rate!r}")
-    lines = _decoded(source, _positive("max_line_bytes", max_line_bytes))
-    return _or_empty(_read_text(lines, _positive("lag", lag), rate))
+    lines = decoded(source, whole("max_line_bytes", max_line_bytes, 1))
+    return or_empty(_read_text(lines, whole("lag", lag, 1), rate))
 
 
 def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float | None) -> Iterator[Item]:
@@ -192,13 +199,7 @@ def paced(
         yield item
 
 
-def _positive(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(f"{name} must be a whole number of 1 or more, not {value!r}")
-    return value
-
-
-def _or_empty(items: Iterator[Item]) -> Iterator[Item]:
+def or_empty(items: Iterator[Item]) -> Iterator[Item]:
     """The items; if there are none, a failure that says so."""
     empty = True
     for item in items:
@@ -208,91 +209,25 @@ def _or_empty(items: Iterator[Item]) -> Iterator[Item]:
         yield Failure("the input is empty: at least one line of text was expected")
 
 
-def _decoded(source: Source, limit: int) -> Iterator[tuple[int, str | Failure]]:
-    """Number and text of each line, in bounded memory; a failure in place of a line that cannot be read."""
-    number = 0
-    while raw := source.readline(limit + 2):  # room for the end of the line
-        number += 1
-        line = raw.removesuffix(b"\n").removesuffix(b"\r")
-        if len(line) > limit:
-            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number)
-            while raw and not raw.endswith(b"\n"):
-                raw = source.readline(limit)
-            continue
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            found = f"byte 0x{line[error.start]:02x} at offset {error.start}"
-            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number)
-            continue
-        yield number, text.removeprefix("\ufeff") if number == 1 else text
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
-    except ValueError:  # Python's own limit against slow conversions
-        raise InputError("the line is not usable JSON: a whole number has too many digits") from None
-    except RecursionError:
-        raise InputError("the line is not usable JSON: it is nested too deeply") from None
-    if not isinstance(value, dict):
-        raise InputError(f"the line must be a JSON object with {', '.join(_FIELDS)}, not {_shown(value)}")
-    return value
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is a string that can be written again: JSON's escapes can name half a surrogate pair."""
-    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
-
-
-def _is_name(value: Any) -> bool:
-    return _is_whole(value) or (_is_text(value) and value != "")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_time(value: Any) -> bool:
-    try:
-        return value is None or (type(value) in (int, float) and 0 <= float(value) < math.inf)
-    except OverflowError:  # a whole number beyond any float
-        return False
-
-
 #: For every field of an update: whether a value is allowed, and what is allowed, in words.
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "utterance": (_is_name, "a non-empty string or a whole number"),
-    "seq": (lambda value: _is_whole(value) and value >= 0, "a whole number of 0 or more"),
-    "text": (_is_text, "a string of whole characters"),
-    "final": (lambda value: isinstance(value, bool), "true or false"),
-    "time": (_is_time, "a finite number of seconds, 0 or more, or null"),
+_FIELDS: dict[str, Field] = {
+    "utterance": NAME,
+    "seq": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
+    "text": TEXT,
+    "final": FLAG,
+    "time": TIME,
 }
 _NEEDED = ("utterance", "seq", "text")
 
 
-def _update(fields: dict[str, Any]) -> Update:
-    """The update that a line's object describes; `InputError` if it describes none."""
-    unknown = [name for name in fields if name not in _FIELDS]
-    if unknown:
-        raise InputError(f"the field {_shown(unknown[0])} is not known: allowed are {', '.join(_FIELDS)}")
-    missing = [name for name in _NEEDED if name not in fields]
-    if missing:
-        raise InputError(f"{', '.join(missing)} must be given: an update needs {', '.join(_NEEDED)}")
-    for name, value in fields.items():
-        allowed, words = _FIELDS[name]
-        if not allowed(value):
-            raise InputError(f"{name} must be {words}, not {_shown(value)}")
+def parse_update(fields: Mapping[str, Any]) -> Update:
+    """The update that an object's fields describe, its text cleaned as all readers do.
+
+    Raises:
+        InputError: they describe none.
+    """
+    refuse_unknown(fields, _FIELDS)
+    check_fields(fields, _FIELDS, _NEEDED, "an update")
     text, when = printable(fields["text"]).strip(), fields.get("time")
     when = None if when is None else float(when)
     return Update(str(fields["utterance"]), fields["seq"], text, fields.get("final", False), when)
-
-
-def _shown(value: object) -> str:
-    """A value as JSON, in ASCII and cut short, for a message."""
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

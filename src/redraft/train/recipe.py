@@ -5,7 +5,8 @@
     prefix  base + a longer decay with 60% prefix pairs
     spoken  prefix + a short decay from a lower rate, 30% of the sources written as a recogniser does
     more    spoken + a constant rate once more, with dropout, since the everyday language comes round again and again
-    demo    more + a long decay: it ships
+    longer  more + a long decay
+    demo    longer + the same once more, with more dropout and more Chinese: it ships
     small   the same vocabulary at a fifth the size, prefix pairs from the start: drafts for the demo model
 
 The small model that ships was then aligned with the large one (`redraft train align`).
@@ -73,7 +74,7 @@ STAGES = {
         ),
         start="spoken",
     ),
-    "demo": Stage(
+    "longer": Stage(
         LARGE,
         Phase(
             tokens=12_500_000,
@@ -88,6 +89,22 @@ STAGES = {
             seed=23,
         ),
         start="more",
+    ),
+    "demo": Stage(
+        LARGE,
+        Phase(
+            tokens=15_000_000,
+            prefix=PREFIX,
+            spoken=SPOKEN,
+            decay=0.75,
+            dropout=0.15,
+            rate=3.5e-3,
+            embedding_rate=2.2e-3,
+            warmup_steps=100,
+            languages={"de": 0.62, "zh": 0.16, "ja": 0.22},
+            seed=37,
+        ),
+        start="longer",
     ),
     "plain": Stage(LARGE, Phase(tokens=1_600_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
     "small": Stage(SMALL, Phase(tokens=5_000_000, prefix=0.6, decay=0.5, seed=3)),

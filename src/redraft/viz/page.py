@@ -22,6 +22,8 @@ NAMES: dict[Provenance | Given, str] = {
     Provenance.GENERATED: "generated",
     Provenance.MODEL: "model",
     Provenance.ITERATION: "iteration",
+    Provenance.RESYNCHRONISED: "resynchronised",
+    Provenance.RECYCLED: "recycled",
     Given.CORRECTION: "correction",
     Given.BONUS: "bonus",
     Given.ALONE: "by-itself",

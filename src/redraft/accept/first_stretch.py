@@ -1,0 +1,45 @@
+"""Biased acceptance while nothing of the previous output has been refused, exact acceptance after it.
+
+So the output is SSBD's own (`redraft.accept.biased`), however the previous output is cut into drafts, and whatever is
+drafted once the two have parted.
+"""
+
+from __future__ import annotations
+
+from redraft.accept.biased import Biased
+from redraft.accept.exact import Exact
+from redraft.draft.stretch import Stretch
+from redraft.types import ROOT, Draft, Rows, Verdict
+
+
+class FirstStretch:
+    """Judges pieces of the previous output as SSBD judges the whole of it.
+
+    SSBD verifies the previous output at once.  Where only a piece of it is drafted, the token after the piece would
+    have been a draft token too, so the bias decides about it as well.
+
+    Args:
+        biased: the rule of the first stretch.
+        stretch: shared with the drafter.
+    """
+
+    def __init__(self, biased: Biased, stretch: Stretch) -> None:
+        self._biased, self._exact, self._stretch = biased, Exact(), stretch
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """The verdict; moves the stretch on, or ends it."""
+        stretch = self._stretch
+        if not stretch.open:
+            return self._exact.judge(draft, rows)
+        verdict = self._biased.judge(draft, rows)
+        stretch.kept += len(verdict.accepted)
+        if stretch.kept == stretch.drafted < len(stretch.previous):
+            last = verdict.accepted[-1] if verdict.accepted else ROOT
+            following = stretch.previous[stretch.kept]
+            if self._biased.keeps(rows, last, following):
+                stretch.kept += 1
+                stretch.drafted += 1
+                stretch.open = stretch.kept < len(stretch.previous)
+                return Verdict(verdict.accepted, following)
+        stretch.open = False
+        return verdict

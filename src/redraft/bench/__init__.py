@@ -1,0 +1,1 @@
+"""Benches: the tables of the papers, the peers, the limit; one command each."""

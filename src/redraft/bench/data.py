@@ -1,0 +1,52 @@
+"""What ``--data`` names: a test set, a talk, or a stream of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from redraft.errors import InputError
+from redraft.eval.perturb import perturb
+from redraft.eval.sets import SETS, lag_stream, load_set
+from redraft.eval.stream import Stream
+from redraft.eval.talks import recogniser_stream, talk_stream
+
+TALKS = ("acl6060.talks", "recogniser")
+
+
+def open_stream(
+    name: str,
+    to: str,
+    *,
+    form: str = "jsonl",
+    limit: int = 0,
+    least_words: int = 0,
+    lag: int = 3,
+    noise: bool = False,
+    seed: int = 0,
+) -> Stream:
+    """The stream of a name or a JSON Lines file, for one target language.
+
+    Args:
+        form: of a file, one of `redraft.eval.stream.FORMS`.
+        limit: segments; 0 takes all.
+        least_words: shorter sources are left out of a test set.
+        lag: words that come at a time; of no account for a file and for the recogniser, which have updates already.
+        noise: whether the newest words are misheard at first, as a recogniser does.
+        seed: of the noise.
+
+    Raises:
+        InputError: there is no such set or file, or the set has no such language.
+    """
+    if name in SETS:
+        stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
+    elif name == "acl6060.talks":
+        stream = talk_stream(languages=(to,), lag=lag, limit=limit)
+    elif name == "recogniser":
+        stream = recogniser_stream(languages=(to,), limit=limit)
+    elif Path(name).is_file():
+        stream = Stream.load(Path(name), form)
+        stream = replace(stream, segments=stream.segments[: limit or None])
+    else:
+        raise InputError(f"--data must be one of {', '.join((*SETS, *TALKS))} or a JSON Lines file, not {name!r}")
+    return perturb(stream, seed) if noise else stream

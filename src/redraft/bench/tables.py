@@ -1,0 +1,171 @@
+"""The tables: which lines each has, and how the text is streamed to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from redraft.eval.contender import Contender
+from redraft.method import Value
+from redraft.stabilise import Mask
+
+BETAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+#: The bias of the paper's main tables.
+BETA = 0.2
+MASKS = (3, 5)
+#: Section 7.1.2 of the BiLD paper: fallback thresholds of 0.5 to 0.9, rollback thresholds of 1 to 10.
+FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
+ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
+
+#: Columns of the terminal's table, for streams and for whole sentences.
+STREAMED = (
+    *("method", "options", "mask", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
+    *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
+)
+COLD = (
+    *("method", "options", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
+    *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One bench.
+
+    Attributes:
+        name: of the command.
+        summary: one sentence; also the help.
+        contenders: ``contenders(language, smalls)`` -> lines, the baseline `ar` first; ``smalls`` names small models.
+        lag: words that come at a time; 0 gives whole sentences.
+        columns: what the terminal shows.
+        postedit: whether the prompt holds the sentence once before, with another model's translation.
+    """
+
+    name: str
+    summary: str
+    contenders: Callable[[str, Sequence[str]], list[Contender]]
+    lag: int = 3
+    columns: tuple[str, ...] = STREAMED
+    postedit: bool = False
+
+
+def _line(method: str, language: str, mask: Mask = Mask(), small: str = "", **options: Value) -> Contender:
+    return Contender(method, language, tuple(options.items()), mask, small=small)
+
+
+def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("ssbd", language, beta=BETA),
+        _line("cd", language),
+        _line("redraft", language, beta=BETA),
+        _line("redraft-tree", language, beta=BETA, cost="flat"),
+        _line("ssbd-pld", language, beta=BETA),
+        _line("ssbd-aasd", language),
+        *(_line("ssbd-bild", language, small=small, beta=BETA) for small in smalls[:1]),
+        _line("pld", language),
+        _line("gs-jacobi", language, start="previous"),
+        *(_line("bild", language, small=small) for small in smalls[:1]),
+    ]
+
+
+def _beta(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        *(_line("ssbd", language, beta=beta) for beta in (*BETAS, 1.0)),
+        _line("cd", language),
+    ]
+
+
+def _mask(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    lines = [_line("ar", language), _line("ssbd", language, beta=BETA)]
+    # A token of a small vocabulary is about half a word, one of the paper's models most of one: hence both units.
+    for unit, display_only in (("tokens", False), ("tokens", True), ("words", True)):
+        lines += [_line("ssbd", language, Mask(k, unit, display_only), beta=BETA) for k in MASKS]
+    return [*lines, _line("cd", language)]
+
+
+def _cold(language: str, smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("gs-jacobi", language, block=3, stopping="paper"),
+        _line("gs-jacobi", language, block=3),
+        _line("gs-jacobi", language, block=5),
+        _line("hybrid-jacobi", language, block=3, stopping="paper"),
+        _line("pld", language),
+        _line("aasd", language),
+        _line("aasd", language, verification="exact"),
+        *(_line("bild", language, small=small, fallback=0.6, rollback=2.0) for small in smalls[:1]),
+        *(_line("speculative-sampling", language, small=small, temperature=0.0) for small in smalls[:1]),
+    ]
+
+
+def _jacobi(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("jacobi", language, stopping="paper"),
+        _line("jacobi", language),
+        *(_line("gs-jacobi", language, block=block, stopping="paper") for block in (3, 5)),
+        *(_line("gs-jacobi", language, block=block) for block in (3, 5)),
+        _line("gs-jacobi", language, block=3, start="source"),
+        _line("hybrid-jacobi", language, block=3, stopping="paper"),
+    ]
+
+
+def _bild(language: str, smalls: Sequence[str]) -> list[Contender]:
+    grid = [(small, fallback, rollback) for small in smalls for fallback in FALLBACKS for rollback in ROLLBACKS]
+    return [
+        _line("ar", language),
+        *(_line("bild", language, small=small, fallback=f, rollback=r) for small, f, r in grid),
+    ]
+
+
+def _aasd(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("pld", language),
+        _line("aasd", language),
+        _line("aasd", language, width=0),
+        *(_line("aasd", language, verification=how) for how in ("exact", "threshold", "top-k")),
+        _line("aasd", language, end_guard="on"),
+    ]
+
+
+def _quality(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [_line("ar", language)]
+
+
+def _peers(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    from redraft.bench.peers import PEERS
+
+    return [
+        _line("ar", language),
+        _line("ssbd", language, beta=BETA),
+        *(_line(name, language) for name in PEERS),
+    ]
+
+
+def _postedit(name: str, summary: str) -> Table:
+    return Table(name, summary, _aasd, 0, COLD, postedit=True)
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table("ssbd", "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2).", _ssbd),
+        Table("beta", "What the bias does (Table 3 of SSBD v2).", _beta),
+        Table("mask", "What mask-k does, plain and display-only (Table 4 of SSBD v2).", _mask),
+        Table("cold", "All decoders on whole sentences, each from scratch.", _cold, 0, COLD),
+        Table("jacobi", "Jacobi decoding on whole sentences (Parallel decoding, Table 1).", _jacobi, 0, COLD),
+        Table(
+            "bild",
+            "BiLD over its two thresholds, on whole sentences (BiLD, Figure 4).",
+            _bild,
+            0,
+            ("small_model", *COLD),
+        ),
+        _postedit("aasd", "AASD where much is copied: a draft translation in the prompt (AASD, Tables 2, 4 and 5)."),
+        Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, COLD),
+        Table("peers", "The same model and text through other libraries, beside Redraft.", _peers),
+    )
+}

@@ -1,0 +1,265 @@
+"""``redraft bench``: a command for every table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.bench.tables import TABLES, Table
+from redraft.cli import options as common
+from redraft.cli.bench_replay import replay
+
+if TYPE_CHECKING:
+    from redraft.bench.run import Bench, Engine
+
+EXAMPLES = """\b
+Examples:
+  redraft bench beta --data flores200.devtest --to de --limit 50
+  redraft bench ssbd --model ~/models/qwen3-4b.gguf --to de --to ja --limit 100 --out runs/qwen
+  redraft bench cold --data my-talk.jsonl --to fr
+  redraft bench report --out runs/qwen
+"""
+
+SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021"
+TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
+
+
+@click.group(epilog=EXAMPLES, short_help="Measure: the papers' tables, other libraries, the limit.")
+def bench() -> None:
+    """Measure methods on your model, your text and your machine.
+
+    Lines of a table take turns, update by update, so that speed-ups are ratios within one run. Everything is written to
+    --out: a run that was cut off goes on where it was, and the report shows what lies there. The test sets are read
+    from the folder that REDRAFT_DATA names, ../shared/data if it names none.
+    """
+
+
+data_options = (
+    click.option(
+        "--data",
+        default="flores200.devtest",
+        metavar="NAME|FILE",
+        help=f"{SETS}; {TALKS}; or a stream of your own.",
+    ),
+    click.option(
+        "--form", type=click.Choice(("jsonl", "simulstreaming")), default="jsonl", help="Of a stream of your own."
+    ),
+    click.option("--limit", type=common.Whole(0), default=100, help="Segments; 0 takes all."),
+    click.option("--least-words", type=common.Whole(0), default=0, help="Leave out shorter sources of a test set."),
+    click.option("--noise", is_flag=True, help="The newest words are misheard at first, as by a recogniser."),
+    click.option("--seed", type=common.Whole(0), default=0, help="Of the noise and of the confidence intervals."),
+)
+run_options = (
+    click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target; repeat."),
+    common.model,
+    click.option(
+        "--small",
+        multiple=True,
+        metavar="MODEL",
+        help="Small model of bild and its like; repeat for `bild`.  [default: demo-small for demo, else none]",
+    ),
+    click.option("--method", "methods", multiple=True, metavar="NAME", help="These lines only, beside ar; repeat."),
+    click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("redraft-bench"),
+        help="Folder for records, rows and the page.",
+    ),
+    common.threads,
+    common.gpu_layers,
+    common.exact,
+    common.dtype,
+    common.as_json,
+)
+drafts = click.option("--drafts", required=True, metavar="MODEL", help="The model that makes the draft translations.")
+
+
+def _lag(words: int) -> Callable[[Any], Any]:
+    return click.option(
+        "--lag", type=common.Whole(0), default=words, help="Words that come at a time; 0 gives whole sentences."
+    )
+
+
+def _with(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """All of several options."""
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+def _command(table: Table) -> click.Command:
+    @bench.command(table.name, help=table.summary, short_help=table.summary.partition(" (")[0])
+    @_with([*data_options, _lag(table.lag), *run_options, *([drafts] if table.postedit else [])])
+    def command(
+        as_json: bool,
+        to: tuple[str, ...],
+        out: Path,
+        methods: tuple[str, ...],
+        drafts: str | None = None,
+        **given: Any,
+    ) -> None:
+        from rich.console import Console
+
+        from redraft.bench.report import write
+        from redraft.bench.results import finish
+        from redraft.eval.quality import quality
+        from redraft.eval.table import print_json, print_table
+
+        quality([""], [""], "en")  # what is missing is to be said before the run
+        for language in to:
+            job = _bench(table, language, out, given=dict(given), methods=methods, drafts=drafts)
+            rows, line = finish(
+                job, job.run(partial(_progress, f"{table.name} {job.stream.name} {language}")), given["seed"]
+            )
+            if as_json:
+                print_json(rows, line, sys.stdout)
+            else:
+                print_table(rows, line, Console(), table.columns)
+        if not as_json:
+            click.echo(f"report: {write(out)}")
+
+    return command
+
+
+for _table in TABLES.values():
+    _command(_table)
+
+
+@bench.command("stream", short_help="Write a stream to a file.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_with([*data_options, _lag(3)])
+@click.option("--to", "-t", default="de", metavar="LANGUAGE", help="Language of the references.")
+def write_stream(file: Path, to: str, **given: Any) -> None:
+    """Write a stream to FILE, to be replayed by `redraft translate --input jsonl` or another bench.
+
+    References and places in a recording go to a second file beside it.
+    """
+    from redraft.bench.data import open_stream
+    from redraft.languages import parse_language
+
+    stream = open_stream(given.pop("data"), parse_language(to).tag, **given)
+    stream.save(file)
+    click.echo(f"{file}: {len(stream.segments)} segments, {len(stream.updates)} updates, {stream.name}@{stream.hash}")
+
+
+@bench.command(short_help="Write a run's log for the scorers of simulstream or SimulEval.")
+@click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--line", required=True, help="Which line of the table, such as 'ssbd beta=0.2, de'.")
+@click.option("--format", type=click.Choice(("simulstream", "simuleval")), default="simulstream", help="Whose log.")
+def export(records: Path, folder: Path, line: str, format: str) -> None:
+    """Write one line of a run, RECORDS, into FOLDER as another program's log.
+
+    RECORDS is a .records.jsonl file; the stream beside it is read as well. docs/metrics.md says how to score the log.
+    """
+    from redraft.errors import OptionError
+    from redraft.eval import logs
+    from redraft.eval.record import read_records
+    from redraft.eval.stream import Stream
+
+    found = list(read_records(records))
+    chosen = [each for each in found if each.contender == line]
+    if not chosen:
+        names = "; ".join(dict.fromkeys(each.contender for each in found))
+        raise OptionError(f"--line must be one of: {names}; not {line!r}")
+    stream = Stream.load(records.with_name(records.name.replace(".records.jsonl", ".stream.jsonl")))
+    language = line.rpartition(", ")[2]
+    write = logs.write_simulstream if format == "simulstream" else logs.write_simuleval
+    write(folder, chosen, stream, language)
+    click.echo(f"{folder}: {len(chosen)} segments")
+
+
+finished = click.option(
+    "--out",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path("redraft-bench"),
+    help="The folder of the runs.",
+)
+
+
+@bench.command(short_help="Add COMET to the rows of finished runs.")
+@finished
+@click.option(
+    "--with",
+    "model",
+    default="Unbabel/wmt22-comet-da",
+    metavar="NAME|FILE",
+    help="COMET's model: a name on the hub, or a checkpoint.",
+)
+def comet(out: Path, model: str) -> None:
+    """Score the final translations of all runs in a folder with COMET, and make their page anew.
+
+    The library (pip install unbabel-comet) asks for older releases than the hf extra, so it is best installed into an
+    environment of its own; the runs need not have been made there.
+    """
+    from redraft.bench.report import write
+    from redraft.bench.score import add_comet
+
+    for path in add_comet(out, model):
+        click.echo(path)
+    click.echo(write(out))
+
+
+@bench.command(short_help="Make the page of a folder anew.")
+@finished
+def report(out: Path) -> None:
+    """Make the page with all tables and plots of a folder of runs."""
+    from redraft.bench.report import write
+
+    click.echo(write(out))
+
+
+bench.add_command(replay)
+
+
+def _bench(
+    table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
+) -> Bench:
+    """The bench of a command's options: those of the stream, and those of the engine, which are left in ``given``."""
+    from redraft.bench.data import open_stream
+    from redraft.bench.drafts import translations
+    from redraft.bench.run import Bench
+    from redraft.languages import parse_language
+
+    tag = parse_language(language).tag
+    of_stream = {name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "seed")}
+    stream = open_stream(given.pop("data"), tag, **of_stream)
+    facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
+    job = Bench(_only(table, methods), stream, tag, _engine(**given), out, (), facts)
+    if drafts is None:
+        return job
+    made = translations(drafts, stream, tag, job.engine.options)
+    return replace(job, drafts=made, extra={**facts, "drafts": drafts})
+
+
+def _only(table: Table, methods: Sequence[str]) -> Table:
+    """The lines of some methods, and the baseline."""
+    if not methods:
+        return table
+    wanted = {"ar", *methods}
+    return replace(
+        table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
+    )
+
+
+def _engine(
+    *, model: str, small: tuple[str, ...], threads: int, gpu_layers: int, exact: bool, dtype: str | None
+) -> Engine:
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.bench.run import Engine
+    from redraft.models import SMALL_OF
+
+    known = (SMALL_OF[model],) if model in SMALL_OF else ()
+    options = LlamaOptions(context_length=1024, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    return Engine(model, small or known, options, dtype)
+
+
+def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(segments, title, console=Console(stderr=True))

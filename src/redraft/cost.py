@@ -1,0 +1,108 @@
+"""What a pass costs: T(n), the time of one pass over n new tokens, of this model on this machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from redraft.decode import decode
+from redraft.drive import run
+from redraft.types import ROOT, Asking, Backend, Context, Draft, Provenance, Rows, Score, Verdict
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+#: Ids in the cache before the pass: about a prompt with half of its translation.
+CONTEXT = 100
+ROUNDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class CostCurve:
+    """Seconds of one pass by how many tokens are new; between two measured sizes, and beyond the last, on a line.
+
+    Attributes:
+        sizes: numbers of new tokens, growing, the first of them 1.
+        seconds: of one pass over each.
+    """
+
+    sizes: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        growing = all(a < b for a, b in pairwise(self.sizes))
+        if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
+            raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
+
+    def __call__(self, new: int) -> float:
+        """Seconds of a pass over ``new`` tokens, 1 or more."""
+        last = len(self.sizes) - 1
+        right = min(max(bisect_left(self.sizes, new), 1), last)
+        low, high = self.sizes[right - 1], self.sizes[right]
+        share = (new - low) / (high - low)
+        # A line through two noisy measurements may fall; a pass never costs less than a shorter one.
+        below, above = self.seconds[right - 1], max(self.seconds[right - 1 : right + 1])
+        return below + share * (above - below)
+
+
+class _Given:
+    """Drafts what it is given, and keeps all of it after a look at every row."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        yield from ()
+        return self._draft
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        pass
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        best = [rows.argmax(node) for node in range(ROOT, len(draft))]
+        return Verdict(tuple(range(len(draft))), best[-1])
+
+
+def sample(backend: Backend, slot: int, *, context: int = CONTEXT, sizes: Sequence[int] = SIZES) -> list[float]:
+    """Seconds of one pass of every size, each after ``context`` ids in the cache of ``slot``.
+
+    A pass is all that one turn of the decode loop takes: the search for the best token of every row, and what the loop
+    and its driver do around it.
+    """
+    # The ids do not matter, as long as they are ids.
+    prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
+    seconds = []
+    for size in sizes:
+        # The last prefix token is always run anew, so a pass over n tokens is a draft of n - 1.
+        given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
+        backend.score([(slot, Score(prefix))])
+        started = time.perf_counter()
+        run(decode(prefix, given, given, end_tokens=frozenset(), limit=size), backend, slot)
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def curve(samples: Sequence[Sequence[float]], sizes: Sequence[int] = SIZES) -> CostCurve:
+    """The curve of the medians of several samples."""
+    return CostCurve(tuple(sizes), tuple(map(statistics.median, zip(*samples, strict=True))))
+
+
+def least(samples: Sequence[Sequence[float]], sizes: Sequence[int] = SIZES) -> CostCurve:
+    """The curve of the least of several samples: what else the machine does only ever adds to a time."""
+    return CostCurve(tuple(sizes), tuple(map(min, zip(*samples, strict=True))))
+
+
+def measure(
+    backend: Backend, *, rounds: int = ROUNDS, show: Callable[[Iterable[int]], Iterable[int]] = iter
+) -> CostCurve:
+    """The curve of a backend that does nothing else meanwhile, after one sample that is not counted.
+
+    Args:
+        show: put around the rounds, for a progress bar.
+    """
+    slot = backend.open_slot()
+    samples = [sample(backend, slot) for _ in show(range(rounds + 1))]
+    backend.close_slot(slot)
+    return curve(samples[1:])

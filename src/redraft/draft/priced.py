@@ -1,0 +1,104 @@
+"""How much of a draft is worth its price.
+
+A pass over n new tokens takes T(n) seconds and yields the tokens accepted and one more.  So of a draft tree those nodes
+are kept that make the expected yield of a second greatest:
+
+    (1 + sum of the probabilities that a node is reached and accepted) / T(tail + nodes)
+
+Nodes are added in the order of their probabilities, and of all these drafts the best is taken.  A node is never more
+probable than its parent, so what is kept is a tree.  Where a pass over many tokens costs no more than one over a single
+token, all of the draft is kept; where T is steep, only what is nearly sure.
+
+How probable it is that a node is accepted when its parent was is learnt from what came of earlier drafts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from redraft.types import ROOT, Draft, Provenance, Verdict
+
+#: Positions of a draft from here on are told apart no further.
+DEEPEST = 6
+#: What is believed before anything was seen; experience begins with so many tokens of it.
+PRIOR, PRIOR_TOKENS = 0.5, 2.0
+#: Older experience counts less: by so much with every token that is tried.
+KEPT = 0.98
+
+
+class Kind(NamedTuple):
+    """What is known beforehand of how sure a draft token is.
+
+    Attributes:
+        source: where it comes from.
+        depth: how many draft tokens stand before it on its path, `DEEPEST` for that many or more.
+        rank: how many likelier guesses there are from the same source.
+        known: how long a context vouches for it, where its source tells.
+    """
+
+    source: Provenance
+    depth: int
+    rank: int = 0
+    known: int = 0
+
+
+@dataclass(slots=True)
+class _Rate:
+    accepted: float
+    tried: float
+
+
+class Acceptance:
+    """How often draft tokens of each kind were accepted after an accepted parent; lasts as long as a stream."""
+
+    def __init__(self) -> None:
+        self._rates: dict[Kind, _Rate] = {}
+
+    def learn(self, draft: Draft, kinds: Sequence[Kind], verdict: Verdict) -> None:
+        """Count the nodes that the target has decided about: the children of the root and of accepted nodes."""
+        accepted = {ROOT, *verdict.accepted}
+        # A draft may have been cut after it was proposed.
+        for node, (parent, kind) in enumerate(zip(draft.parents, kinds, strict=False)):
+            if parent in accepted:
+                rate = self._rates.get(kind) or _Rate(PRIOR_TOKENS * self._believed(kind), PRIOR_TOKENS)
+                rate.accepted = KEPT * rate.accepted + (node in accepted)
+                rate.tried = KEPT * rate.tried + 1
+                self._rates[kind] = rate
+
+    def _believed(self, kind: Kind) -> float:
+        """The rate of a kind.  Of a depth that was never tried it is that of the depth above it."""
+        while kind not in self._rates:
+            if not kind.depth:
+                return PRIOR
+            kind = kind._replace(depth=kind.depth - 1)
+        rate = self._rates[kind]
+        return rate.accepted / rate.tried
+
+    def reached(self, draft: Draft, kinds: Sequence[Kind]) -> list[float]:
+        """(n,) the probability of each node that it is accepted, and all above it."""
+        found: list[float] = []
+        for kind, parent in zip(kinds, draft.parents, strict=True):
+            above = 1.0 if parent == ROOT else found[parent]
+            found.append(above * self._believed(kind))
+        return found
+
+
+def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], float]) -> list[int]:
+    """The nodes of a draft, in order, that make the expected yield of a second greatest.
+
+    Args:
+        reached: (n,) probability of each node, as of `Acceptance.reached`.
+        tail: ids that the pass has to run over in any case, at least 1.
+        curve: T(n) in seconds.
+    """
+    order = sorted(range(len(reached)), key=lambda node: (-reached[node], node))
+    expected, best, kept = 1.0, 1.0 / curve(tail), 0
+    for count, node in enumerate(order, 1):
+        expected += reached[node]
+        rate = expected / curve(tail + count)
+        # The curve has steps, so a node may pay only together with those after it.
+        if rate > best:
+            best, kept = rate, count
+    return sorted(order[:kept])

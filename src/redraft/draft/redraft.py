@@ -1,0 +1,204 @@
+"""The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
+
+While nothing of the previous output has been refused, the previous output is the draft.  After that a small tree is
+drafted for every pass:
+
+    what followed in the previous output      (`redraft.draft.resynchronised`)
+    what the model said after the same tokens (`redraft.draft.recycled`)
+    what followed the same tokens before      (`redraft.draft.pool`)
+
+of which, where the cost of a pass is known, only as much is verified as pays (`redraft.draft.priced`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from redraft.cost import CostCurve
+from redraft.draft.pool import Pool
+from redraft.draft.priced import DEEPEST, Acceptance, Kind, worth_its_price
+from redraft.draft.recycled import Successors
+from redraft.draft.resynchronised import Alignment
+from redraft.draft.stretch import Stretch
+from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+
+#: A guessed continuation: each token with what is known of how sure it is.
+Guess: TypeAlias = list[tuple[int, Kind]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a tree may be.
+
+    Attributes:
+        branches: the most leaves; 1 is a chain.
+        length: the most tokens of a branch.
+        resynchronise, recycle, lookup: which guesses are used.
+    """
+
+    branches: int = 1
+    length: int = 8
+    resynchronise: bool = True
+    recycle: bool = True
+    lookup: bool = True
+
+
+class LastPrompt:
+    """The prompt of the last update; lasts as long as the stream."""
+
+    def __init__(self) -> None:
+        self._ids: tuple[int, ...] = ()
+
+    def tail(self, prompt: tuple[int, ...]) -> int:
+        """How many ids of a prompt a cache cannot hold, at least 1; remembers the prompt."""
+        shared, self._ids = common_prefix(prompt, self._ids), prompt
+        return max(1, len(prompt) - shared)
+
+
+@dataclass(slots=True)
+class _Tree:
+    """Guesses merged into a tree; of equal paths the first guess gives the kinds."""
+
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    kinds: list[Kind] = field(default_factory=list)
+    leaves: int = 0
+    _nodes: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def hang(self, guess: Guess, branches: int) -> None:
+        """Add a guess, unless it would be one branch too many."""
+        parent = ROOT
+        inner = set(self.parents)
+        for token, kind in guess:
+            node = self._nodes.get((parent, token))
+            if node is None:
+                grows = parent == ROOT or parent in inner
+                if self.leaves + grows > branches:
+                    return
+                self.leaves += grows
+                node = self._nodes[parent, token] = len(self.tokens)
+                self.tokens.append(token)
+                self.parents.append(parent)
+                self.kinds.append(kind)
+                inner.add(parent)
+            parent = node
+
+    def draft(self) -> Draft:
+        """The tree."""
+        return Draft(tuple(self.tokens), tuple(self.parents), tuple(kind.source for kind in self.kinds))
+
+
+class Redraft:
+    """Proposes the previous output, then trees of guesses.
+
+    Args:
+        stretch: shared with the rule.
+        shape: of the trees.
+        successors, acceptance, last_prompt: what lasts as long as the stream.
+        curve: T(n); None verifies all that is drafted.
+        end_tokens: ids that end an output; they are not drafted.
+    """
+
+    def __init__(
+        self,
+        stretch: Stretch,
+        shape: Shape,
+        successors: Successors,
+        acceptance: Acceptance,
+        last_prompt: LastPrompt,
+        curve: CostCurve | None,
+        end_tokens: frozenset[int],
+    ) -> None:
+        self._stretch, self._shape, self._curve = stretch, shape, curve
+        self._successors, self._acceptance, self._end_tokens = successors, acceptance, end_tokens
+        self._last_prompt, self._pool = last_prompt, Pool(3, end_tokens)
+        self._alignment: Alignment | None = None
+        self._aligned = 0
+        self._context: Context | None = None
+        self._kinds: list[Kind] = []
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """The next draft; nothing is asked of a model."""
+        yield from ()
+        first = self._context is None
+        self._context = context
+        if first:
+            self._stretch.begin(context.previous)
+        draft = self._piece(context) if self._stretch.open else self._guessed(context)
+        if self._curve is not None and len(draft):
+            reached = self._acceptance.reached(draft, self._kinds)
+            tail = self._last_prompt.tail(context.prompt) if first else 1
+            nodes = worth_its_price(reached, tail, self._curve)
+            draft, self._kinds = draft.keeping(nodes), [self._kinds[node] for node in nodes]
+        if self._stretch.open:
+            self._stretch.drafted = self._stretch.kept + len(draft)
+        return draft
+
+    def _piece(self, context: Context) -> Draft:
+        """What is left of the previous output."""
+        rest = context.previous[self._stretch.kept :][: context.room]
+        # Beyond the room SSBD drafts nothing, so the bias has nothing to say there.
+        self._stretch.previous = context.previous[: self._stretch.kept + len(rest)]
+        self._kinds = [Kind(Provenance.PREVIOUS, min(depth, DEEPEST)) for depth in range(len(rest))]
+        return Draft.chain(rest, Provenance.PREVIOUS)
+
+    def _guessed(self, context: Context) -> Draft:
+        tree = _Tree()
+        for guess in self._guesses(context):
+            tree.hang(guess[: context.room], self._shape.branches)
+            if tree.leaves == self._shape.branches:
+                break
+        self._kinds = tree.kinds
+        return tree.draft()
+
+    def _guesses(self, context: Context) -> Iterator[Guess]:
+        """Continuations of the output, the likeliest first."""
+        shape = self._shape
+        if shape.resynchronise:
+            yield from self._from_previous(context)
+        if shape.recycle:
+            yield from self._from_rows(context)
+        if shape.lookup:
+            self._pool.read(context)
+            for rank, place in enumerate(self._pool.find()[:2]):
+                tokens = self._pool.ngram(place, shape.length)
+                yield [(token, Kind(Provenance.PROMPT, min(n, DEEPEST), rank)) for n, (token, _) in enumerate(tokens)]
+
+    def _from_previous(self, context: Context) -> Iterator[Guess]:
+        """The old tail from where the new one has come to; nothing before a divergence or where nothing is left."""
+        kept = self._stretch.kept
+        if kept >= len(context.previous):
+            return
+        if self._alignment is None:
+            self._alignment, self._aligned = Alignment(context.previous[kept:]), kept
+        for token in context.output[self._aligned :]:
+            self._alignment.add(token)
+        self._aligned = len(context.output)
+        for rank, place in enumerate(self._alignment.places(3)):
+            rest = context.previous[kept + place :][: self._shape.length]
+            yield [(token, Kind(Provenance.RESYNCHRONISED, min(n, DEEPEST), rank)) for n, token in enumerate(rest)]
+
+    def _from_rows(self, context: Context) -> Iterator[Guess]:
+        """Chains of successors, one for each known successor of the last tokens."""
+        text = [*context.prompt[-1:], *context.output]
+        starts, length = self._successors.after(text)
+        for rank, start in enumerate(starts):
+            guess: Guess = []
+            ahead, token, known = list(text[-2:]), start, length
+            while token not in self._end_tokens and len(guess) < self._shape.length:
+                guess.append((token, Kind(Provenance.RECYCLED, min(len(guess), DEEPEST), rank, known)))
+                ahead.append(token)
+                following, known = self._successors.after(ahead)
+                if not following:
+                    break
+                token = following[0]
+            if guess:
+                yield guess
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Learn from what came of a draft, and from every row of it."""
+        self._acceptance.learn(draft, self._kinds, verdict)
+        if self._shape.recycle and self._context is not None:
+            self._successors.learn((*self._context.prompt[-1:], *self._context.output), draft, rows)

@@ -1,0 +1,204 @@
+"""docs/benchmarks.md: it is what the checked-in results make of it, and its commands are commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from redraft.bench.load import Result, read_results
+from redraft.cli.bench_replay import replay
+from redraft.cli.main import cli
+from tools import build_benchmarks as build
+
+ROWS = [
+    json.loads(line)
+    for line in Path(__file__).parent.joinpath("bench", "recorded.jsonl").read_text(encoding="utf-8").splitlines()
+]
+FACTS = "redraft:0|model:redraft-demo-q8_0.gguf@1|data:flores200.devtest@2|segments:8|threads:1|exact:False|lag:3"
+
+
+def save(root: Path, bench: str, language: str, signature: str = FACTS, **more: Any) -> None:
+    rows = [{**row, "signature": signature, **more} for row in ROWS if row["bench"] == bench]
+    text = "".join(json.dumps({**row, "target_language": language}) + "\n" for row in rows[:9])
+    name = f"{bench}-{language}{'-replay' * ('replay' in more)}.rows.jsonl"
+    (root / "benchmarks" / "results" / name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with nothing but a README, results and a note."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    (tmp_path / "benchmarks" / "notes").mkdir()
+    (tmp_path / "benchmarks" / "notes" / "beta.md").write_text("Our models differ, because.\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("a\n<!-- results -->\nold\n<!-- /results -->\nz\n", encoding="utf-8")
+    for bench in ("beta", "ssbd"):
+        for language in ("de", "ja"):
+            save(tmp_path, bench, language)
+    return tmp_path
+
+
+def test_the_checked_in_page_is_fresh() -> None:
+    assert build.stale() == []
+
+
+def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    (root / "docs" / "benchmarks-old.svg").write_text("<svg/>")
+    pictures = [
+        f"docs/benchmarks-{name}.svg" for name in ("ssbd-flores200.devtest-quality", "beta-flores200.devtest-speed")
+    ]
+    assert {"docs/benchmarks.md", "README.md", *pictures} <= {*build.stale(root)}
+    build.write(root)
+    assert build.stale(root) == []
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^]]*\]\(([^)]*)\)", page)
+    assert {f"docs/{name}" for name in shown} >= {*pictures}
+    assert {path.name for path in (root / "docs").glob("*.svg")} == {*shown}
+    before = {path: path.read_bytes() for path in (root / "docs").iterdir()}
+    build.write(root)
+    assert {path: path.read_bytes() for path in (root / "docs").iterdir()} == before
+    monkeypatch.setattr(build, "stale", lambda: ["docs/benchmarks.md"])
+    assert build.main(["--check"]) == (
+        "benchmarks: out of date, run `python -m tools.build_benchmarks`: docs/benchmarks.md"
+    )
+
+
+def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) -> None:
+    pytest.importorskip("matplotlib")
+    build.write(root)
+    save(root, "ssbd", "de", chrf=1.25)
+    assert build.stale(root) == ["docs/benchmarks.md"]
+    save(root, "beta", "de", chrf=1.25)
+    assert build.stale(root) == ["docs/benchmarks.md", "README.md"]
+    build.write(root)
+    (root / "docs" / "benchmarks-beta-flores200.devtest-speed.svg").unlink()
+    assert build.stale(root) == ["docs/benchmarks-beta-flores200.devtest-speed.svg"]
+
+
+def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
+    assert build.documents(tmp_path) == {}
+    assert build.stale(tmp_path) == []
+
+
+def test_the_page_holds_tables_signatures_claims_and_notes(root: Path) -> None:
+    page = build.documents(root)[root / "docs" / "benchmarks.md"]
+    first, second = page.split("## What the bias does (Table 3 of SSBD v2)\n")
+    assert "## Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)\n" in first
+    assert "### Flores-200 devtest, to German\n" in second and "### Flores-200 devtest, to Japanese\n" in second
+    assert "| method | chrF | NE | NE shown | A/D | A/O | passes | speed-up | by passes | × limit |\n" in second
+    assert "| ssbd beta=0.2 | 35.6 | 0.60 | 0.60 | 88.6% | 74.4% | 751 | 1.77 |" in second
+    assert second.count(f"`{FACTS}`") == 2
+    assert "<summary>10 of 10 claims hold</summary>" in second
+    assert "- ✓ A/D and A/O do not fall as `beta` grows.\n" in second
+    assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
+    assert "Our models differ" not in first
+    assert "- **A/D**: share of the drafted tokens that were kept\n" in second
+    assert "COMET" not in page and "old" not in build.documents(root)[root / "README.md"]
+
+
+def test_a_claim_that_fails_is_open_to_see(root: Path) -> None:
+    save(root, "beta", "de", draft_passes=3)
+    page = build.documents(root)[root / "docs" / "benchmarks.md"]
+    assert "<details open><summary>9 of 10 claims hold</summary>" in page
+    assert (
+        "- ✗ Methods that draft with a small model run it, and no others do.\n  - small model's passes of ar is 3"
+        in page
+    )
+
+
+def test_long_tables_are_folded(root: Path) -> None:
+    (result, *_) = read_results(root / "benchmarks" / "results")
+    long = replace(result, rows=result.rows * 3)
+    assert f"<summary>{len(long.rows)} rows</summary>" in build.page([long], root)
+    assert "rows</summary>" not in build.page([result], root)
+
+
+def test_replays_say_so(root: Path) -> None:
+    save(root, "ssbd", "de", replay=True)
+    page = build.documents(root)[root / "docs" / "benchmarks.md"]
+    before, after = page.split("## Replay: ")
+    assert "(replay)" not in before
+    assert "### Flores-200 devtest, to German (replay)\n" in after
+    assert "| ssbd beta=0.2 (replay) |" in after
+
+
+# Commands
+
+
+def result(signature: str, bench: str = "beta", **more: Any) -> Result:
+    return Result(bench, "flores200.devtest", "de", ({"method": "ar", **more},), (signature,))
+
+
+def test_one_command_measures_all_languages(root: Path) -> None:
+    page = build.documents(root)[root / "docs" / "benchmarks.md"]
+    assert re.findall(r"^```sh\n(.*)\n```$", page, re.MULTILINE) == [
+        f"redraft bench {bench} --data flores200.devtest --to de --to ja --limit 8 --threads 1"
+        for bench in ("ssbd", "beta")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bench", "signature", "expected"),
+    [
+        ("beta", "", ""),
+        ("beta", "lag:3|segments:1012|threads:all|exact:False", "--limit 1012"),
+        ("beta", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
+        ("cold", "lag:0", ""),
+        ("cold", "lag:3", "--lag 3"),
+        ("aasd", "drafts:plain model.gguf@1", "--drafts 'plain model.gguf@1'"),
+        ("beta", "seed:3", "--seed 3"),
+        ("beta", "seed:none", ""),
+        ("beta", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-small-q8_0.gguf@2", ""),
+        (
+            "beta",
+            "model:qwen3.gguf@1|small:a.gguf@2|small1:b.gguf@3",
+            "--model qwen3.gguf --small a.gguf --small b.gguf",
+        ),
+    ],
+)
+def test_a_command_follows_the_signature_and_is_understood(bench: str, signature: str, expected: str) -> None:
+    command = build.reproduce([result(signature, bench)])
+    assert command == f"redraft bench {bench} --data flores200.devtest --to de {expected}".strip()
+    drafts = [] if bench != "aasd" or "--drafts" in command else ["--drafts", "x"]
+    group = cli.commands["bench"]
+    assert isinstance(group, click.Group)
+    name, *rest = shlex.split(command)[2:]
+    group.commands[name].make_context(name, [*rest, *drafts]).close()  # an unknown option raises
+
+
+def test_a_misheard_stream_needs_an_option() -> None:
+    misheard = replace(result("seed:7"), data="flores200.devtest.perturbed")
+    assert build.reproduce([misheard]) == "redraft bench beta --data flores200.devtest --noise --to de --seed 7"
+    assert misheard.name == "Flores-200 devtest, misheard at first, to German"
+
+
+@pytest.mark.parametrize(
+    ("signature", "expected"),
+    [
+        ("model:a.gguf@1|engine:llama.cpp|segments:20|threads:2", "--model a.gguf --limit 20 --threads 2"),
+        (
+            "model:qwen3-0.6b-bfloat16-cuda|engine:transformers|segments:9",
+            "--shape qwen3-0.6b --dtype bfloat16 --device cuda --limit 9",
+        ),
+    ],
+)
+def test_a_replay_names_its_recording(tmp_path: Path, signature: str, expected: str) -> None:
+    replayed = result(f"replay:x.records.jsonl@1|{signature}", "replay", replay=True)
+    command = build.reproduce([replayed])
+    assert command == f"redraft bench replay --records x.records.jsonl {expected}"
+    (tmp_path / "x.records.jsonl").touch()
+    words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)[3:]]
+    replay.make_context("replay", words).close()
+
+
+def test_what_no_command_measures_has_none() -> None:
+    assert build.reproduce([result("", "a bench of one's own")]) == ""
+    assert build.reproduce([result("", replay=True)]) == ""

@@ -1,0 +1,73 @@
+"""What docs/benchmarks.md and the model card show besides benches: exactness, beam search, and the card's table.
+
+``benchmarks/results/exact.jsonl`` and ``beam.jsonl`` hold what `benchmarks.exact` and `benchmarks.beam` have printed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from redraft.bench.load import Result
+from tools.build_docs import table
+
+Row: TypeAlias = dict[str, Any]
+#: Heading -> how a row fills it.
+Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
+
+EXACT: Columns = {
+    "weights": lambda row: "F32" if "F32" in row["signature"] else "as shipped",
+    "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "usual",
+    "to": lambda row: row["target_language"],
+    "updates": lambda row: str(row["updates"]),
+    "tokens": lambda row: str(row["output_tokens"]),
+    "mismatches": lambda row: str(row["mismatches"]),
+    "not explained by rounding": lambda row: str(row["unexplained"]),
+    "largest gap (nats)": lambda row: str(row["largest_gap"]),
+    "largest rounding seen (nats)": lambda row: str(row["largest_rounding"]),
+}
+BEAM: Columns = {
+    "method": lambda row: f"{row['method']} {row['options']}",
+    "to": lambda row: row["target_language"],
+    "segments": lambda row: str(row["updates"]),
+    "BLEU": lambda row: f"{row['bleu']:.1f}",
+    "chrF": lambda row: f"{row['chrf']:.1f}",
+}
+CARD: Columns = {
+    "set": lambda row: str(row["data"]),
+    "to": lambda row: row["target_language"],
+    "segments": lambda row: str(row["segments"]),
+    "BLEU": lambda row: f"{row['bleu']:.1f}",
+    "chrF": lambda row: f"{row['chrf']:.1f}",
+    "cut short": lambda row: str(row["failures"]),
+}
+
+
+def sections(results: Path) -> list[str]:
+    """The parts of the page on exactness and beam search, as far as there are results."""
+    parts = []
+    for name, title, columns in (
+        ("exact", "With beta 0, the ids of greedy re-translation", EXACT),
+        ("beam", "Beam search on transformers, for comparison", BEAM),
+    ):
+        path = results / f"{name}.jsonl"
+        if path.exists():
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            command = f"`python -m benchmarks.{name} --help` measures this."
+            parts += [f"## {title}\n", f"{command}\n", signed(rows, columns)]
+    return parts
+
+
+def card(results: Sequence[Result]) -> str:
+    """The model card's table: quality on whole sentences."""
+    rows = [row for result in results if result.bench == "quality" for row in result.rows]
+    return f"\n{signed(rows, CARD)}\n"
+
+
+def signed(rows: Sequence[Row], columns: Columns) -> str:
+    """A table with the signatures of its rows below."""
+    cells = [[fill(row) for fill in columns.values()] for row in rows]
+    signatures = dict.fromkeys(str(row["signature"]) for row in rows)
+    return "\n".join([table(list(columns), cells), *(f"`{signature}`  " for signature in signatures), ""])
