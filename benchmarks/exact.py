@@ -1,4 +1,6 @@
-"""With beta = 0, SSBD gives the ids of greedy re-translation.  Every mismatch is looked into.
+"""With beta = 0, SSBD gives the ids of greedy re-translation; at any beta, redraft those of SSBD.
+
+Every mismatch is looked into.
 
 In 32-bit floats there should be none.  With quantised weights a batched pass differs from single ones in the last bits.
 A mismatch is explained where rounding was seen to be as large as the gap: at the first different position the two best
@@ -21,18 +23,26 @@ from rich.console import Console
 from rich.progress import track
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import resolve
+from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
 from redraft.backends.quantise import quantise
 from redraft.eval.contender import Contender
 from redraft.eval.measure import Method, Run, compare, open_runs
 from redraft.eval.sets import SETS, lag_stream, load_set
 from redraft.eval.signature import signature
 from redraft.events import Update
+from redraft.method import Value
+from redraft.methods import get_method
 from redraft.types import ROOT, Draft, Provenance, Score, common_prefix
 
 Ids = tuple[int, ...]
 
 FORMATS = ("F32", "shipped")
+#: Method -> what it is compared with, and its own options.
+PAIRS: dict[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
+    "ssbd": ("ar", (("beta", 0.0),)),
+    "redraft": ("ssbd", (("beta", 0.2),)),
+    "redraft-tree": ("ssbd", (("beta", 0.2),)),
+}
 
 
 @click.command(help=__doc__)
@@ -41,10 +51,13 @@ FORMATS = ("F32", "shipped")
 @click.option("--model", default="demo", help="A name or a GGUF file.", show_default=True)
 @click.option("--limit", default=100, help="Segments; 0 takes all.", show_default=True)
 @click.option("--lag", default=3, help="Words that come at a time.", show_default=True)
+@click.option("--method", default="ssbd", type=click.Choice(list(PAIRS)), show_default=True)
 @click.option("--format", default="F32", type=click.Choice(FORMATS), show_default=True)
 @click.option("--exact", is_flag=True, help="The engine's bit-equal kernels.")
 @click.option("--threads", default=0, help="CPU threads; 0 takes all cores.", show_default=True)
-def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exact: bool, threads: int) -> None:
+def main(
+    data: str, to: str, model: str, limit: int, lag: int, method: str, format: str, exact: bool, threads: int
+) -> None:
     """Compare after every update; one JSON object."""
     stream = lag_stream(load_set(data, to, limit), to, lag)
     with tempfile.TemporaryDirectory() as folder:
@@ -52,8 +65,11 @@ def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exac
         if format != "shipped":
             path = Path(folder) / f"{path.stem}-{format}.gguf"
             quantise(resolve(model), path, format)
-        backend = LlamaCpp(path, LlamaOptions(context_length=1024, slots=3, threads=threads, exact=exact))
-        contenders = [Contender("ar", to), Contender("ssbd", to, (("beta", 0.0),))]
+        branches = BRANCHES_OF_A_TREE if "trees" in get_method(method).needs else 0
+        engine = LlamaOptions(context_length=1024, slots=3, branches=branches, threads=threads, exact=exact)
+        backend = LlamaCpp(path, engine)
+        other, options = PAIRS[method]
+        contenders = [Contender(other, to, () if other == "ar" else options), Contender(method, to, options)]
         updates = list(stream.updates)
         plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)))
         gaps = mismatches(backend, plain, drafted)
@@ -62,6 +78,8 @@ def main(data: str, to: str, model: str, limit: int, lag: int, format: str, exac
     rounding = max((seen for _gap, seen in gaps), default=0.0)
     unexplained = [gap for gap, _seen in gaps if gap > rounding]
     row = {
+        "method": method,
+        "compared_with": other,
         "target_language": to,
         "updates": len(updates),
         "output_tokens": sum(map(len, plain.outputs)),

@@ -18,6 +18,7 @@ Row: TypeAlias = dict[str, Any]
 Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
 
 EXACT: Columns = {
+    "method": lambda row: f"{row['method']} as {row['compared_with']}",
     "weights": lambda row: "F32" if "F32" in row["signature"] else "as shipped",
     "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "usual",
     "to": lambda row: row["target_language"],
@@ -49,7 +50,7 @@ def sections(results: Path) -> list[str]:
     """The parts of the page on exactness and beam search, as far as there are results."""
     parts = []
     for name, title, columns in (
-        ("exact", "With beta 0, the ids of greedy re-translation", EXACT),
+        ("exact", "The same ids: ssbd with beta 0 as ar, redraft as ssbd", EXACT),
         ("beam", "Beam search on transformers, for comparison", BEAM),
     ):
         path = results / f"{name}.jsonl"

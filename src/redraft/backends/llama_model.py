@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +34,14 @@ def _keep_message(_level: int, text: bytes, _data: Any) -> None:
 lib.llama_log_set(_keep_message, ctypes.c_void_p(0))
 
 
-@contextmanager
-def engine_complaints() -> Iterator[list[str]]:
-    """Collects what llama.cpp says of errors inside the block."""
-    del _messages[:]
-    found: list[str] = []
-    yield found
-    found += [line for line in _messages if "error" in line.lower() or "fail" in line.lower()]
+def forget_complaints() -> None:
+    """Begin to listen to llama.cpp."""
+    _messages.clear()
+
+
+def complaints() -> list[str]:
+    """What llama.cpp has said of errors since `forget_complaints`."""
+    return [line for line in _messages if "error" in line.lower() or "fail" in line.lower()]
 
 
 def usable_cores() -> int:
@@ -110,12 +111,11 @@ class LlamaModel:
         params.n_gpu_layers = gpu_layers
         if exact:
             params.use_extra_bufts = False
-        with engine_complaints() as complaints:
-            self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
+        forget_complaints()
+        self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.handle:
-            raise ModelError(
-                f"model file {str(path)!r} cannot be loaded: {complaints[0] if complaints else 'broken file'}"
-            )
+            reason = next(iter(complaints()), "broken file")
+            raise ModelError(f"model file {str(path)!r} cannot be loaded: {reason}")
         self._refuse_unfit()
         self.vocab = lib.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
@@ -131,6 +131,8 @@ class LlamaModel:
             self.close()
             raise
         self._pieces: dict[int, bytes] = {}
+        # A prompt's own words come again with every update, and the source is wanted twice.
+        self._tokenized = lru_cache(maxsize=256)(self._tokenize)
 
     def _refuse_unfit(self) -> None:
         kinds = {
@@ -183,6 +185,10 @@ class LlamaModel:
         """
         if not self.handle:
             raise ModelError(f"model {self.path.name!r} is closed")
+        begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
+        return begin + list(self._tokenized(text, special))
+
+    def _tokenize(self, text: str, special: bool) -> tuple[int, ...]:
         data = text.encode()
         size = len(data) + 8
         while True:
@@ -191,8 +197,7 @@ class LlamaModel:
             if count >= 0:
                 break
             size = -count
-        begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
-        return begin + list(buffer[:count])
+        return tuple(buffer[:count])
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""

@@ -15,7 +15,7 @@ from typing import Any
 import llama_cpp as lib
 import numpy as np
 
-from redraft.backends.llama_model import LlamaModel, engine_complaints, usable_cores
+from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints, usable_cores
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 from redraft.types import ROOT, Capabilities, Draft, Rows, Score, common_prefix
@@ -130,10 +130,10 @@ class LlamaCpp:
             floats = self.model.in_floats
             params.type_k = params.type_v = _KV_F32 if floats else _KV_Q8_0
             params.flash_attn_type = _PLAIN_ATTENTION if floats else _FLASH_ATTENTION
-        with engine_complaints() as complaints:
-            context = lib.llama_init_from_model(self.model.handle, params)
+        forget_complaints()
+        context = lib.llama_init_from_model(self.model.handle, params)
         if not context:
-            reason = "; ".join(complaints) or "not enough memory"
+            reason = "; ".join(complaints()) or "not enough memory"
             raise ModelError(f"no context of {params.n_ctx} tokens for {self.model.path.name!r}: {reason}")
         return context
 
@@ -292,12 +292,12 @@ class LlamaCpp:
             for place, sequence in enumerate(entry.sequences):
                 batch.seq_id[index][place] = sequence
             batch.logits[index] = entry.wanted
-        with engine_complaints() as complaints:
-            status = lib.llama_decode(self._context, batch)
+        forget_complaints()
+        status = lib.llama_decode(self._context, batch)
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:
-            raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints)}")
+            raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints())}")
         wanted = sum(entry.wanted for entry in entries)
         if wanted == 0:
             return np.empty((0, self.model.vocabulary_size), np.float32)

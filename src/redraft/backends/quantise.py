@@ -7,7 +7,7 @@ from pathlib import Path
 
 import llama_cpp as lib
 
-from redraft.backends.llama_model import check_gguf, engine_complaints
+from redraft.backends.llama_model import check_gguf, complaints, forget_complaints
 from redraft.errors import ModelError, OptionError
 
 FORMATS = {
@@ -34,10 +34,12 @@ def quantise(source: Path, target: Path, format: str) -> None:
     params.allow_requantize = True
     # Beside it first: the engine maps the source into memory, which may be the same file.
     part = target.with_name(target.name + ".part")
-    with engine_complaints() as complaints:
-        status = lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), params)
+    forget_complaints()
+    status = lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), params)
     if status == 0 and not target.is_dir():
         part.replace(target)
     else:
         part.unlink(missing_ok=True)
-        raise ModelError(f"{str(source)!r} cannot be written as {format}: {'; '.join(complaints) or 'unknown reason'}")
+        raise ModelError(
+            f"{str(source)!r} cannot be written as {format}: {'; '.join(complaints()) or 'unknown reason'}"
+        )

@@ -175,7 +175,7 @@ def export(records: Path, folder: Path, line: str, format: str) -> None:
 
 finished = click.option(
     "--out",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     default=Path("redraft-bench"),
     help="The folder of the runs.",
 )
