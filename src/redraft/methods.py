@@ -23,7 +23,7 @@ from redraft.draft.jacobi import STARTS, Jacobi
 from redraft.draft.lookup import Lookup
 from redraft.draft.nothing import Nothing
 from redraft.draft.previous import PreviousOutput
-from redraft.draft.priced import Acceptance
+from redraft.draft.priced import Acceptance, Pace
 from redraft.draft.recycled import Successors
 from redraft.draft.redraft import LastPrompt, Redraft, Shape
 from redraft.draft.small_model import SmallModel
@@ -371,7 +371,7 @@ def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
     biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
     shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     curve = setup.curve if setup.word("cost") == "measured" else None
-    kept = setup.recall(Successors), setup.recall(Acceptance), setup.recall(LastPrompt)
+    kept = setup.recall(Successors), setup.recall(Acceptance), setup.recall(LastPrompt), setup.recall(Pace)
     drafter = Redraft(stretch, shape, *kept, curve, setup.end_tokens)
     return drafter, FirstStretch(biased, stretch)
 

@@ -1,9 +1,14 @@
 """How much of a draft is worth its price.
 
-A pass over n new tokens takes T(n) seconds and yields the tokens accepted and one more.  So of a draft tree those nodes
-are kept that make the expected yield of a second greatest:
+A pass over n new tokens takes T(n) seconds and yields the tokens accepted and one more.  Time that is not spent on a
+draft token goes into other passes, where it yields tokens at the pace of the whole stream.  So of a draft tree those
+nodes are kept for which
 
-    (1 + sum of the probabilities that a node is reached and accepted) / T(tail + nodes)
+    sum of the probabilities that a node is reached and accepted  -  pace * (T(tail + nodes) - T(tail))
+
+is greatest, with the pace in tokens a second so far.  (The passes of an update differ: the first may keep thirty
+tokens, the others keep one or two.  Making each pass's own quotient of yield and time greatest would cut the first one
+short.)
 
 Nodes are added in the order of their probabilities, and of all these drafts the best is taken.  A node is never more
 probable than its parent, so what is kept is a tree.  Where a pass over many tokens costs no more than one over a single
@@ -22,10 +27,14 @@ from redraft.types import ROOT, Draft, Provenance, Verdict
 
 #: Positions of a draft from here on are told apart no further.
 DEEPEST = 6
-#: What is believed before anything was seen; experience begins with so many tokens of it.
-PRIOR, PRIOR_TOKENS = 0.5, 2.0
+#: What is believed before anything was seen: of the previous output that most of it stays.
+PRIOR, PRIOR_OF_PREVIOUS = 0.5, 0.95
+#: Experience begins with so many tokens of it.
+PRIOR_TOKENS = 2.0
 #: Older experience counts less: by so much with every token that is tried.
-KEPT = 0.98
+KEPT = 0.995
+#: The same for the pace, with every pass.
+KEPT_PACE = 0.999
 
 
 class Kind(NamedTuple):
@@ -35,7 +44,7 @@ class Kind(NamedTuple):
         source: where it comes from.
         depth: how many draft tokens stand before it on its path, `DEEPEST` for that many or more.
         rank: how many likelier guesses there are from the same source.
-        known: how long a context vouches for it, where its source tells.
+        known: whatever else its source can tell, such as how long a context vouches for it.
     """
 
     source: Provenance
@@ -71,7 +80,7 @@ class Acceptance:
         """The rate of a kind.  Of a depth that was never tried it is that of the depth above it."""
         while kind not in self._rates:
             if not kind.depth:
-                return PRIOR
+                return PRIOR_OF_PREVIOUS if kind.source is Provenance.PREVIOUS else PRIOR
             kind = kind._replace(depth=kind.depth - 1)
         rate = self._rates[kind]
         return rate.accepted / rate.tried
@@ -85,20 +94,36 @@ class Acceptance:
         return found
 
 
-def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], float]) -> list[int]:
-    """The nodes of a draft, in order, that make the expected yield of a second greatest.
+class Pace:
+    """Tokens a second over the passes of a stream so far, by what the passes should cost; lasts as long as it."""
+
+    def __init__(self) -> None:
+        self._tokens = self._seconds = 0.0
+
+    def learn(self, tokens: int, seconds: float) -> None:
+        """Count what a pass has yielded, its own token included."""
+        self._tokens, self._seconds = KEPT_PACE * self._tokens + tokens, KEPT_PACE * self._seconds + seconds
+
+    def rate(self, curve: Callable[[int], float]) -> float:
+        """Tokens a second; before anything was counted, one for each pass over a single token."""
+        return self._tokens / self._seconds if self._seconds else 1 / curve(1)
+
+
+def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], float], pace: float) -> list[int]:
+    """The nodes of a draft, in order, that yield more than their time would elsewhere.
 
     Args:
         reached: (n,) probability of each node, as of `Acceptance.reached`.
         tail: ids that the pass has to run over in any case, at least 1.
         curve: T(n) in seconds.
+        pace: tokens a second that other passes yield.
     """
     order = sorted(range(len(reached)), key=lambda node: (-reached[node], node))
-    expected, best, kept = 1.0, 1.0 / curve(tail), 0
+    gained, best, kept = 0.0, 0.0, 0
     for count, node in enumerate(order, 1):
-        expected += reached[node]
-        rate = expected / curve(tail + count)
+        gained += reached[node]
+        profit = gained - pace * (curve(tail + count) - curve(tail))
         # The curve has steps, so a node may pay only together with those after it.
-        if rate > best:
-            best, kept = rate, count
+        if profit > best:
+            best, kept = profit, count
     return sorted(order[:kept])

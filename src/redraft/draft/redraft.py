@@ -18,11 +18,14 @@ from typing import TypeAlias
 
 from redraft.cost import CostCurve
 from redraft.draft.pool import Pool
-from redraft.draft.priced import DEEPEST, Acceptance, Kind, worth_its_price
+from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
 from redraft.draft.recycled import Successors
 from redraft.draft.resynchronised import Alignment
 from redraft.draft.stretch import Stretch
 from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+
+#: Distances from the end of the previous output beyond this are told apart no further.
+FARTHEST = 8
 
 #: A guessed continuation: each token with what is known of how sure it is.
 Guess: TypeAlias = list[tuple[int, Kind]]
@@ -96,7 +99,7 @@ class Redraft:
     Args:
         stretch: shared with the rule.
         shape: of the trees.
-        successors, acceptance, last_prompt: what lasts as long as the stream.
+        successors, acceptance, last_prompt, pace: what lasts as long as the stream.
         curve: T(n); None verifies all that is drafted.
         end_tokens: ids that end an output; they are not drafted.
     """
@@ -108,16 +111,18 @@ class Redraft:
         successors: Successors,
         acceptance: Acceptance,
         last_prompt: LastPrompt,
+        pace: Pace,
         curve: CostCurve | None,
         end_tokens: frozenset[int],
     ) -> None:
         self._stretch, self._shape, self._curve = stretch, shape, curve
         self._successors, self._acceptance, self._end_tokens = successors, acceptance, end_tokens
-        self._last_prompt, self._pool = last_prompt, Pool(3, end_tokens)
+        self._last_prompt, self._pace, self._pool = last_prompt, pace, Pool(3, end_tokens)
         self._alignment: Alignment | None = None
         self._aligned = 0
         self._context: Context | None = None
         self._kinds: list[Kind] = []
+        self._tail = 1
 
     def propose(self, context: Context) -> Asking[Draft]:
         """The next draft; nothing is asked of a model."""
@@ -127,10 +132,10 @@ class Redraft:
         if first:
             self._stretch.begin(context.previous)
         draft = self._piece(context) if self._stretch.open else self._guessed(context)
+        self._tail = self._last_prompt.tail(context.prompt) if first else 1
         if self._curve is not None and len(draft):
             reached = self._acceptance.reached(draft, self._kinds)
-            tail = self._last_prompt.tail(context.prompt) if first else 1
-            nodes = worth_its_price(reached, tail, self._curve)
+            nodes = worth_its_price(reached, self._tail, self._curve, self._pace.rate(self._curve))
             draft, self._kinds = draft.keeping(nodes), [self._kinds[node] for node in nodes]
         if self._stretch.open:
             self._stretch.drafted = self._stretch.kept + len(draft)
@@ -141,7 +146,12 @@ class Redraft:
         rest = context.previous[self._stretch.kept :][: context.room]
         # Beyond the room SSBD drafts nothing, so the bias has nothing to say there.
         self._stretch.previous = context.previous[: self._stretch.kept + len(rest)]
-        self._kinds = [Kind(Provenance.PREVIOUS, min(depth, DEEPEST)) for depth in range(len(rest))]
+        # Corrections come where the source was not complete yet: near the end of the previous output.
+        left = range(len(context.previous) - self._stretch.kept, 0, -1)
+        self._kinds = [
+            Kind(Provenance.PREVIOUS, min(n // 4, DEEPEST), known=min(after, FARTHEST))
+            for n, after in enumerate(left[: len(rest)])
+        ]
         return Draft.chain(rest, Provenance.PREVIOUS)
 
     def _guessed(self, context: Context) -> Draft:
@@ -200,5 +210,7 @@ class Redraft:
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from what came of a draft, and from every row of it."""
         self._acceptance.learn(draft, self._kinds, verdict)
+        if self._curve is not None:
+            self._pace.learn(len(verdict.accepted) + 1, self._curve(self._tail + len(draft)))
         if self._shape.recycle and self._context is not None:
             self._successors.learn((*self._context.prompt[-1:], *self._context.output), draft, rows)
