@@ -160,7 +160,7 @@ def reproduce(group: Sequence[Result]) -> str:
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{option}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
             words += [word for name in names for word in (f"--{option}", name)]
-    for option, usual in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0")):
+    for option, usual in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
         words += [f"--{option}", facts[option]] if facts.get(option, usual) not in (usual, "none") else []
     return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
 
@@ -175,6 +175,7 @@ def _replay(facts: Mapping[str, str]) -> list[str]:
 
 def _size(facts: Mapping[str, str]) -> list[str]:
     words = ["--limit", facts["segments"]] if "segments" in facts else []
+    words += ["--least-words", facts["least_words"]] if "least_words" in facts else []
     return [*words, "--threads", facts["threads"]] if facts.get("threads", "all") != "all" else words
 
 

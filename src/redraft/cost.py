@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from redraft.decode import decode
 from redraft.drive import run
-from redraft.types import ROOT, Asking, Backend, Context, Draft, Provenance, Rows, Score, Verdict
+from redraft.types import ROOT, Asking, Backend, Context, Draft, EncodesSources, Provenance, Rows, Score, Verdict
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Ids in the cache before the pass: about a prompt with half of its translation.
@@ -42,8 +42,8 @@ class CostCurve:
         right = min(max(bisect_left(self.sizes, new), 1), last)
         low, high = self.sizes[right - 1], self.sizes[right]
         share = (new - low) / (high - low)
-        # A line through two noisy measurements may fall; a pass never costs less than a shorter one.
-        below, above = self.seconds[right - 1], max(self.seconds[right - 1 : right + 1])
+        # Measurements are noisy; a pass never costs less than a shorter one.
+        below, above = max(self.seconds[:right]), max(self.seconds[: right + 1])
         return below + share * (above - below)
 
 
@@ -65,33 +65,40 @@ class _Given:
         return Verdict(tuple(range(len(draft))), best[-1])
 
 
-def sample(backend: Backend, slot: int, *, context: int = CONTEXT, sizes: Sequence[int] = SIZES) -> list[float]:
-    """Seconds of one pass of every size, each after ``context`` ids in the cache of ``slot``.
+def sample(backend: Backend, slot: int) -> list[float]:
+    """Seconds of one pass of every size in `sizes_for`, each after `CONTEXT` ids, or what fits, in the slot's cache.
 
     A pass is all that one turn of the decode loop takes: the search for the best token of every row, and what the loop
     and its driver do around it.
     """
     # The ids do not matter, as long as they are ids.
+    context = min(CONTEXT, backend.context_length // 2)
     prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
+    encoder = prefix if isinstance(backend, EncodesSources) else ()
     seconds = []
-    for size in sizes:
+    for size in sizes_for(backend):
         # The last prefix token is always run anew, so a pass over n tokens is a draft of n - 1.
         given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
-        backend.score([(slot, Score(prefix))])
+        backend.score([(slot, Score(prefix, encoder=encoder))])
         started = time.perf_counter()
-        run(decode(prefix, given, given, end_tokens=frozenset(), limit=size), backend, slot)
+        run(decode(prefix, given, given, encoder=encoder, end_tokens=frozenset(), limit=size), backend, slot)
         seconds.append(time.perf_counter() - started)
     return seconds
 
 
-def curve(samples: Sequence[Sequence[float]], sizes: Sequence[int] = SIZES) -> CostCurve:
+def sizes_for(backend: Backend) -> tuple[int, ...]:
+    """Those of `SIZES` that fit into the other half of a backend's context."""
+    return tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
+
+
+def curve(samples: Sequence[Sequence[float]]) -> CostCurve:
     """The curve of the medians of several samples."""
-    return CostCurve(tuple(sizes), tuple(map(statistics.median, zip(*samples, strict=True))))
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(statistics.median, zip(*samples, strict=True))))
 
 
-def least(samples: Sequence[Sequence[float]], sizes: Sequence[int] = SIZES) -> CostCurve:
+def least(samples: Sequence[Sequence[float]]) -> CostCurve:
     """The curve of the least of several samples: what else the machine does only ever adds to a time."""
-    return CostCurve(tuple(sizes), tuple(map(min, zip(*samples, strict=True))))
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))
 
 
 def measure(

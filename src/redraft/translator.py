@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 from redraft.backends.costs import known_curve
@@ -219,9 +220,14 @@ def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template)
 
+    # A prompt's own words come again with every update, and the source is wanted twice.
+    @lru_cache(maxsize=64)
+    def tokenize(text: str, special: bool = False, start: bool = False) -> list[int]:
+        return backend.tokenize(text, special=special, start=start)
+
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
-        ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.tokenize)
-        return Prompt(ids, tuple(backend.tokenize(clean(text))))
+        ids = prompter.encode(Request(text, tuple(earlier), style.glossary), tokenize)
+        return Prompt(ids, tuple(tokenize(clean(text))))
 
     encode("test", ())  # a glossary that the model's template cannot carry is refused now, not at the first caption
     return encode

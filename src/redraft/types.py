@@ -327,6 +327,13 @@ class Backend(Protocol):
         """Free cache and weights."""
 
 
+@runtime_checkable
+class EncodesSources(Protocol):
+    """A backend whose model has an encoder, which reads the source."""
+
+    encoder_passes: int
+
+
 @dataclass(slots=True)
 class Tally:
     """Sums over many outputs, for the acceptance figures of the papers."""

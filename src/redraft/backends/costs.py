@@ -31,12 +31,19 @@ def known_curve(backend: Backend) -> CostCurve:
     """The curve of a model with its options on this machine; measured, and kept, the first time."""
     if not isinstance(backend, Identified):
         return _measured(backend)
-    key = f"{backend.identity} {platform.node()} {platform.machine()} {os.cpu_count()}"
-    known = _read()
-    if key not in known:
-        known[key] = _measured(backend)
-        _write(known)
-    return known[key]
+    found = _read().get(_key(backend))
+    return found or keep(backend, _measured(backend))
+
+
+def keep(backend: Backend, curve: CostCurve) -> CostCurve:
+    """Keep a curve for the next time, in place of what is kept for this model."""
+    if isinstance(backend, Identified):
+        _write({**_read(), _key(backend): curve})
+    return curve
+
+
+def _key(backend: Identified) -> str:
+    return f"{backend.identity} {platform.node()} {platform.machine()} {os.cpu_count()}"
 
 
 def _measured(backend: Backend) -> CostCurve:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +130,6 @@ class LlamaModel:
             self.close()
             raise
         self._pieces: dict[int, bytes] = {}
-        # A prompt's own words come again with every update, and the source is wanted twice.
-        self._tokenized = lru_cache(maxsize=256)(self._tokenize)
 
     def _refuse_unfit(self) -> None:
         kinds = {
@@ -186,9 +183,6 @@ class LlamaModel:
         if not self.handle:
             raise ModelError(f"model {self.path.name!r} is closed")
         begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
-        return begin + list(self._tokenized(text, special))
-
-    def _tokenize(self, text: str, special: bool) -> tuple[int, ...]:
         data = text.encode()
         size = len(data) + 8
         while True:
@@ -197,7 +191,7 @@ class LlamaModel:
             if count >= 0:
                 break
             size = -count
-        return tuple(buffer[:count])
+        return begin + list(buffer[:count])
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""

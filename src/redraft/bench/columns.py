@@ -44,6 +44,8 @@ COLUMNS = {
     "update_p95_ms": Column("update p95 (ms)", ",.1f", "all but 5% of the updates took no longer"),
     "laal": Column("LAAL", ".2f", "length-adaptive average lagging: how far captions are behind what was said"),
     "laal_ca": Column("LAAL, CA", ".2f", "the same, computation-aware: with the time that translating took"),
+    "stream_laal": Column("StreamLAAL", ".2f", "LAAL of whole recordings, cut to the reference's segments; in seconds"),
+    "stream_laal_ca": Column("StreamLAAL, CA", ".2f", "the same, computation-aware"),
     "al": Column("AL", ".2f", "average lagging"),
     "al_ca": Column("AL, CA", ".2f", "the same, computation-aware"),
     "dal": Column("DAL", ".2f", "differentiable average lagging"),
@@ -70,6 +72,7 @@ COLUMNS = {
 APART = {
     *("bench", "data", "signature", "replay", "options", "small_model", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
+    *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
 }
 
 #: Lags in the unit that the row names: source words or seconds.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redraft import cost
+from redraft.bench.peers import PEERS
 from redraft.errors import InputError
 from redraft.eval.record import Pass, Record, read_records
 
@@ -58,6 +59,9 @@ def read_recording(path: Path, limit: int = 0) -> Recording:
 
 def _unfit(records: Iterable[Record]) -> str:
     """Why a contender cannot be replayed; empty if it can."""
+    records = list(records)
+    if any(record.contender.partition(",")[0] in PEERS for record in records):
+        return "it is another library's, and its passes would be run on this one"
     steps = [step for record in records for step in record.steps]
     if any(step.draft_passes for step in steps):
         return "the passes of a small model are recorded by number only"

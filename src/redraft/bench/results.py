@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Any
 
 from redraft.bench.run import Bench
-from redraft.eval.bootstrap import interval
+from redraft.eval.bootstrap import interval, ratio, speedup
 from redraft.eval.contender import Contender
 from redraft.eval.figures import Line, Row, rows
 from redraft.eval.quality import quality, statistics
+from redraft.eval.record import Record
+from redraft.eval.signature import text_hash
+from redraft.eval.stream_laal import stream_laal
 from redraft.eval.timing import latency_figures
+from redraft.languages import parse_language
 
 #: Positions of a draft beyond this are counted together with it.
 LAST_POSITION = 40
@@ -33,8 +38,12 @@ def finish(bench: Bench, lines: Sequence[Line], seed: int = 0) -> tuple[list[Row
         for row, (figures, _metrics) in zip(found, scores, strict=True):
             row.update(figures)
         line += f"|metrics:{scores[0][1]}|bootstrap:1000,95%,seed {seed}"
+    if bench.drafts_by_cost:
+        line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text())}"
     for row, each in zip(found, lines, strict=True):
+        row.update(_intervals(each, lines[0], seed))
         row.update(latency_figures(each.records, bench.stream, bench.language))
+        row.update(_stream_laal(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
     more: dict[str, Any] = {
         "bench": bench.table.name,
@@ -49,9 +58,37 @@ def finish(bench: Bench, lines: Sequence[Line], seed: int = 0) -> tuple[list[Row
     return found, line
 
 
+def _intervals(line: Line, baseline: Line, seed: int) -> Row:
+    """95% intervals of NE of the display and of the speed-up over the first line."""
+    erased = [[sum(step.erased[1] for step in each.steps), each.steps[-1].length[1]] for each in line.records]
+    times = [
+        [_tokens(mine), mine.seconds, _tokens(theirs), theirs.seconds]
+        for mine, theirs in zip(line.records, baseline.records, strict=True)
+    ]
+    row: Row = {}
+    for name, per_segment, statistic in (("ne_display", erased, ratio), ("speedup", times, speedup)):
+        low, high = interval(per_segment, statistic, seed=seed)
+        row.update({f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)})
+    return row
+
+
+def _tokens(record: Record) -> int:
+    return sum(len(step.tokens) for step in record.steps if step.passes)
+
+
+def _stream_laal(line: Line, bench: Bench) -> Row:
+    """StreamLAAL, where the stream is timed and the library that it needs is installed."""
+    timed = all(each.start is not None for each in bench.stream.segments)
+    if not timed or find_spec("mweralign") is None or not _references(bench):
+        return {}
+    found = stream_laal(line.records, bench.stream, bench.language)
+    return {"stream_laal": round(found.ideal, 4), "stream_laal_ca": round(found.computation_aware, 4)}
+
+
 def _quality(line: Line, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:
     """BLEU and chrF with their 95% intervals, and the metrics' signature."""
     hypotheses = [line.records[number].translation for number in references]
+    language = parse_language(language).code
     scores = quality(hypotheses, list(references.values()), language)
     row: Row = {"bleu": round(scores.bleu, 2), "chrf": round(scores.chrf, 2)}
     for name, (per_segment, statistic) in statistics(hypotheses, list(references.values()), language).items():
@@ -62,12 +99,12 @@ def _quality(line: Line, references: dict[int, str], language: str, seed: int) -
 
 def _references(bench: Bench) -> dict[int, str]:
     """The references of the segments that have one, by number."""
-    segments = enumerate(bench.stream.segments)
-    return {n: each.references[bench.language] for n, each in segments if bench.language in each.references}
+    code, segments = parse_language(bench.language).code, enumerate(bench.stream.segments)
+    return {n: each.references[code] for n, each in segments if code in each.references}
 
 
 def _shown(contender: Contender) -> str:
-    return f"{contender.title} {contender.masking}".strip()
+    return contender.name.removesuffix(f", {contender.language}")
 
 
 def acceptance(line: Line) -> list[list[int]]:

@@ -1,7 +1,8 @@
 """Runs a table over a stream: models in, records, rows of figures and a cost curve out.
 
-A run writes into a folder, and one that was cut off goes on where it was.  For the table NAME on the set DATA into LANG
-there are, all beginning with ``NAME-DATA-LANG``:
+A run writes into a folder, and one that was cut off goes on where it was.  (What drafters had learnt by then is lost,
+so they may need other passes for the same output than in a run without a break.)  For the table NAME on the set DATA
+into LANG there are, all beginning with ``NAME-DATA-LANG``:
 
     .run.json        what is run; a folder that holds another run is refused
     .stream.jsonl    the stream (`redraft.eval.stream`)
@@ -14,6 +15,7 @@ there are, all beginning with ``NAME-DATA-LANG``:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +24,7 @@ from pathlib import Path
 from redraft import cost
 from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, resolve
+from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
 from redraft.bench.peers import PEERS, open_peer, version
 from redraft.bench.tables import Table
 from redraft.errors import InputError
@@ -83,7 +85,8 @@ class Bench:
 
     def file(self, ending: str) -> Path:
         """A file of the run, e.g. for ``.records.jsonl``."""
-        return self.folder / f"{self.table.name}-{self.stream.name}-{self.language}{ending}"
+        stem = f"{self.table.name}-{self.stream.name}-{self.language}"
+        return self.folder / (re.sub(r"[^\w.-]+", "-", stem) + ending)
 
     @property
     def signature(self) -> str:
@@ -101,11 +104,22 @@ class Bench:
             exact=engine.exact,
             **small,
             **({"peers": peers} if peers else {}),
+            **({"dtype": self.engine.dtype} if self.engine.dtype else {}),
+            **({"gpu_layers": engine.gpu_layers} if engine.gpu_layers != -1 else {}),
             **self.extra,
         )
 
+    @property
+    def drafts_by_cost(self) -> bool:
+        """Whether a line drafts by what a pass costs."""
+        own = [each for each in self.contenders if each.method not in PEERS]
+        methods = [(get_method(each.method), dict(each.options)) for each in own]
+        return any(method.by_cost(method.check(options)) for method, options in methods)
+
     def _smalls(self) -> list[str]:
-        return list(dict.fromkeys(each.small for each in self.contenders if each.small))
+        drafting = any(each.method in PEERS and PEERS[each.method].drafts for each in self.contenders)
+        named = [*(each.small for each in self.contenders if each.small), *(self.engine.smalls[:1] if drafting else ())]
+        return list(dict.fromkeys(named))
 
     def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[Line]:
         """Run what is not yet recorded; the lines with all their records.
@@ -138,6 +152,9 @@ class Bench:
 
     def _begin(self) -> set[int]:
         """The segments that are recorded already; writes down what is run."""
+        times = {update.time is None for update in self.stream.updates}
+        if len(times) > 1:
+            raise InputError(f"updates of {self.stream.name!r} must all have a time, or none")
         facts = {"signature": self.signature, "lines": [each.name for each in self.contenders]}
         path = self.file(".run.json")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -150,8 +167,10 @@ class Bench:
             return set()
         kept = self._complete()
         # A segment that was cut off in the middle is run again.
-        records.unlink()
-        write_records(records, (record for segment in kept.values() for record in segment))
+        whole = records.with_name(records.name + ".part")
+        whole.unlink(missing_ok=True)
+        write_records(whole, (record for segment in kept.values() for record in segment))
+        whole.replace(records)
         return set(kept)
 
     def _complete(self) -> dict[int, list[Record]]:
@@ -168,7 +187,8 @@ class Bench:
 
     def curve(self) -> cost.CostCurve:
         """T(n): the medians of all samples of the run."""
-        lines = self.file(".costs.jsonl").read_text(encoding="utf-8").splitlines()
+        # A last line that was cut off has no end.
+        lines = self.file(".costs.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
         return cost.curve([json.loads(line) for line in lines])
 
     def _add_sample(self, seconds: Sequence[float]) -> None:
@@ -244,5 +264,5 @@ class Bench:
 
 
 def _path(name: str) -> Path:
-    """The file or folder of a model."""
-    return Path(name.removeprefix("hf:")) if on_transformers(name) else resolve(name)
+    """The file or folder of a model; of one on the hub, which has none here, its name."""
+    return Path(name.removeprefix(HF_PREFIX)) if on_transformers(name) else resolve(name)

@@ -9,6 +9,7 @@ from redraft.errors import InputError
 from redraft.eval.comet import comet
 from redraft.eval.record import Record, read_records
 from redraft.eval.stream import Stream
+from redraft.languages import parse_language
 
 RECORDS = ".records.jsonl"
 
@@ -39,7 +40,7 @@ def _score(records: Path, model: str) -> list[Path]:
     for record in read_records(records):
         by_line.setdefault(record.contender, []).append(record)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    code = str(rows[0]["target_language"]).partition("-")[0]
+    code = parse_language(str(rows[0]["target_language"])).code
     scored = [number for number, each in enumerate(segments) if code in each.references]
     if not scored:
         return []
@@ -52,6 +53,6 @@ def _score(records: Path, model: str) -> list[Path]:
             model=model,
         )
         row["comet"] = round(score.score, 4)
-        row["signature"] += f"|comet:{model}"
+        row["signature"] = f"{row['signature'].partition('|comet:')[0]}|comet:{model}"
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return [path]

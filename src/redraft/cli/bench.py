@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from redraft.bench.tables import TABLES, Table
 from redraft.cli import options as common
 from redraft.cli.bench_replay import replay
+from redraft.errors import OptionError
 
 if TYPE_CHECKING:
     from redraft.bench.run import Bench, Engine
@@ -26,7 +28,7 @@ Examples:
   redraft bench report --out runs/qwen
 """
 
-SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021"
+SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
 TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
 
 
@@ -110,11 +112,11 @@ def _command(table: Table) -> click.Command:
         from redraft.eval.table import print_json, print_table
 
         quality([""], [""], "en")  # what is missing is to be said before the run
-        for language in to:
-            job = _bench(table, language, out, given=dict(given), methods=methods, drafts=drafts)
-            rows, line = finish(
-                job, job.run(partial(_progress, f"{table.name} {job.stream.name} {language}")), given["seed"]
-            )
+        # Languages, data and models are looked at before anything runs.
+        jobs = [_bench(table, language, out, given=dict(given), methods=methods, drafts=drafts) for language in to]
+        for job in jobs:
+            show = partial(_progress, f"{table.name} {job.stream.name} {job.language}")
+            rows, line = finish(job, job.run(show), given["seed"])
             if as_json:
                 print_json(rows, line, sys.stdout)
             else:
@@ -156,7 +158,6 @@ def export(records: Path, folder: Path, line: str, format: str) -> None:
 
     RECORDS is a .records.jsonl file; the stream beside it is read as well. docs/metrics.md says how to score the log.
     """
-    from redraft.errors import OptionError
     from redraft.eval import logs
     from redraft.eval.record import read_records
     from redraft.eval.stream import Stream
@@ -220,27 +221,40 @@ def _bench(
     table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
 ) -> Bench:
     """The bench of a command's options: those of the stream, and those of the engine, which are left in ``given``."""
-    from redraft.bench.data import open_stream
+    from redraft.bench.data import open_stream, reveals
     from redraft.bench.drafts import translations
     from redraft.bench.run import Bench
     from redraft.languages import parse_language
 
     tag = parse_language(language).tag
     of_stream = {name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "seed")}
-    stream = open_stream(given.pop("data"), tag, **of_stream)
+    data = given.pop("data")
     facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
-    job = Bench(_only(table, methods), stream, tag, _engine(**given), out, (), facts)
+    if not reveals(data):
+        if click.get_current_context().get_parameter_source("lag") is ParameterSource.COMMANDLINE:
+            raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
+        facts.pop("lag")
+    stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
+    job = Bench(_only(table, methods, tag, engine.smalls), stream, tag, engine, out, (), facts)
     if drafts is None:
         return job
     made = translations(drafts, stream, tag, job.engine.options)
     return replace(job, drafts=made, extra={**facts, "drafts": drafts})
 
 
-def _only(table: Table, methods: Sequence[str]) -> Table:
-    """The lines of some methods, and the baseline."""
-    if not methods:
-        return table
-    wanted = {"ar", *methods}
+def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
+    """The lines of some methods, and the baseline; says which lines are missing for want of a small model."""
+    known = [*dict.fromkeys(each.method for each in table.contenders(language, smalls or ("a small model",)))]
+    there = {each.method for each in table.contenders(language, smalls)}
+    for method in methods:
+        if method not in known:
+            raise OptionError(f"--method must be one of {', '.join(known)}, not {method!r}")
+    wanted = {"ar", *(methods or known)}
+    missing = [method for method in known if method in wanted - there]
+    if missing and (methods or there == {"ar"}):
+        raise OptionError(f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --small")
+    if missing:
+        click.echo(f"redraft: {', '.join(missing)} left out, since no small model is named with --small", err=True)
     return replace(
         table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
     )

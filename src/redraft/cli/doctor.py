@@ -22,11 +22,14 @@ from redraft.cli import options
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool) -> None:
     """Check the engine and measure T(n): the time of one pass over n new tokens.
 
+    The curve is kept: methods that draft by what a pass costs, such as redraft, go by it.
+
     A draft of n tokens pays off where T(n+1) is well below n times T(1); where the curve is steep, long drafts cost.
     """
     from rich.progress import track
 
     from redraft import cost
+    from redraft.backends import costs
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.eval.signature import signature
@@ -34,14 +37,15 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with closing(open_model(model, engine)) as backend:
         curve = cost.measure(backend, show=lambda rounds: track(rounds, "measuring", transient=True, disable=as_json))
+        costs.keep(backend, curve)
         path = backend.model.path
     line = signature(path, "synthetic", "none", seed=0, threads=threads or os.cpu_count(), exact=exact)
-    costs = dict(zip(curve.sizes, curve.seconds, strict=True))
+    times = dict(zip(curve.sizes, curve.seconds, strict=True))
     if not as_json:
-        _print_report(costs, line)
+        _print_report(times, line)
         return
-    for size, seconds in costs.items():
-        row = {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / costs[1], 3)}
+    for size, seconds in times.items():
+        row = {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / times[1], 3)}
         click.echo(json.dumps({**row, "signature": line}))
 
 

@@ -42,7 +42,7 @@ class Kind(NamedTuple):
 
     Attributes:
         source: where it comes from.
-        depth: how many draft tokens stand before it on its path, `DEEPEST` for that many or more.
+        depth: how far into the draft it stands, in steps of its source's choice, at most `DEEPEST`.
         rank: how many likelier guesses there are from the same source.
         known: whatever else its source can tell, such as how long a context vouches for it.
     """
@@ -68,8 +68,7 @@ class Acceptance:
     def learn(self, draft: Draft, kinds: Sequence[Kind], verdict: Verdict) -> None:
         """Count the nodes that the target has decided about: the children of the root and of accepted nodes."""
         accepted = {ROOT, *verdict.accepted}
-        # A draft may have been cut after it was proposed.
-        for node, (parent, kind) in enumerate(zip(draft.parents, kinds, strict=False)):
+        for node, (parent, kind) in enumerate(zip(draft.parents, kinds, strict=True)):
             if parent in accepted:
                 rate = self._rates.get(kind) or _Rate(PRIOR_TOKENS * self._believed(kind), PRIOR_TOKENS)
                 rate.accepted = KEPT * rate.accepted + (node in accepted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TypeAlias
 
 from redraft.cost import CostCurve
 from redraft.eval.contender import Contender
-from redraft.eval.limit import distance
+from redraft.eval.limit import distance, tails
 from redraft.eval.measure import Run
 from redraft.eval.record import Record, Step
 
@@ -67,11 +68,23 @@ def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
     Args:
         curve: the cost curve measured in the same run; gives ``limit_distance``.
     """
-    baselines = {line.contender.language: line for line in table if line.contender.method == "ar"}
-    return [_row(line, baselines.get(line.contender.language), curve) for line in table]
+    baselines: dict[str, Line] = {}
+    for line in table:
+        if line.contender.method == "ar":
+            baselines.setdefault(line.contender.language, line)
+    found = []
+    for line in table:
+        row = _row(line, baselines.get(line.contender.language))
+        if curve is not None:
+            others = [each for each in table if each.contender.language == line.contender.language]
+            shortest = tails(record for each in others for record in each.records)
+            least = distance(line.records, curve, shortest)
+            row["limit_distance"] = None if least is None else round(least, 3)
+        found.append(row)
+    return found
 
 
-def _row(line: Line, baseline: Line | None, curve: CostCurve | None) -> Row:
+def _row(line: Line, baseline: Line | None) -> Row:
     steps = line.steps
     drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
     times = sorted(step.seconds for step in steps if step.passes)
@@ -107,8 +120,6 @@ def _row(line: Line, baseline: Line | None, curve: CostCurve | None) -> Row:
     }
     if baseline is not None:
         row.update(_speedups(line, baseline))
-    if curve is not None and (found := distance(line.records, curve)):
-        row["limit_distance"] = round(found, 3)
     return row
 
 
@@ -155,4 +166,4 @@ def _quantile(ordered: Sequence[float], share: float) -> float | None:
     """By the nearest rank, in milliseconds."""
     if not ordered:
         return None
-    return round(1e3 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
+    return round(1e3 * ordered[max(0, math.ceil(share * len(ordered)) - 1)], 3)

@@ -8,7 +8,8 @@ limit*, 1 at best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from redraft.cost import CostCurve
 from redraft.eval.record import Record, Step
@@ -22,13 +23,9 @@ class Oracle:
         self._pass: list[float] = [0.0]
         self._rest: list[float] = [0.0]
 
-    def step(self, step: Step) -> float:
-        """Least seconds for an update: the part of the prompt that is not cached, and the output with its end."""
-        if not step.passes:
-            return 0.0
-        first = step.passes[0]
-        tail = max(1, step.prompt - first.cached)
-        return self.seconds(tail, len(step.tokens) + step.finished)
+    def step(self, step: Step, tail: int) -> float:
+        """Least seconds for an update: ``tail`` ids of the prompt, and the output with its end."""
+        return self.seconds(tail, len(step.tokens) + step.finished) if step.passes else 0.0
 
     def seconds(self, tail: int, tokens: int) -> float:
         """Least seconds for ``tokens`` tokens after ``tail`` prompt tokens that have to be run as well.
@@ -52,11 +49,26 @@ class Oracle:
             self._rest.append(best)
 
 
-def distance(records: Iterable[Record], curve: CostCurve) -> float | None:
+#: For every segment and update, how many ids of the prompt no cache could have held.
+Tails: TypeAlias = Mapping[tuple[int, int], int]
+
+
+def tails(records: Iterable[Record]) -> dict[tuple[int, int], int]:
+    """The shortest tails that any line of a table has had to run: what a cache can hold is the same for all lines."""
+    found: dict[tuple[int, int], int] = {}
+    for record in records:
+        for step in record.steps:
+            if step.passes:
+                key, tail = (record.segment, step.seq), max(1, step.prompt - step.passes[0].cached)
+                found[key] = min(tail, found.get(key, tail))
+    return found
+
+
+def distance(records: Iterable[Record], curve: CostCurve, tails: Tails) -> float | None:
     """Seconds of all updates over the oracle's for the same outputs; None if there was no pass."""
     oracle, spent, least = Oracle(curve), 0.0, 0.0
     for record in records:
         for step in record.steps:
             spent += step.seconds
-            least += oracle.step(step)
+            least += oracle.step(step, tails.get((record.segment, step.seq), 1))
     return spent / least if least else None

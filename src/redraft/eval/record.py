@@ -75,8 +75,8 @@ class Step:
 
     @property
     def accepted(self) -> int:
-        """Draft tokens kept."""
-        return sum(each.accepted for each in self.passes)
+        """Draft tokens kept and still there at the end: an output that was cut as a loop has lost some."""
+        return min(len(self.tokens), sum(each.accepted for each in self.passes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ def machine() -> str:
 
 
 def model_label(path: Path) -> str:
-    """Name and hash of a model: a GGUF file, or a folder of transformers by all of its files."""
+    """Name and hash of a model: a GGUF file, or a folder of transformers by all of its files; else the name alone."""
+    if not path.exists():
+        return str(path)
     if path.is_file():
         return f"{path.name}@{file_hash(path)}"
     files = sorted(file for file in path.iterdir() if file.is_file())

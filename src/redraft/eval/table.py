@@ -33,6 +33,7 @@ COLUMNS = {
     "speedup": ("speed-up", ".2f"),
     "pass_speedup": ("by passes", ".2f"),
     "limit_distance": ("× limit", ".2f"),
+    "same_as_ar": ("as ar", "d"),
     "bleu": ("BLEU", ".1f"),
     "chrf": ("chrF", ".1f"),
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 from redraft.bench.peers.engine import Answer, Engine
 from redraft.errors import OptionError
@@ -80,6 +81,12 @@ class Retranslation:
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
         """Translate one update; one that cannot be translated leaves on the display what stood there."""
+        started = time.perf_counter()
+        step, failures = self._translate(update)
+        # As with Redraft's own methods: with the prompt made and the caption cut, and nothing where no call was needed.
+        return (replace(step, seconds=time.perf_counter() - started) if step.seconds else step), failures
+
+    def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
         if update.utterance != self._utterance:
             self._utterance = update.utterance
             self._forget()

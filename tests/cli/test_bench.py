@@ -1,0 +1,94 @@
+"""``redraft bench``: every command runs, and refuses what it cannot do before anything is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from redraft.bench.tables import TABLES
+from redraft.eval import table
+from tests.cli.conftest import Run
+
+LINES = [
+    {"utterance": "1", "seq": 0, "text": "I have"},
+    {"utterance": "1", "seq": 1, "text": "I have a dog.", "final": True},
+    {"utterance": "2", "seq": 0, "text": "She plays", "final": False},
+    {"utterance": "2", "seq": 1, "text": "She plays the piano.", "final": True},
+]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    path = tmp_path / "talk.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    return path
+
+
+def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft("bench", "ssbd", "--data", str(talk), "--method", "ssbd", "--threads", "1", "--out", str(tmp_path))
+    assert done.status == 0, done.err
+    assert "ssbd" in done.out and "redraft:" in done.out
+    assert (tmp_path / "report.html").exists()
+    again = redraft(
+        *("bench", "ssbd", "--data", str(talk), "--method", "ssbd", "--threads", "1", "--out", str(tmp_path), "--json")
+    )
+    assert [(row["method"], row["segments"], row["updates"]) for row in again.rows] == [("ar", 2, 4), ("ssbd", 2, 4)]
+
+
+def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft(
+        *("bench", "cold", "--data", str(talk), "--method", "pld", "--threads", "1", "--out", str(tmp_path), "--json")
+    )
+    assert [row["updates"] for row in done.rows] == [2, 2]
+    assert done.rows[1]["same_as_ar"] == 2
+
+
+def test_every_column_of_every_table_has_a_heading() -> None:
+    for each in TABLES.values():
+        assert set(each.columns) <= set(table.COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--method", "nosuch"], "--method must be one of ar, ssbd"),
+        (["--method", "bild", "--model", "OTHER"], "bild: a small model of the same vocabulary is needed"),
+        (["--to", "de", "--to", "klingonish"], "klingonish"),
+        (["--lag", "2"], "has updates of its own"),
+        (["--data", "nosuch.jsonl"], "--data must be one of"),
+    ],
+)
+def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path, tmp_path: Path) -> None:
+    given = [str(Path("benchmarks/models/redraft-plain-q8_0.gguf")) if each == "OTHER" else each for each in arguments]
+    data = [] if "--data" in given else ["--data", str(talk)]
+    done = redraft("bench", "ssbd", *data, *given, "--out", str(tmp_path / "out"))
+    assert done.status == 2
+    assert sentence in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    command = ("bench", "quality", "--data", str(talk), "--threads", "1", "--out", str(tmp_path), "--json")
+    assert redraft(*command).status == 0
+    talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
+    assert "another run" in redraft(*command).err
+
+
+def test_a_stream_is_written_and_read_again(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft("bench", "stream", str(tmp_path / "copy.jsonl"), "--data", str(talk))
+    assert "2 segments, 4 updates" in done.out
+    assert [json.loads(line)["text"] for line in (tmp_path / "copy.jsonl").read_text().splitlines()] == [
+        line["text"] for line in LINES
+    ]
+
+
+def test_a_log_for_another_scorer(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    redraft("bench", "quality", "--data", str(talk), "--threads", "1", "--out", str(tmp_path), "--json")
+    (records,) = tmp_path.glob("*.records.jsonl")
+    wrong = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "nosuch")
+    assert "--line must be one of: ar, de" in wrong.err
+    done = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "ar, de", "--format", "simuleval")
+    assert done.status == 0, done.err
+    assert (tmp_path / "log" / "instances.log").read_text().count("\n") == 2
