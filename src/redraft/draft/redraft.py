@@ -13,7 +13,7 @@ of which, where the cost of a pass is known, only as much is verified as pays (`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from redraft.cost import CostCurve
@@ -22,6 +22,7 @@ from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_pric
 from redraft.draft.recycled import Successors
 from redraft.draft.resynchronised import Alignment
 from redraft.draft.stretch import Stretch
+from redraft.draft.tree import Tree
 from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
 #: Distances from the end of the previous output beyond this are told apart no further.
@@ -58,39 +59,6 @@ class LastPrompt:
         """How many ids of a prompt a cache cannot hold, at least 1; remembers the prompt."""
         shared, self._ids = common_prefix(prompt, self._ids), prompt
         return max(1, len(prompt) - shared)
-
-
-@dataclass(slots=True)
-class _Tree:
-    """Guesses merged into a tree; of equal paths the first guess gives the kinds."""
-
-    tokens: list[int] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
-    kinds: list[Kind] = field(default_factory=list)
-    leaves: int = 0
-    _nodes: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def hang(self, guess: Guess, branches: int) -> None:
-        """Add a guess, unless it would be one branch too many."""
-        parent = ROOT
-        inner = set(self.parents)
-        for token, kind in guess:
-            node = self._nodes.get((parent, token))
-            if node is None:
-                grows = parent == ROOT or parent in inner
-                if self.leaves + grows > branches:
-                    return
-                self.leaves += grows
-                node = self._nodes[parent, token] = len(self.tokens)
-                self.tokens.append(token)
-                self.parents.append(parent)
-                self.kinds.append(kind)
-                inner.add(parent)
-            parent = node
-
-    def draft(self) -> Draft:
-        """The tree."""
-        return Draft(tuple(self.tokens), tuple(self.parents), tuple(kind.source for kind in self.kinds))
 
 
 class Redraft:
@@ -155,13 +123,13 @@ class Redraft:
         return Draft.chain(rest, Provenance.PREVIOUS)
 
     def _guessed(self, context: Context) -> Draft:
-        tree = _Tree()
+        shape = self._shape
+        tree, self._kinds = Tree(shape.branches, shape.branches * shape.length), []
         for guess in self._guesses(context):
-            tree.hang(guess[: context.room], self._shape.branches)
-            if tree.leaves == self._shape.branches:
-                break
-        self._kinds = tree.kinds
-        return tree.draft()
+            path = tree.hang(ROOT, [(token, kind.source) for token, kind in guess[: context.room]])
+            # New nodes are numbered as they come; a node that was there already keeps the kind of the likelier guess.
+            self._kinds += [kind for node, (_token, kind) in zip(path, guess, strict=False) if node >= len(self._kinds)]
+        return tree.draft(1)
 
     def _guesses(self, context: Context) -> Iterator[Guess]:
         """Continuations of the output, the likeliest first."""

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from redraft.cost import CostCurve
@@ -92,7 +93,7 @@ def _row(line: Line, baseline: Line | None) -> Row:
         "method": line.contender.method,
         "options": line.contender.settings,
         "mask": line.contender.masking,
-        "small_model": line.contender.small or None,
+        "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,
         "segments": len(line.records),
         "updates": sum(bool(step.passes) for step in steps),
