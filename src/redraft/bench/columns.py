@@ -19,6 +19,7 @@ class Column(NamedTuple):
 COLUMNS = {
     "target_language": Column("to", "", "target language"),
     "method": Column("method", "", "decoding method with the options that were set"),
+    "small_model": Column("small model", "", "the small model that drafts"),
     "mask": Column("hidden", "", "what mask-k hides of a partial translation; plain: it leaves the draft as well"),
     "comet": Column("COMET", ".3f", "COMET of the final translations"),
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval where one was computed"),
@@ -70,7 +71,7 @@ COLUMNS = {
 
 #: Fields of a row that other columns show, or none.
 APART = {
-    *("bench", "data", "signature", "replay", "options", "small_model", "latency_unit"),
+    *("bench", "data", "signature", "replay", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
 }
@@ -117,8 +118,9 @@ def title(row: Row) -> str:
 
 
 def named(row: Row) -> str:
-    """The same with what is hidden, which tells it from all other rows of a table."""
-    return f"{title(row)}, hides {row['mask']}" if row.get("mask") else title(row)
+    """The same with the small model and what is hidden, which tell it from all other rows of a table."""
+    more = (("with", row.get("small_model")), ("hides", row.get("mask")))
+    return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
 
 
 def cell(row: Row, name: str, form: str) -> str:

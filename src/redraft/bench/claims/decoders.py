@@ -147,7 +147,7 @@ def _grid(rows: Sequence[Row], fixed: str, growing: str) -> Iterator[list[Row]]:
     """Rows that differ in one threshold alone, by that threshold."""
 
     def rest(row: Row) -> tuple[str, float]:
-        return options(row).get("small", ""), number(row, fixed)
+        return str(row.get("small_model") or ""), number(row, fixed)
 
     found = [row for row in pick(rows, "bild") if {fixed, growing} <= options(row).keys()]
     found.sort(key=lambda row: (*rest(row), number(row, growing)))

@@ -123,7 +123,7 @@ def _drafted(result: Result) -> list[Row]:
 
 
 def _small(row: Row) -> str:
-    return options(row).get("small", "")
+    return str(row.get("small_model") or "")
 
 
 def has_tradeoff(result: Result) -> bool:
