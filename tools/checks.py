@@ -44,6 +44,11 @@ CARD: Columns = {
     "chrF": lambda row: f"{row['chrf']:.1f}",
     "cut short": lambda row: str(row["failures"]),
 }
+#: What is to be said beside a table.
+REMARKS = {
+    "exact": "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
+    "such a place cannot be looked at, and counts as not explained.",
+}
 
 
 def sections(results: Path) -> list[str]:
@@ -56,7 +61,7 @@ def sections(results: Path) -> list[str]:
         path = results / f"{name}.jsonl"
         if path.exists():
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            command = f"`python -m benchmarks.{name} --help` measures this."
+            command = f"`python -m benchmarks.{name} --help` measures this. {REMARKS.get(name, '')}".rstrip()
             parts += [f"## {title}\n", f"{command}\n", signed(rows, columns)]
     return parts
 

@@ -39,8 +39,11 @@ ENGINE = LlamaOptions(256, slots=2, branches=2 * BRANCHES_OF_A_TREE, threads=1, 
 Options = dict[str, Value]
 
 NUCLEUS: Options = {"top_p": 0.5}
-#: Options of the methods that sample if they are given none.
-SAMPLED: dict[str, Options] = {"sampling": NUCLEUS, "speculative-sampling": NUCLEUS}
+#: What makes counts comparable: a nucleus in which no draw is a near tie, and drafts that no measured time cuts.
+COMPARABLE: dict[str, Options] = {
+    **dict.fromkeys(("sampling", "speculative-sampling"), NUCLEUS),
+    **dict.fromkeys(("redraft", "redraft-tree"), {"cost": "flat"}),
+}
 #: Further options under which a method does something else.
 VARIANTS: list[tuple[str, Options]] = [
     ("ssbd", {"beta": 0.5}),
@@ -55,7 +58,7 @@ VARIANTS: list[tuple[str, Options]] = [
     ("ssbd-aasd", {"verification": "threshold"}),
     ("speculative-sampling", {"temperature": 0.5, "window": 3, **NUCLEUS}),
 ]
-CASES = [(name, SAMPLED.get(name, {})) for name in all_methods() if name != "bild-early-exit"] + VARIANTS
+CASES = [(name, COMPARABLE.get(name, {})) for name in all_methods() if name != "bild-early-exit"] + VARIANTS
 
 
 @dataclass(frozen=True)
