@@ -171,7 +171,12 @@ def test_a_command_follows_the_signature_and_is_understood(bench: str, signature
     group = cli.commands["bench"]
     assert isinstance(group, click.Group)
     name, *rest = shlex.split(command)[2:]
-    group.commands[name].make_context(name, [*rest, *drafts]).close()  # an unknown option raises
+    group.commands[name].make_context(name, [*rest, *drafts], program()).close()  # an unknown option raises
+
+
+def program() -> click.Context:
+    """The first parent of a command: it keeps its settings for good."""
+    return click.Context(cli, **cli.context_settings)
 
 
 def test_a_misheard_stream_needs_an_option() -> None:
@@ -196,7 +201,7 @@ def test_a_replay_names_its_recording(tmp_path: Path, signature: str, expected: 
     assert command == f"redraft bench replay --records x.records.jsonl {expected}"
     (tmp_path / "x.records.jsonl").touch()
     words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)[3:]]
-    replay.make_context("replay", words).close()
+    replay.make_context("replay", words, program()).close()
 
 
 def test_what_no_command_measures_has_none() -> None:

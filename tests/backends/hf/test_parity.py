@@ -41,8 +41,10 @@ Options = dict[str, Value]
 NUCLEUS: Options = {"top_p": 0.5}
 #: What makes counts comparable: a nucleus in which no draw is a near tie, and drafts that no measured time cuts.
 COMPARABLE: dict[str, Options] = {
-    **dict.fromkeys(("sampling", "speculative-sampling"), NUCLEUS),
-    **dict.fromkeys(("redraft", "redraft-tree"), {"cost": "flat"}),
+    "sampling": NUCLEUS,
+    "speculative-sampling": NUCLEUS,
+    "redraft": {"cost": "flat"},
+    "redraft-tree": {"cost": "flat"},
 }
 #: Further options under which a method does something else.
 VARIANTS: list[tuple[str, Options]] = [
