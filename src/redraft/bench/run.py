@@ -30,7 +30,7 @@ from redraft.bench.tables import Table
 from redraft.errors import InputError
 from redraft.eval.contender import Contender
 from redraft.eval.figures import Line
-from redraft.eval.measure import Method, Run, System, translate_segment
+from redraft.eval.measure import Method, Run, System, compare
 from redraft.eval.record import Record, read_records, write_records
 from redraft.eval.signature import model_label, signature
 from redraft.eval.stream import Stream
@@ -178,7 +178,8 @@ class Bench:
         found: dict[int, list[Record]] = {}
         for record in read_records(self.file(".records.jsonl")):
             found.setdefault(record.segment, []).append(record)
-        return {number: found[number] for number in sorted(found) if len(found[number]) == len(self.contenders)}
+        lines = len(self.contenders)
+        return {number: found[number] for number in sorted(found) if len(found[number]) == lines}
 
     def lines(self) -> list[Line]:
         """Every line with its records so far."""
@@ -203,7 +204,7 @@ class Bench:
             for _contender, system in systems:
                 if isinstance(system, Method):
                     system.remember(segment.source, self.drafts[number])
-        translate_segment(runs, segment.updates, number)
+        compare(runs, segment.updates, segment=number)
         return [run.records[0] for run in runs]
 
     def _open(self, slots: int, branches: int = 0) -> Backend:

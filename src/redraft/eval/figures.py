@@ -70,16 +70,19 @@ def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
         curve: the cost curve measured in the same run; gives ``limit_distance``.
     """
     baselines: dict[str, Line] = {}
+    records: dict[str, list[Record]] = {}
     for line in table:
+        language = line.contender.language
+        records.setdefault(language, []).extend(line.records)
         if line.contender.method == "ar":
-            baselines.setdefault(line.contender.language, line)
+            baselines.setdefault(language, line)
+    shortest = {language: tails(of_all) for language, of_all in records.items()} if curve is not None else {}
     found = []
     for line in table:
-        row = _row(line, baselines.get(line.contender.language))
+        language = line.contender.language
+        row = _row(line, baselines.get(language))
         if curve is not None:
-            others = [each for each in table if each.contender.language == line.contender.language]
-            shortest = tails(record for each in others for record in each.records)
-            least = distance(line.records, curve, shortest)
+            least = distance(line.records, curve, shortest[language])
             row["limit_distance"] = None if least is None else round(least, 3)
         found.append(row)
     return found

@@ -146,27 +146,20 @@ class Run:
             self._steps, self._failures, self._texts = [], [], ([], [])
 
 
-def translate_segment(
-    runs: Sequence[Run], updates: Iterable[Update], segment: int, show: Callable[[Update], None] | None = None
-) -> None:
-    """Give every update of one segment to every run, which take turns; who comes first depends on its number too."""
-    for number, update in enumerate(updates, segment):
-        for run in runs if number % 2 == 0 else reversed(runs):
-            run.translate(update, segment)
-        if show:
-            show(update)
-
-
 def compare(
-    runs: Sequence[Run], updates: Iterable[Update], show: Callable[[Update, Sequence[Run]], None] | None = None
+    runs: Sequence[Run],
+    updates: Iterable[Update],
+    show: Callable[[Update, Sequence[Run]], None] | None = None,
+    *,
+    segment: int = 0,
 ) -> None:
     """Give every update to every run.
 
     Args:
         show: told after every update what all of them have made of it.
+        segment: number of the first segment; who comes first depends on it too.
     """
-    segment = 0
-    for number, update in enumerate(updates):
+    for number, update in enumerate(updates, segment):
         for run in runs if number % 2 == 0 else reversed(runs):
             run.translate(update, segment)
         segment += update.final
