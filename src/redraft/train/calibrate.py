@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from redraft.train.corpus import Pair
 from redraft.train.examples import MAX_LENGTH, Batch, ExampleStream, Mixture
-from redraft.train.generate import greedy
+from redraft.train.generate import generate
 from redraft.train.model import Decoder
 from redraft.train.recipe import PREFIX, SPOKEN
 from redraft.train.restart import read_model
@@ -179,5 +179,5 @@ def _load(large: Path, end: int) -> None:
 
 def _outputs(prompts: Prompts) -> tuple[Prompts, Outputs]:
     model, end = _loaded[0]
-    outputs = greedy(model, torch.tensor(prompts), end, limit(prompts[0]))
+    outputs = generate(model, torch.tensor(prompts), end, limit(prompts[0]))
     return prompts, [None if output is None else tuple(output) for output in outputs]

@@ -1,4 +1,4 @@
-"""Greedy outputs of one of our models for many prompts at once, in torch with a key/value cache: data to train on.
+"""Outputs of one of our models for many prompts at once, in torch with a key/value cache: data to train on.
 
 Prompts of one length share a batch, so all its rows stand at the same position and nothing is padded or masked.
 """
@@ -17,13 +17,17 @@ Cache: TypeAlias = list[tuple[Tensor, Tensor]]
 
 
 @torch.inference_mode()
-def greedy(model: Decoder, prompts: Tensor, end: int, limit: int) -> list[list[int] | None]:
-    """The greedy output for every prompt.
+def generate(
+    model: Decoder, prompts: Tensor, end: int, limit: int, temperature: float = 0.0, seed: int = 0
+) -> list[list[int] | None]:
+    """The greedy output for every prompt, or a sampled one.
 
     Args:
         prompts: (rows, length) ids.
         end: the id that ends an output.
         limit: the most ids of an output, its end included.
+        temperature: of the distributions that tokens are drawn from; 0 is greedy.
+        seed: of the random numbers, which are the same for every call.
 
     Returns:
         Ids without the end; None where the model has not ended its output within the limit.
@@ -32,9 +36,14 @@ def greedy(model: Decoder, prompts: Tensor, end: int, limit: int) -> list[list[i
     rows = torch.arange(len(prompts))
     ended = torch.zeros(len(prompts), dtype=torch.bool)
     cache = _empty_cache(model, prompts, prompts.shape[1] + limit)
+    generator = torch.Generator().manual_seed(seed)
     new, past = prompts, 0
     for step in range(limit):
-        tokens = _advance(model, new, cache, past).argmax(-1)
+        logits = _advance(model, new, cache, past)
+        if temperature > 0:
+            tokens = torch.multinomial(torch.softmax(logits / temperature, -1), 1, generator=generator).squeeze(1)
+        else:
+            tokens = logits.argmax(-1)
         past += new.shape[1]
         written[rows, step] = tokens
         ended |= tokens == end
