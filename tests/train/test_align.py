@@ -36,7 +36,7 @@ from redraft.train.calibrate import Calibration, batches, draw, limit  # noqa: E
 from redraft.train.corpus import FILES, Pair, held_out  # noqa: E402
 from redraft.train.examples import MAX_LENGTH  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
-from redraft.train.generate import greedy  # noqa: E402
+from redraft.train.generate import generate  # noqa: E402
 from redraft.train.loop import Phase, Trainer  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
 from redraft.train.restart import read_model, read_tokenizer  # noqa: E402
@@ -110,7 +110,7 @@ class TestGreedy:
         for matrix in (p for p in model.parameters() if p.ndim == 2):
             torch.nn.init.normal_(matrix, std=0.6)
         prompts = torch.randint(12, (16, 5))
-        found = greedy(model, prompts, end=3, limit=12)
+        found = generate(model, prompts, end=3, limit=12)
         assert found == [plainly(model, prompt, 3, 12) for prompt in prompts.tolist()]
         lengths = {None if output is None else len(output) for output in found}
         assert len(lengths) > 2  # rows have left the batch at different steps, so the cache was cut more than once
@@ -125,9 +125,9 @@ class TestGreedy:
             with torch.no_grad():
                 ids.append(int(model.logits(model.hidden(torch.tensor([ids]))[0, -1]).argmax()))
         end = ids[3:].index(ids[-1])  # the first place of the id that the output ends with
-        assert greedy(model, torch.tensor([prompt]), ids[-1], end + 1) == [ids[3 : 3 + end]]
+        assert generate(model, torch.tensor([prompt]), ids[-1], end + 1) == [ids[3 : 3 + end]]
         if end:
-            assert greedy(model, torch.tensor([prompt]), ids[-1], end) == [None]
+            assert generate(model, torch.tensor([prompt]), ids[-1], end) == [None]
 
     def test_it_is_what_the_engine_decodes(self, toys: Path, tokenizer) -> None:
         model = read_model(toys / "large.gguf")
@@ -140,7 +140,7 @@ class TestGreedy:
             output = run(asking, backend, slot)
             backend.close_slot(slot)
             assert output.finished
-            assert greedy(model, torch.tensor([prompt]), end, 41) == [list(output.tokens)]
+            assert generate(model, torch.tensor([prompt]), end, 41) == [list(output.tokens)]
         backend.close()
 
 
@@ -199,7 +199,7 @@ class TestReuse:
             model = read_model(large)
             for group in batches([each.prompt for each in missing]):
                 seen.extend(group)
-                yield group, [output and tuple(output) for output in greedy(model, torch.tensor(group), end, 30)]
+                yield group, [output and tuple(output) for output in generate(model, torch.tensor(group), end, 30)]
 
         monkeypatch.setattr(calibrate, "_answered", answered)
         return seen
@@ -245,7 +245,7 @@ class TestAgreement:
         prompts = [each.prompt for each in draw(pairs, tokenizer, 40, seed=4, held_out=False)]
         examples = []
         for prompt in prompts:
-            (output,) = greedy(large, torch.tensor([prompt]), end, limit(prompt))
+            (output,) = generate(large, torch.tensor([prompt]), end, limit(prompt))
             if output is not None:
                 examples.append(Calibration("de", True, prompt, tuple(output)).example(end))
         assert len(examples) > 20
