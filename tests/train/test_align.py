@@ -32,9 +32,9 @@ from redraft.train.align import (  # noqa: E402
     fine_tune,
     require_recipe,
 )
-from redraft.train.calibrate import Calibration, batches, draw, limit  # noqa: E402
+from redraft.train.calibrate import Calibration, batches, best_outputs, draw, limit  # noqa: E402
 from redraft.train.corpus import FILES, Pair, held_out  # noqa: E402
-from redraft.train.examples import MAX_LENGTH  # noqa: E402
+from redraft.train.examples import MAX_LENGTH, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.generate import generate  # noqa: E402
 from redraft.train.loop import Phase, Trainer  # noqa: E402
@@ -43,6 +43,7 @@ from redraft.train.restart import read_model, read_tokenizer  # noqa: E402
 from redraft.train.tokenizer import EOS, train_tokenizer  # noqa: E402
 from tests.gguf_models import write_llama  # noqa: E402
 
+MIXTURE = Mixture(0.5, 0.3)
 WORDS = "one two three four five six seven".split()
 LARGE = Shape(300, hidden=64, layers=2, heads=2, feed_forward=64, head=32)
 SMALL = Shape(300, hidden=32, layers=1, heads=1, feed_forward=32, head=32)
@@ -146,7 +147,7 @@ class TestGreedy:
 
 class TestCalibration:
     def test_sources_are_different_of_every_language_and_some_are_cut(self, pairs, tokenizer) -> None:
-        drawn = draw(pairs, tokenizer, 300, seed=1, held_out=False)
+        drawn = draw(pairs, tokenizer, 300, seed=1, held_out=False, mixture=MIXTURE)
         assert len(drawn) == len({each.prompt for each in drawn}) == 300
         assert {each.language for each in drawn} == set(FILES)
         assert all(tokenizer.id_to_token(each.prompt[-1]) == f"<2{each.language}>" for each in drawn)
@@ -155,12 +156,12 @@ class TestCalibration:
         sources = [tokenizer.decode(each.prompt) for each in drawn]
         assert 0.2 < sum(source in whole for source in sources) / 300 < 0.8
         assert any(len(source.split()) > 6 for source in sources)
-        assert draw(pairs, tokenizer, 300, seed=1, held_out=False) == drawn
-        assert draw(pairs, tokenizer, 300, seed=2, held_out=False) != drawn
+        assert draw(pairs, tokenizer, 300, seed=1, held_out=False, mixture=MIXTURE) == drawn
+        assert draw(pairs, tokenizer, 300, seed=2, held_out=False, mixture=MIXTURE) != drawn
 
     def test_a_corpus_that_is_exhausted_gives_what_it_has(self, tokenizer) -> None:
         few = {"de": [Pair("one", "EINS", "de", 1.0)]}
-        drawn = draw(few, tokenizer, 50, seed=0, held_out=True)
+        drawn = draw(few, tokenizer, 50, seed=0, held_out=True, mixture=MIXTURE)
         assert 1 <= len(drawn) < 50
         assert all(each.held_out for each in drawn)
 
@@ -170,10 +171,10 @@ class TestCalibration:
         assert limit(range(10)) == 36
 
     def test_batches_are_of_one_length_and_hold_everything(self) -> None:
-        prompts = [(1,) * length for length in (3, 5, 3, 9) for _ in range(100)]
-        groups = batches(prompts)
-        assert sorted(prompt for group in groups for prompt in group) == sorted(prompts)
-        assert all(len({len(prompt) for prompt in group}) == 1 for group in groups)
+        asked = [Calibration("de", False, (1,) * length) for length in (3, 5, 3, 9) for _ in range(100)]
+        groups = batches(asked)
+        assert sorted(len(each.prompt) for group in groups for each in group) == sorted(len(e.prompt) for e in asked)
+        assert all(len({len(each.prompt) for each in group}) == 1 for group in groups)
         assert max(map(len, groups)) == calibrate.ROWS
 
     def test_an_unfinished_output_is_no_example(self) -> None:
@@ -188,18 +189,18 @@ class TestReuse:
 
     @pytest.fixture
     def asked(self, pairs, tokenizer) -> list[Calibration]:
-        return draw(pairs, tokenizer, 40, seed=3, held_out=False)
+        return draw(pairs, tokenizer, 40, seed=3, held_out=False, mixture=MIXTURE)
 
     @pytest.fixture
     def decoded(self, toys: Path, tokenizer, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         """Every prompt that is really decoded."""
         seen: list[tuple[int, ...]] = []
 
-        def answered(large, end, missing, processes):
+        def answered(large, missing, processes, samples):
             model = read_model(large)
-            for group in batches([each.prompt for each in missing]):
-                seen.extend(group)
-                yield group, [output and tuple(output) for output in generate(model, torch.tensor(group), end, 30)]
+            for group in batches(missing):
+                seen.extend(each.prompt for each in group)
+                yield group, best_outputs(model, tokenizer, samples, group)
 
         monkeypatch.setattr(calibrate, "_answered", answered)
         return seen
@@ -242,7 +243,7 @@ class TestAgreement:
     def test_a_model_agrees_with_itself_and_another_does_not(self, toys: Path, pairs, tokenizer) -> None:
         large, small = (read_model(toys / f"{name}.gguf") for name in ("large", "small"))
         end = tokenizer.token_to_id(EOS)
-        prompts = [each.prompt for each in draw(pairs, tokenizer, 40, seed=4, held_out=False)]
+        prompts = [each.prompt for each in draw(pairs, tokenizer, 40, seed=4, held_out=False, mixture=MIXTURE)]
         examples = []
         for prompt in prompts:
             (output,) = generate(large, torch.tensor([prompt]), end, limit(prompt))

@@ -15,7 +15,7 @@ from redraft.backends.quantise import FORMATS
 from redraft.train.corpus import split
 from redraft.train.recipe import EXPORTED, STAGES, VOCABULARY
 from redraft.train.restart import read_tokenizer
-from redraft.train.stages import export, work
+from redraft.train.stages import export, prepare, work
 from redraft.train.tokenizer import load_tokenizer, train_tokenizer
 
 #: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
@@ -57,6 +57,7 @@ def train(
         final = out / name / "final.pt"
         if not final.exists():
             click.echo(f"stage {name}: {STAGES[name].phase.tokens / 1e6:.1f}M tokens on {processes} x {device}")
+            prepare(name, data, out, processes, warm_start)
             rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
             mp.spawn(work, (name, data, out, processes, device, warm_start, rendezvous), nprocs=processes)
             (out / name / "last.pt").rename(final)

@@ -28,7 +28,7 @@ from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.prompt import PLAIN_KEY
 from redraft.train.calibrate import Calibration, calibrate, draw, fingerprint
 from redraft.train.corpus import FILES, split
-from redraft.train.examples import Batch, ExampleStream, Mixture
+from redraft.train.examples import Batch, Example, ExampleStream, Mixture
 from redraft.train.export import write_gguf
 from redraft.train.loop import Phase, Trainer, rank
 from redraft.train.model import Decoder
@@ -113,15 +113,14 @@ class Alignment:
 class Examples(ExampleStream):
     """Batches of given examples, endlessly; every round has all of them, in an order of its own."""
 
-    def __init__(self, examples: Sequence[tuple[list[int], int]], tokenizer: Tokenizer, tokens: int, seed: int) -> None:
-        super().__init__({}, tokenizer, Mixture(0.0), tokens, seed)
-        self._given = examples
+    def __init__(self, examples: Sequence[Example], tokenizer: Tokenizer, tokens: int, seed: int) -> None:
+        super().__init__({}, tokenizer, Mixture(0.0), tokens, seed, examples)
 
     def once(self) -> Iterator[Batch]:
         """Every example once, short ones first."""
         yield from self._batches(sorted(self._given, key=lambda example: len(example[0])))
 
-    def _pool(self, tokens: int) -> list[tuple[list[int], int]]:
+    def _pool(self, tokens: int) -> list[Example]:
         return self._random.sample(self._given, len(self._given))
 
 
@@ -220,9 +219,10 @@ def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
     for language in settings.languages:
         if not (training[language] and kept_back[language]):
             raise OptionError(f"data: folder {str(settings.data)!r} has too few pairs of language {language!r}")
+    mixture = Mixture(PREFIX, SPOKEN)
     return [
-        *draw(training, tokenizer, settings.sentences, settings.seed, held_out=False),
-        *draw(kept_back, tokenizer, settings.held_out, settings.seed, held_out=True),
+        *draw(training, tokenizer, settings.sentences, settings.seed, held_out=False, mixture=mixture),
+        *draw(kept_back, tokenizer, settings.held_out, settings.seed, held_out=True, mixture=mixture),
     ]
 
 
@@ -252,9 +252,7 @@ def agreement(model: Decoder, batches: Iterator[Batch]) -> Agreement:
     return Agreement(positions, same / max(1, positions), loss / max(1, positions))
 
 
-def work(
-    number: int, settings: Settings, examples: Sequence[tuple[list[int], int]], whole: Path, rendezvous: Path
-) -> None:
+def work(number: int, settings: Settings, examples: Sequence[Example], whole: Path, rendezvous: Path) -> None:
     """One fine-tuning process; the first of them writes ``whole``, the model in 32-bit floats.
 
     Args:
@@ -295,7 +293,7 @@ def phase(settings: Settings) -> Phase:
     )
 
 
-def fine_tune(model: Decoder, examples: Sequence[tuple[list[int], int]], tokenizer: Tokenizer, phase: Phase) -> Decoder:
+def fine_tune(model: Decoder, examples: Sequence[Example], tokenizer: Tokenizer, phase: Phase) -> Decoder:
     """``model`` trained on ``examples`` with the recipe's loss and optimizers, for one phase."""
     trainer = Trainer(model.shape, phase)
     trainer.model.load_state_dict(model.state_dict())

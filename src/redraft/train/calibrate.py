@@ -1,6 +1,7 @@
-"""Calibration data for prediction alignment: sources of the demo recipe's kind, with the large model's greedy outputs.
+"""What a model makes of sources of the recipe's kind: data for prediction alignment and for self-distillation.
 
-They are kept in a JSON Lines file as they come, so that a run that was cut off goes on where it was.
+Outputs are greedy, or the best of several by the corpus's own translation.  They are kept in a JSON Lines file as they
+come, so that a run that was cut off goes on where it was.
 """
 
 from __future__ import annotations
@@ -9,24 +10,23 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
 import torch.multiprocessing as mp
+from sacrebleu.metrics import CHRF
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from redraft.train.corpus import Pair
-from redraft.train.examples import MAX_LENGTH, Batch, ExampleStream, Mixture
+from redraft.train.examples import MAX_LENGTH, Batch, Example, ExampleStream, Mixture
 from redraft.train.generate import generate
 from redraft.train.model import Decoder
-from redraft.train.recipe import PREFIX, SPOKEN
-from redraft.train.restart import read_model
+from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.tokenizer import EOS, target_tag
 
-Prompts: TypeAlias = list[tuple[int, ...]]
 #: None where the model has not ended its output within `limit`.
 Outputs: TypeAlias = list[tuple[int, ...] | None]
 
@@ -34,6 +34,8 @@ Outputs: TypeAlias = list[tuple[int, ...] | None]
 ROWS = 128
 #: How many sources are drawn for each one wanted before the corpus counts as exhausted; the same may be drawn again.
 DRAWS = 20
+#: Of sampled outputs: far enough from greedy to differ, near enough to be good.
+TEMPERATURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,17 @@ class Calibration:
         language: code of the target language.
         held_out: whether it is kept for measuring.
         prompt: ids of ``<s> source <2xx>``.
-        output: the large model's greedy output, its end left out; None if it did not end within `limit`.
+        output: what the large model makes of it, its end left out; None if it did not end within `limit`.
+        reference: the corpus's own translation, its end left out.
     """
 
     language: str
     held_out: bool
     prompt: tuple[int, ...]
     output: tuple[int, ...] | None = None
+    reference: tuple[int, ...] = ()
 
-    def example(self, end: int) -> tuple[list[int], int]:
+    def example(self, end: int) -> Example:
         """All ids, and the position from which on the next id is learnt.
 
         Raises:
@@ -69,33 +73,40 @@ def limit(prompt: Sequence[int]) -> int:
 
 
 def draw(
-    pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, number: int, seed: int, *, held_out: bool
+    pairs: Mapping[str, Sequence[Pair]],
+    tokenizer: Tokenizer,
+    number: int,
+    seed: int,
+    *,
+    held_out: bool,
+    mixture: Mixture,
 ) -> list[Calibration]:
-    """At most ``number`` different sources as in the demo model's last stage: joined, cut short, written as spoken."""
+    """At most ``number`` different sources."""
     # A small batch, for a whole pool of 64 is made before the first is given.
-    stream = ExampleStream(pairs, tokenizer, Mixture(PREFIX, SPOKEN), tokens=1024, seed=seed)
+    stream = ExampleStream(pairs, tokenizer, mixture, tokens=1024, seed=seed)
     languages = {tokenizer.token_to_id(target_tag(language)): language for language in pairs}
     found: dict[tuple[int, ...], Calibration] = {}
     drawn = 0
     for batch in stream:
-        for prompt in _prompts(batch):
-            found.setdefault(prompt, Calibration(languages[prompt[-1]], held_out, prompt))
+        for prompt, reference in _examples(batch):
+            asked = Calibration(languages[prompt[-1]], held_out, prompt, reference=reference)
+            found.setdefault(prompt, asked)
         drawn += len(batch.ids)
         if len(found) >= number or drawn >= DRAWS * number:
             break
     return list(found.values())[:number]
 
 
-def _prompts(batch: Batch) -> Iterator[tuple[int, ...]]:
-    starts: dict[int, int] = {}
-    for row, column in zip(batch.rows.tolist(), batch.columns.tolist(), strict=True):
-        starts.setdefault(row, column)
-    for row, start in starts.items():
-        yield tuple(batch.ids[row, : start + 1].tolist())
+def _examples(batch: Batch) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Prompt and translation of every row; the last id that is learnt is the end."""
+    for row, ids in enumerate(batch.ids.tolist()):
+        learnt = batch.columns[batch.rows == row]
+        start, end = int(learnt[0]) + 1, int(learnt[-1]) + 1
+        yield tuple(ids[:start]), tuple(ids[start:end])
 
 
 def calibrate(
-    large: Path, tokenizer: Tokenizer, asked: Sequence[Calibration], file: Path, processes: int
+    large: Path, tokenizer: Tokenizer, asked: Sequence[Calibration], file: Path, processes: int, samples: int = 0
 ) -> list[Calibration]:
     """Have the large model answer everything that is asked; what ``file`` holds of the same question is reused.
 
@@ -105,11 +116,12 @@ def calibrate(
         asked: different sources without outputs.
         file: where the outputs are kept, one JSON object a line after a line that says what was asked.
         processes: how many decode at the same time, one thread each.
+        samples: how many sampled outputs compete with the greedy one; the nearest to the reference by chrF wins.
 
     Returns:
         ``asked`` with outputs, in the same order.
     """
-    question = {"large": large.name, "asked": fingerprint(large, asked)}
+    question: dict[str, str | int] = {"large": large.name, "asked": fingerprint(large, asked), "samples": samples}
     answers = _kept(file, question)
     missing = [each for each in asked if each.prompt not in answers]
     with tqdm(total=len(asked), initial=len(answers), unit="sentence", desc="calibration", mininterval=2) as bar:
@@ -117,13 +129,13 @@ def calibrate(
             with file.open("a" if answers else "w", encoding="utf-8") as out:
                 if not answers:
                     out.write(json.dumps(question) + "\n")
-                for prompts, outputs in _answered(large, tokenizer.token_to_id(EOS), missing, processes):
-                    for prompt, output in zip(prompts, outputs, strict=True):
-                        answers[prompt] = output
-                        out.write(_line(prompt, output, tokenizer))
+                for group, outputs in _answered(large, missing, processes, samples):
+                    for each, output in zip(group, outputs, strict=True):
+                        answers[each.prompt] = output
+                        out.write(_line(each.prompt, output, tokenizer))
                     out.flush()
-                    bar.update(len(prompts))
-    return [Calibration(each.language, each.held_out, each.prompt, answers[each.prompt]) for each in asked]
+                    bar.update(len(group))
+    return [replace(each, output=answers[each.prompt]) for each in asked]
 
 
 def fingerprint(large: Path, asked: Sequence[Calibration]) -> str:
@@ -139,7 +151,7 @@ def _line(prompt: tuple[int, ...], output: tuple[int, ...] | None, tokenizer: To
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _kept(file: Path, question: Mapping[str, str]) -> dict[tuple[int, ...], tuple[int, ...] | None]:
+def _kept(file: Path, question: Mapping[str, str | int]) -> dict[tuple[int, ...], tuple[int, ...] | None]:
     """Outputs by prompt of an earlier run that asked the same; none if it asked something else."""
     if not file.exists():
         return {}
@@ -153,31 +165,50 @@ def _kept(file: Path, question: Mapping[str, str]) -> dict[tuple[int, ...], tupl
     return {tuple(row["prompt"]): None if row["output"] is None else tuple(row["output"]) for row in rows}
 
 
-def _answered(large: Path, end: int, asked: Sequence[Calibration], processes: int) -> Iterator[tuple[Prompts, Outputs]]:
-    groups = batches([each.prompt for each in asked])
+def _answered(
+    large: Path, asked: Sequence[Calibration], processes: int, samples: int
+) -> Iterator[tuple[list[Calibration], Outputs]]:
+    groups = batches(asked)
     random.Random(0).shuffle(groups)  # so that the progress bar foretells the rest rightly
-    with mp.get_context("spawn").Pool(processes, _load, (large, end)) as pool:
+    with mp.get_context("spawn").Pool(processes, _load, (large, samples)) as pool:
         yield from pool.imap_unordered(_outputs, groups)
 
 
-def batches(prompts: Sequence[tuple[int, ...]]) -> list[Prompts]:
-    """Prompts in groups of one length and at most `ROWS`."""
-    by_length: dict[int, Prompts] = {}
-    for prompt in prompts:
-        by_length.setdefault(len(prompt), []).append(prompt)
+def batches(asked: Sequence[Calibration]) -> list[list[Calibration]]:
+    """``asked`` in groups whose prompts have one length, at most `ROWS` each."""
+    by_length: dict[int, list[Calibration]] = {}
+    for each in asked:
+        by_length.setdefault(len(each.prompt), []).append(each)
     return [group[start : start + ROWS] for group in by_length.values() for start in range(0, len(group), ROWS)]
 
 
-_loaded: list[tuple[Decoder, int]] = []
+_loaded: list[tuple[Decoder, Tokenizer, int]] = []
 
 
-def _load(large: Path, end: int) -> None:
+def _load(large: Path, samples: int) -> None:
     """Start of a decoding process."""
     torch.set_num_threads(1)
-    _loaded.append((read_model(large).eval(), end))
+    _loaded.append((read_model(large).eval(), read_tokenizer(large), samples))
 
 
-def _outputs(prompts: Prompts) -> tuple[Prompts, Outputs]:
-    model, end = _loaded[0]
-    outputs = generate(model, torch.tensor(prompts), end, limit(prompts[0]))
-    return prompts, [None if output is None else tuple(output) for output in outputs]
+def _outputs(group: list[Calibration]) -> tuple[list[Calibration], Outputs]:
+    return group, best_outputs(*_loaded[0], group)
+
+
+def best_outputs(model: Decoder, tokenizer: Tokenizer, samples: int, group: Sequence[Calibration]) -> Outputs:
+    """For every prompt, all of one length, the greedy output or a better one of ``samples`` sampled ones."""
+    prompts = torch.tensor([each.prompt for each in group])
+    end, most = tokenizer.token_to_id(EOS), limit(group[0].prompt)
+    drawn = [generate(model, prompts, end, most, TEMPERATURE if seed else 0.0, seed) for seed in range(samples + 1)]
+    chrf = CHRF()
+
+    def nearness(output: list[int], each: Calibration) -> float:
+        return float(chrf.sentence_score(tokenizer.decode(output), [tokenizer.decode(each.reference)]).score)
+
+    best: Outputs = []
+    for row, each in enumerate(group):
+        ended = [output for outputs in drawn if (output := outputs[row]) is not None]
+        if len(ended) > 1:
+            ended.sort(key=lambda output: -nearness(output, each))
+        best.append(tuple(ended[0]) if ended else None)
+    return best

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from tokenizers import Tokenizer
 
 from redraft.train.corpus import LANGUAGE_SHARES, Pair
 from redraft.train.tokenizer import BOS, EOS, PAD, target_tag
+
+#: Ids of an example, and the position from which on the next id is learnt.
+Example: TypeAlias = tuple[list[int], int]
 
 #: Sequences are padded to a multiple of this, so that few shapes occur (each new one is compiled anew on a CPU).
 LENGTH_STEP = 8
@@ -46,12 +50,14 @@ class Mixture:
         spoken: of `as_spoken` sources.
         joined: of several pairs in one example.
         languages: of the training tokens that each target language gets, relative to each other.
+        given: of examples that are given, ready-made.
     """
 
     prefix: float
     spoken: float = 0.0
     joined: float = 0.35
     languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
+    given: float = 0.0
 
 
 #: What a recogniser does not write while a sentence is growing.
@@ -94,14 +100,20 @@ def join(pairs: Sequence[Pair]) -> tuple[str, str]:
 
 
 class ExampleStream:
-    """An endless, seeded stream of batches of about ``tokens`` ids each."""
+    """An endless, seeded stream of batches of about ``tokens`` ids each, of ``pairs`` and of ``given`` examples."""
 
     def __init__(
-        self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, mixture: Mixture, tokens: int, seed: int
+        self,
+        pairs: Mapping[str, Sequence[Pair]],
+        tokenizer: Tokenizer,
+        mixture: Mixture,
+        tokens: int,
+        seed: int,
+        given: Sequence[Example] = (),
     ) -> None:
         self._tokenizer, self._mixture, self._tokens = tokenizer, mixture, tokens
         self._random = random.Random(seed)
-        self._pairs = pairs
+        self._pairs, self._given = pairs, given
         self._cumulative = {
             language: np.cumsum([pair.weight for pair in of_language]).tolist()
             for language, of_language in pairs.items()
@@ -117,17 +129,18 @@ class ExampleStream:
             self._random.shuffle(batches)
             yield from batches
 
-    def _pool(self, tokens: int) -> list[tuple[list[int], int]]:
-        pool: list[tuple[list[int], int]] = []
+    def _pool(self, tokens: int) -> list[Example]:
+        pool: list[Example] = []
         size = 0
         while size < tokens:
-            for ids, start in self._examples(512):
+            given = self._random.random() < self._mixture.given
+            for ids, start in self._random.choices(self._given, k=512) if given else self._examples(512):
                 if len(ids) <= MAX_LENGTH:
                     pool.append((ids, start))
                     size += len(ids)
         return pool
 
-    def _examples(self, number: int) -> Iterator[tuple[list[int], int]]:
+    def _examples(self, number: int) -> Iterator[Example]:
         texts: list[str] = []
         languages: list[str] = []
         language = min(self._seen, key=lambda name: self._seen[name] / self._mixture.languages[name])
@@ -155,21 +168,19 @@ class ExampleStream:
             source = as_spoken(source)
         return source, target
 
-    def _batches(self, examples: list[tuple[list[int], int]]) -> Iterator[Batch]:
+    def _batches(self, examples: list[Example]) -> Iterator[Batch]:
         start = 0
         while start < len(examples):
-            length = _padded(len(examples[start][0]))
+            length = padded(len(examples[start][0]))
             end = start
             while (
-                end < len(examples)
-                and end - start < self._tokens // length
-                and _padded(len(examples[end][0])) == length
+                end < len(examples) and end - start < self._tokens // length and padded(len(examples[end][0])) == length
             ):
                 end += 1
             yield self._batch(examples[start:end], length)
             start = end
 
-    def _batch(self, examples: list[tuple[list[int], int]], length: int) -> Batch:
+    def _batch(self, examples: list[Example], length: int) -> Batch:
         ids = np.full((len(examples), length), self._pad, np.int64)
         rows: list[NDArray[np.int64]] = []
         columns: list[NDArray[np.int64]] = []
@@ -181,5 +192,6 @@ class ExampleStream:
         return Batch(ids, np.concatenate(rows), np.concatenate(columns))
 
 
-def _padded(length: int) -> int:
+def padded(length: int) -> int:
+    """``length`` rounded up to a multiple of `LENGTH_STEP`."""
     return -(-length // LENGTH_STEP) * LENGTH_STEP

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from redraft.train.corpus import LANGUAGE_SHARES, Pair
-from redraft.train.examples import Batch, ExampleStream, Mixture
+from redraft.train.examples import Batch, Example, ExampleStream, Mixture
 from redraft.train.model import Decoder, Shape
 
 
@@ -36,6 +36,7 @@ class Phase:
         rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
         languages: shares of the target languages.
+        distilled: share of examples that a model has made of its own translations, 0-1.
         seed: of the weights and of the order of the data.
     """
 
@@ -49,6 +50,7 @@ class Phase:
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
     languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
+    distilled: float = 0.0
     seed: int = 0
 
 
@@ -69,17 +71,19 @@ class Trainer:
         self.base_rates = [phase.rate, phase.embedding_rate]
 
     def run(
-        self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, folder: Path, every_s: float = 300
+        self,
+        pairs: Mapping[str, Sequence[Pair]],
+        tokenizer: Tokenizer,
+        folder: Path,
+        every_s: float = 300,
+        distilled: Sequence[Example] = (),
     ) -> None:
         """Train to the end of the phase, writing ``last.pt`` to ``folder`` every ``every_s`` seconds and at the end."""
         folder.mkdir(parents=True, exist_ok=True)
-        stream = ExampleStream(
-            pairs,
-            tokenizer,
-            Mixture(self.phase.prefix, self.phase.spoken, languages=self.phase.languages),
-            self.phase.batch,
-            seed=self.phase.seed + self.tokens + rank(),
-        )
+        phase = self.phase
+        mixture = Mixture(phase.prefix, phase.spoken, languages=phase.languages, given=phase.distilled)
+        seed = phase.seed + self.tokens + rank()
+        stream = ExampleStream(pairs, tokenizer, mixture, phase.batch, seed, distilled)
         saved = shown = time.monotonic()
         losses: list[Tensor] = []
         with tqdm(

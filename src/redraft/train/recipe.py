@@ -6,7 +6,8 @@
     spoken  prefix + a short decay from a lower rate, 30% of the sources written as a recogniser does
     more    spoken + a constant rate once more, with dropout, since the everyday language comes round again and again
     longer  more + a long decay
-    demo    longer + the same once more, with more dropout and more Chinese: it ships
+    further longer + the same once more, with more dropout and more Chinese
+    demo    further + its own best translations, with prefix pairs cut where the source ends to support them: it ships
     small   the same vocabulary at a fifth the size, prefix pairs from the start: drafts for the demo model
 
 The small model that ships was then aligned with the large one (`redraft train align`).
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redraft.train.distil import Distillation
 from redraft.train.loop import Phase
 from redraft.train.model import Shape
 
@@ -26,19 +28,20 @@ VOCABULARY = 12_288
 LARGE = Shape(VOCABULARY, hidden=256, layers=5, heads=4, feed_forward=768)
 SMALL = Shape(VOCABULARY, hidden=96, layers=2, heads=3, feed_forward=256, head=32)
 
-#: Share of prefix pairs in the model that ships, at its end.
+#: Share of prefix pairs in the last stages before self-distillation.
 PREFIX = 0.5
-#: Share of sources without capitals and punctuation in the demo model's last stage.
+#: Share of sources without capitals and punctuation in them.
 SPOKEN = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One model of the recipe: its shape, its phase, and the stage whose end it starts from."""
+    """One model of the recipe: its shape, its phase, the stage that it starts from, and what it learns of that one."""
 
     shape: Shape
     phase: Phase
     start: str | None = None
+    distillation: Distillation | None = None
 
 
 STAGES = {
@@ -90,7 +93,7 @@ STAGES = {
         ),
         start="more",
     ),
-    "demo": Stage(
+    "further": Stage(
         LARGE,
         Phase(
             tokens=15_000_000,
@@ -105,6 +108,24 @@ STAGES = {
             seed=37,
         ),
         start="longer",
+    ),
+    "demo": Stage(
+        LARGE,
+        Phase(
+            tokens=8_000_000,
+            prefix=0.0,
+            spoken=0.2,
+            distilled=0.65,
+            decay=1.0,
+            dropout=0.1,
+            rate=2e-3,
+            embedding_rate=1.2e-3,
+            warmup_steps=50,
+            languages={"de": 0.6, "zh": 0.17, "ja": 0.23},
+            seed=51,
+        ),
+        start="further",
+        distillation=Distillation(sources=30_000),
     ),
     "plain": Stage(LARGE, Phase(tokens=1_600_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
     "small": Stage(SMALL, Phase(tokens=5_000_000, prefix=0.6, decay=0.5, seed=3)),

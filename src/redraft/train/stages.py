@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from redraft import __version__
 from redraft.backends.quantise import quantise
 from redraft.train.corpus import split
+from redraft.train.distil import distil, read_examples
 from redraft.train.export import write_gguf
 from redraft.train.loop import Trainer
 from redraft.train.model import Decoder, Shape
@@ -22,6 +23,8 @@ from redraft.train.recipe import STAGES
 from redraft.train.restart import read_model
 from redraft.train.tokenizer import load_tokenizer
 
+#: What a stage learns of the stage before, in its folder.
+EXAMPLES = "distilled.jsonl"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
@@ -47,18 +50,36 @@ def work(
         trainer.model.load_state_dict(read_model(warm_start).state_dict())
     elif stage.start:
         trainer.restore(out / stage.start / "final.pt", new_phase=True)
-    trainer.run(split(data)[0], load_tokenizer(out / "tokenizer.json"), folder)
+    distilled = read_examples(folder / EXAMPLES) if stage.distillation else ()
+    trainer.run(split(data)[0], load_tokenizer(out / "tokenizer.json"), folder, distilled=distilled)
     if processes > 1:
         dist.destroy_process_group()
 
 
+def prepare(name: str, data: Path, out: Path, processes: int, warm_start: Path | None) -> None:
+    """Make the examples that a stage learns from the model before it, unless they are there."""
+    stage, file = STAGES[name], out / name / EXAMPLES
+    if stage.distillation is None or file.exists():
+        return
+    file.parent.mkdir(exist_ok=True)
+    teacher = warm_start or out / f"{stage.start}-f32.gguf"
+    if warm_start is None:
+        write_checkpoint(out / str(stage.start) / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
+    distil(teacher, split(data)[0], stage.phase.languages, stage.distillation, file, processes)
+
+
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:
     """Write a checkpoint as ``{name}-f32.gguf`` and in ``format``; returns the latter's path."""
+    full, small = out / f"{name}-f32.gguf", out / f"{name}-{format.lower()}.gguf"
+    write_checkpoint(checkpoint, tokenizer, full)
+    quantise(full, small, format)
+    return small
+
+
+def write_checkpoint(checkpoint: Path, tokenizer: Tokenizer, out: Path) -> None:
+    """Write a checkpoint as a GGUF in 32-bit floats."""
     state = torch.load(checkpoint, map_location="cpu")
     model = Decoder(Shape(**state["shape"]))
     model.load_state_dict(state["model"])
-    full, small = out / f"{name}-f32.gguf", out / f"{name}-{format.lower()}.gguf"
     facts = {"general.license": LICENCE, "general.description": f"trained with redraft {__version__}"}
-    write_gguf(model, tokenizer, full, name, facts)
-    quantise(full, small, format)
-    return small
+    write_gguf(model, tokenizer, out, out.stem.removesuffix("-f32"), facts)
