@@ -31,6 +31,10 @@ COLUMNS = {
     "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft"),
     "mean_acceptance_length": Column("MAL", ".2f", "mean acceptance length: output tokens for each pass"),
     "target_passes": Column("passes", ",.0f", "passes of the model; for Jacobi decoding, iterations"),
+    "passes_verify": Column("verifying", ".2f", "passes an update that run the new source and the first draft"),
+    "passes_new": Column("new", ".2f", "further passes an update for tokens beyond the previous output's end"),
+    "passes_changed": Column("changed", ".2f", "further passes an update for tokens that correct the previous output"),
+    "passes_again": Column("again", ".2f", "further passes an update for tokens that the previous output held already"),
     "draft_passes": Column("small model's passes", ",.0f", "passes of the small model that drafts"),
     "tokens_per_second": Column(
         "tokens/s", ",.0f", "output tokens for each second of wall time, verification included"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from redraft.eval.contender import Contender
@@ -25,6 +25,12 @@ STREAMED = (
 COLD = (
     *("method", "options", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
+)
+
+
+DIVIDED = (
+    *("method", "options", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
+    *("speedup", "pass_speedup", "limit_distance"),
 )
 
 
@@ -67,6 +73,23 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
         _line("gs-jacobi", language, start="previous"),
         *(_line("bild", language, small=small) for small in smalls[:1]),
     ]
+
+
+#: What `redraft` guesses with, each an option that turns it off.
+PARTS = ("resynchronise", "recycle", "lookup")
+
+
+def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    def line(method: str, cost: str, parts: Mapping[str, Value], beta: float = BETA) -> Contender:
+        return Contender(method, language, tuple({"beta": beta, "cost": cost, **parts}.items()))
+
+    lines = [_line("ar", language), *(_line("ssbd", language, beta=beta) for beta in (0.0, BETA))]
+    nothing = dict.fromkeys(PARTS, "off")
+    for method, cost in (("redraft", "measured"), ("redraft", "flat"), ("redraft-tree", "flat")):
+        lines += [line(method, cost, {}), line(method, cost, nothing)]
+        lines += [line(method, cost, {part: "off"}) for part in PARTS]
+        lines += [line(method, cost, {**nothing, part: "on"}) for part in PARTS]
+    return [*lines, *(line(method, "flat", {}, beta=0.0) for method in ("redraft", "redraft-tree"))]
 
 
 def _beta(language: str, _smalls: Sequence[str]) -> list[Contender]:
@@ -153,6 +176,9 @@ TABLES = {
     table.name: table
     for table in (
         Table("ssbd", "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2).", _ssbd),
+        Table(
+            "redraft", "What each part of `redraft` buys, by measured costs and by a flat curve.", _redraft, 3, DIVIDED
+        ),
         Table("beta", "What the bias does (Table 3 of SSBD v2).", _beta),
         Table("mask", "What mask-k does, plain and display-only (Table 4 of SSBD v2).", _mask),
         Table("cold", "All decoders on whole sentences, each from scratch.", _cold, 0, COLD),

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from redraft.cost import CostCurve
 from redraft.eval.contender import Contender
+from redraft.eval.division import KINDS, division
 from redraft.eval.limit import distance, tails
 from redraft.eval.measure import Run
 from redraft.eval.record import Record, Step
@@ -122,9 +123,18 @@ def _row(line: Line, baseline: Line | None) -> Row:
         "bleu": None,
         "chrf": None,
     }
+    row.update(_divided(line, int(row["updates"] or 0)))
     if baseline is not None:
         row.update(_speedups(line, baseline))
     return row
+
+
+def _divided(line: Line, updates: int) -> Row:
+    """Target passes an update, by what they are spent on; none where every segment is one update."""
+    if all(len(record.steps) == 1 for record in line.records):
+        return {}
+    found = division(line.records)
+    return {f"passes_{kind}": _ratio(found[kind], updates, 3) for kind in KINDS}
 
 
 def _speedups(line: Line, baseline: Line) -> Row:
