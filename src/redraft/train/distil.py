@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -23,7 +24,7 @@ from redraft.train.calibrate import Calibration, calibrate, draw
 from redraft.train.corpus import Pair
 from redraft.train.examples import Example, Mixture, as_spoken
 from redraft.train.model import Decoder
-from redraft.train.prefixes import TOLERANCE, at_word_end, score, supported
+from redraft.train.prefixes import TOLERANCES, at_word_end, score, supported
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.tokenizer import BOS, EOS, target_tag
 
@@ -36,21 +37,23 @@ class Distillation:
     """How many examples are made, and of what kind.
 
     Attributes:
-        sources: whole sources that the teacher translates.
+        teacher: the stage whose end translates.
+        sources: whole sources that it translates.
         samples: sampled translations that compete with the greedy one.
         beginnings: prefix pairs made of each.
         joined: share of sources of several sentences, 0-1.
         spoken: share of sources written as a recogniser does, 0-1.
-        tolerance: of the cuts, in nats (`redraft.train.prefixes.supported`).
+        tolerance: of the cuts into each language, in nats (`redraft.train.prefixes.supported`).
         seed: of what is drawn.
     """
 
+    teacher: str
     sources: int
     samples: int = 3
     beginnings: int = 2
     joined: float = 0.4
     spoken: float = 0.3
-    tolerance: float = TOLERANCE
+    tolerance: Mapping[str, float] = field(default_factory=lambda: TOLERANCES)
     seed: int = 0
 
 
@@ -62,7 +65,7 @@ def distil(
     file: Path,
     processes: int,
 ) -> None:
-    """Write examples of ``teacher`` to ``file``; the translations beside it let a run that was cut off go on.
+    """Write examples to ``file``; the outputs are kept beside the teacher's file, so a run that was cut off goes on.
 
     Args:
         teacher: GGUF of a model of the recipe.
@@ -74,7 +77,7 @@ def distil(
     tokenizer = read_tokenizer(teacher)
     mixture = Mixture(0.0, joined=how.joined, languages=languages)
     asked = draw(pairs, tokenizer, how.sources, how.seed, held_out=False, mixture=mixture)
-    answered = calibrate(teacher, tokenizer, asked, file.with_suffix(".outputs.jsonl"), processes, how.samples)
+    answered = calibrate(teacher, tokenizer, asked, teacher.with_suffix(".outputs.jsonl"), processes, how.samples)
     parts = [answered[start : start + PART] for start in range(0, len(answered), PART)]
     part_file = file.with_suffix(".part")
     with (
@@ -114,7 +117,7 @@ def examples(
 ) -> Iterator[Example]:
     """The whole of every translated source, and `Distillation.beginnings` of it."""
     end = tokenizer.token_to_id(EOS)
-    known = [(each, each.output) for each in part if each.output]
+    known = [(each, each.output) for each in part if each.output and not repeats(each.output)]
     wholes = score(model, [(each.prompt, output) for each, output in known], end)
     cut: list[tuple[int, tuple[int, ...]]] = []
     for place, (each, output) in enumerate(known):
@@ -126,8 +129,14 @@ def examples(
     beginnings = score(model, [(prompt, known[place][1]) for place, prompt in cut], end)
     for (place, prompt), logs in zip(cut, beginnings, strict=True):
         each, output = known[place]
-        length = supported(wholes[place], logs, how.tolerance)
+        length = supported(wholes[place], logs, how.tolerance[each.language])
         yield _example(prompt, output[: at_word_end(output, length, each.language, tokenizer)], end)
+
+
+def repeats(output: Sequence[int]) -> bool:
+    """Whether three ids in a row come three times: a model that goes round in circles must not learn it of itself."""
+    found = Counter(zip(output, output[1:], output[2:], strict=False))
+    return max(found.values(), default=0) >= 3
 
 
 def _prompt(

@@ -62,9 +62,9 @@ def prepare(name: str, data: Path, out: Path, processes: int, warm_start: Path |
     if stage.distillation is None or file.exists():
         return
     file.parent.mkdir(exist_ok=True)
-    teacher = warm_start or out / f"{stage.start}-f32.gguf"
-    if warm_start is None:
-        write_checkpoint(out / str(stage.start) / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
+    teacher = warm_start or out / f"{stage.distillation.teacher}-f32.gguf"
+    if not teacher.exists():
+        write_checkpoint(out / stage.distillation.teacher / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
     distil(teacher, split(data)[0], stage.phase.languages, stage.distillation, file, processes)
 
 
