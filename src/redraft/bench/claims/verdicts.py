@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from redraft.bench.claims import decoders, streams
+from redraft.bench.claims import decoders, ours, streams
 from redraft.bench.claims.compare import Claim, Compared, bounded, pick, present
 from redraft.eval.figures import Row
 from redraft.methods import all_methods
@@ -75,7 +75,8 @@ ALWAYS = (
 
 #: Name of a bench -> its claims, beside `ALWAYS`.
 CLAIMS: Mapping[str, Sequence[Claim]] = {
-    "ssbd": (*streams.BETWEEN, *streams.COMBINED, *decoders.EXACT),
+    "ssbd": (*streams.BETWEEN, *streams.COMBINED, *decoders.EXACT, *ours.REDRAFT),
+    "redraft": (*streams.BETWEEN, *ours.REDRAFT),
     "beta": (*streams.BETWEEN, *streams.BETA),
     "mask": (*streams.BETWEEN, *streams.MASK),
     "peers": (*streams.BETWEEN, *streams.PEERS),
