@@ -83,13 +83,18 @@ def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
     def line(method: str, cost: str, parts: Mapping[str, Value], beta: float = BETA) -> Contender:
         return Contender(method, language, tuple({"beta": beta, "cost": cost, **parts}.items()))
 
-    lines = [_line("ar", language), *(_line("ssbd", language, beta=beta) for beta in (0.0, BETA))]
-    nothing = dict.fromkeys(PARTS, "off")
-    for method, cost in (("redraft", "measured"), ("redraft", "flat"), ("redraft-tree", "flat")):
-        lines += [line(method, cost, {}), line(method, cost, nothing)]
-        lines += [line(method, cost, {part: "off"}) for part in PARTS]
-        lines += [line(method, cost, {**nothing, part: "on"}) for part in PARTS]
-    return [*lines, *(line(method, "flat", {}, beta=0.0) for method in ("redraft", "redraft-tree"))]
+    def parts(method: str, cost: str) -> list[Contender]:
+        without = [line(method, cost, {part: "off"}) for part in PARTS]
+        return [line(method, cost, {}), *without, line(method, cost, dict.fromkeys(PARTS, "off"))]
+
+    return [
+        _line("ar", language),
+        *(_line("ssbd", language, beta=beta) for beta in (0.0, BETA)),
+        *parts("redraft", "measured"),
+        line("redraft", "flat", {}),
+        *parts("redraft-tree", "flat"),
+        line("redraft-tree", "flat", {}, beta=0.0),
+    ]
 
 
 def _beta(language: str, _smalls: Sequence[str]) -> list[Contender]:
