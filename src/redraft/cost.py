@@ -6,8 +6,8 @@ import statistics
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 from redraft.decode import decode
 from redraft.drive import run
@@ -30,11 +30,14 @@ class CostCurve:
 
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
+    _heights: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         growing = all(a < b for a, b in pairwise(self.sizes))
         if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
             raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
+        # Measurements are noisy; a pass never costs less than a shorter one.
+        object.__setattr__(self, "_heights", tuple(accumulate(self.seconds, max)))
 
     def __call__(self, new: int) -> float:
         """Seconds of a pass over ``new`` tokens, 1 or more."""
@@ -42,8 +45,7 @@ class CostCurve:
         right = min(max(bisect_left(self.sizes, new), 1), last)
         low, high = self.sizes[right - 1], self.sizes[right]
         share = (new - low) / (high - low)
-        # Measurements are noisy; a pass never costs less than a shorter one.
-        below, above = max(self.seconds[:right]), max(self.seconds[: right + 1])
+        below, above = self._heights[right - 1], self._heights[right]
         return below + share * (above - below)
 
 

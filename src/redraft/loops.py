@@ -16,6 +16,8 @@ def loop_at_end(output: Sequence[int]) -> int:
 
     Without these ids the output has its cycle once.
     """
+    if len(output) < LEAST_TOKENS:
+        return 0
     for cycle in range(1, len(output) // LEAST_ROUNDS + 1):
         if output[-1] != output[-1 - cycle]:
             continue

@@ -220,10 +220,16 @@ def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template)
 
-    # A prompt's own words come again with every update, and the source is wanted twice.
+    # A prompt's own words come again with every update, and the source is wanted twice: in a prompt that begins with it
+    # too, where only the start token stands before it.
     @lru_cache(maxsize=64)
+    def cut(text: str, special: bool) -> list[int]:
+        return backend.tokenize(text, special=special)
+
+    beginning = backend.tokenize("", start=True)
+
     def tokenize(text: str, special: bool = False, start: bool = False) -> list[int]:
-        return backend.tokenize(text, special=special, start=start)
+        return [*(beginning if start else ()), *cut(text, special)]
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
         ids = prompter.encode(Request(text, tuple(earlier), style.glossary), tokenize)

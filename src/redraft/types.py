@@ -10,7 +10,7 @@ Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -38,6 +38,9 @@ class Provenance(Enum):
     RESYNCHRONISED = "previous output, after a correction"
     RECYCLED = "what the model said before"
 
+    # A member is one object; the hash of its name, which enumerations take, is slower to find.
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -49,6 +52,7 @@ class Draft:
         provenance: (n,) where each token comes from.
         distributions: (n,) what each token was sampled from, or empty if nothing was sampled.
         prompt_rows: how many rows of the prefix the drafter wants from the same pass (see `Score`).
+        depths: (n,) how many tokens stand on the path from the root to each node, itself included.
     """
 
     tokens: tuple[int, ...] = ()
@@ -56,6 +60,7 @@ class Draft:
     provenance: tuple[Provenance, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     prompt_rows: int = 1
+    depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     @classmethod
     def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
@@ -66,8 +71,12 @@ class Draft:
         sizes = {len(self.tokens), len(self.parents), len(self.provenance)}
         if len(sizes) != 1 or (self.distributions and len(self.distributions) != len(self.tokens)):
             raise ValueError("a draft needs one parent and one provenance for every token")
-        if any(not ROOT <= parent < node for node, parent in enumerate(self.parents)):
-            raise ValueError("the parent of a draft token must stand before it")
+        depths = [0]  # that of the root
+        for node, parent in enumerate(self.parents):
+            if not ROOT <= parent < node:
+                raise ValueError("the parent of a draft token must stand before it")
+            depths.append(depths[parent + 1] + 1)
+        object.__setattr__(self, "depths", tuple(depths[1:]))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -75,15 +84,7 @@ class Draft:
     @property
     def is_chain(self) -> bool:
         """Whether no node has two children."""
-        return all(parent == node - 1 for node, parent in enumerate(self.parents))
-
-    @property
-    def depths(self) -> list[int]:
-        """(n,) how many tokens stand on the path from the root to each node, itself included."""
-        depths: list[int] = []
-        for parent in self.parents:
-            depths.append(1 if parent == ROOT else depths[parent] + 1)
-        return depths
+        return self.depth == len(self)
 
     @property
     def depth(self) -> int:
@@ -92,20 +93,19 @@ class Draft:
 
     def truncated(self, depth: int) -> Draft:
         """This draft without the nodes deeper than ``depth`` tokens."""
-        depths = self.depths
-        if max(depths, default=0) <= depth:
+        if self.depth <= depth:
             return self
-        return self.keeping([node for node, d in enumerate(depths) if d <= depth])
+        return self.keeping([node for node, d in enumerate(self.depths) if d <= depth])
 
     def keeping(self, nodes: Sequence[int]) -> Draft:
         """This draft with some of its nodes, given in their order, a node's parent always among them."""
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
-        return replace(
-            self,
-            tokens=tuple(self.tokens[node] for node in nodes),
-            parents=tuple(renumbered[self.parents[node]] for node in nodes),
-            provenance=tuple(self.provenance[node] for node in nodes),
-            distributions=tuple(self.distributions[node] for node in nodes) if self.distributions else (),
+        return Draft(
+            tuple([self.tokens[node] for node in nodes]),
+            tuple([renumbered[self.parents[node]] for node in nodes]),
+            tuple([self.provenance[node] for node in nodes]),
+            tuple([self.distributions[node] for node in nodes]) if self.distributions else (),
+            self.prompt_rows,
         )
 
 
@@ -115,6 +115,8 @@ EMPTY_DRAFT = Draft()
 def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
     """How many ids, or other things, two sequences share at their beginnings."""
     shortest = min(len(first), len(second))
+    if first[:shortest] == second[:shortest]:  # mostly so, and found out faster than one by one
+        return shortest
     for index in range(shortest):
         if first[index] != second[index]:
             return index

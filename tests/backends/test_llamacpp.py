@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.accept.exact import Exact
+from redraft.backends.llama_batch import Feed
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import quantise
@@ -54,9 +55,9 @@ class Watched(LlamaCpp):
         super().__init__(path, options)
         self.fed: list[int] = []
 
-    def _decode_batch(self, entries: list) -> np.ndarray:
-        self.fed.append(len(entries))
-        return super()._decode_batch(entries)
+    def _decode_batch(self, feed: Feed) -> np.ndarray:
+        self.fed.append(len(feed))
+        return super()._decode_batch(feed)
 
     def ask(self, slot: int, prefix: Sequence[int], draft: Draft = EMPTY_DRAFT, prompt_rows: int = 1) -> Rows:
         return self.score([(slot, Score(tuple(prefix), draft, prompt_rows))])[0]

@@ -268,9 +268,9 @@ class Counting(LlamaCpp):
 
     fed: list[int]
 
-    def _decode_batch(self, entries: Any) -> Any:
-        self.fed.append(len(entries))
-        return super()._decode_batch(entries)
+    def _decode_batch(self, feed: Any) -> Any:
+        self.fed.append(len(feed))
+        return super()._decode_batch(feed)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ a draft tree are further sequences that share the cells of their common part.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import addressof
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import llama_cpp as lib
 import numpy as np
 
+from redraft.backends.llama_batch import Batch, Feed
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints, usable_cores
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
@@ -74,18 +76,8 @@ class LlamaOptions:
 class _Slot:
     """What the cache holds: the ids of the slot's own sequence, and of each spare sequence that is a branch of it."""
 
-    ids: list[int] = field(default_factory=list)
-    branches: dict[int, list[int]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Entry:
-    """One id of a batch: its position, the sequences it belongs to, and whether its row is wanted."""
-
-    token: int
-    position: int
-    sequences: list[int]
-    wanted: bool
+    ids: tuple[int, ...] = ()
+    branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 class LlamaCpp:
@@ -108,7 +100,8 @@ class LlamaCpp:
         self.context_length = min(options.context_length, int(lib.llama_n_ctx_seq(self._context)))
         # The engine lowers its limit to the size of the cache.
         self._batch_limit = min(options.batch, int(lib.llama_n_batch(self._context)))
-        self._batch = lib.llama_batch_init(self._batch_limit, 0, options.slots + options.branches)
+        self._batch = Batch(self._batch_limit, options.slots + options.branches)
+        self._logits, self._address = np.empty((0, self.vocabulary_size), np.float32), 0
         self._slots: dict[int, _Slot] = {}
         self._spare = list(range(options.slots, options.slots + options.branches))
 
@@ -165,7 +158,7 @@ class LlamaCpp:
     def close(self) -> None:
         """Free context and weights."""
         if self._context:
-            lib.llama_batch_free(self._batch)
+            self._batch.close()
             lib.llama_free(self._context)
             self._context = None
             self.model.close()
@@ -182,20 +175,19 @@ class LlamaCpp:
         if not requests:
             return []
         self._check(requests)
-        entries: list[_Entry] = []
-        roots: list[int] = []
-        rows = 0
+        feed = Feed()
+        spans: list[tuple[int, int, int]] = []
         for slot, score in requests:
-            entries += self._prepare(slot, score)
-            roots.append(rows + score.prompt_rows - 1)
-            rows += score.prompt_rows + len(score.draft)
+            start = feed.rows
+            self._prepare(slot, score, feed)
+            spans.append((start, feed.rows, score.prompt_rows - 1))
         try:
-            logits = self._decode(entries)
+            logits = self._decode(feed)
         except RedraftError:
             for slot, _score in requests:
                 self._forget(slot)
             raise
-        return [NumpyRows(logits, root) for root in roots]
+        return [NumpyRows(logits[start:end], root) for start, end, root in spans]
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Refuse what cannot be done before anything is changed; free branches that older trees still hold."""
@@ -204,8 +196,8 @@ class LlamaCpp:
             length = len(score.prefix) + score.draft.depth
             if length > self.context_length:
                 raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
-            leaves = len(score.draft) - len(set(score.draft.parents) - {ROOT})
-            branches += max(0, leaves - 1)
+            if not score.draft.is_chain:
+                branches += len(score.draft) - len(set(score.draft.parents) - {ROOT}) - 1
         if branches > self.options.branches:
             raise CapabilityError(
                 f"draft trees with {branches} further branches need branches={branches} or more; "
@@ -218,33 +210,27 @@ class LlamaCpp:
             for state in self._slots.values():
                 self._drop_branches(state)
 
-    def _prepare(self, slot: int, score: Score) -> list[_Entry]:
-        """Roll the slot's cache back to what it shares with the request, and list the ids to decode."""
-        state = self._slots[slot]
-        first_row = len(score.prefix) - score.prompt_rows
-        kept = min(common_prefix(state.ids, score.prefix), first_row)
+    def _prepare(self, slot: int, score: Score, feed: Feed) -> None:
+        """Roll the slot's cache back to what it shares with the request, and add the ids to decode."""
+        state, prefix, draft = self._slots[slot], score.prefix, score.draft
+        length = len(prefix)
+        first_row = length - score.prompt_rows
+        kept = min(common_prefix(state.ids, prefix), first_row)
         if len(state.ids) > kept and not lib.llama_memory_seq_rm(self._memory, slot, kept, -1):
             raise CapabilityError(f"the memory of model {self.model.path.name!r} cannot be rolled back")
-        paths = _leaf_paths(score.draft)
+        paths = [range(len(draft))] if draft.is_chain else _leaf_paths(draft)
         sequences = [slot, *(self._spare.pop() for _ in paths[1:])]
         for branch in sequences[1:]:
             lib.llama_memory_seq_cp(self._memory, slot, branch, 0, kept)
-        entries = [
-            _Entry(token, position, sequences, position >= first_row)
-            for position, token in enumerate(score.prefix[kept:], kept)
-        ]
-        depths = score.draft.depths
-        members: list[list[int]] = [[] for _ in depths]
-        for sequence, path in zip(sequences, paths, strict=False):
+        feed.add(prefix[kept:], range(kept, length), [sequences] * (length - kept), score.prompt_rows)
+        members: list[list[int]] = [[] for _ in draft.tokens]
+        for sequence, path in zip(sequences, paths, strict=True):
             for node in path:
                 members[node].append(sequence)
-        for node, token in enumerate(score.draft.tokens):
-            entries.append(_Entry(token, len(score.prefix) + depths[node] - 1, members[node], True))
-        prefix = list(score.prefix)
-        held = [prefix + [score.draft.tokens[node] for node in path] for path in paths] or [prefix]
+        feed.add(draft.tokens, [length - 1 + depth for depth in draft.depths], members, len(draft))
+        held = [prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
         state.ids = held[0]
         state.branches = dict(zip(sequences[1:], held[1:], strict=True))
-        return entries
 
     def _adopt_branch(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
         """After a tree: continue on the branch that the rule accepted, forget the others."""
@@ -268,40 +254,39 @@ class LlamaCpp:
         state = self._slots[slot]
         self._drop_branches(state)
         lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
-        state.ids = []
+        state.ids = ()
 
-    def _decode(self, entries: list[_Entry]) -> Matrix:
-        """(wanted rows, vocabulary) logits in the order of the entries.
+    def _decode(self, feed: Feed) -> Matrix:
+        """(wanted rows, vocabulary) logits in the order of the ids.
 
         One call gives a view of the engine's buffer; a request longer than the batch limit takes several, whose rows
         must be copied out, since each call overwrites the buffer.
         """
         size = self._batch_limit
-        if len(entries) <= size:
-            return self._decode_batch(entries)
-        parts = [self._decode_batch(entries[start : start + size]).copy() for start in range(0, len(entries), size)]
-        return np.concatenate(parts)
+        if len(feed) <= size:
+            return self._decode_batch(feed)
+        return np.concatenate([self._decode_batch(part).copy() for part in feed.parts(size)])
 
-    def _decode_batch(self, entries: list[_Entry]) -> Matrix:
-        batch = self._batch
-        batch.n_tokens = len(entries)
-        for index, entry in enumerate(entries):
-            batch.token[index] = entry.token
-            batch.pos[index] = entry.position
-            batch.n_seq_id[index] = len(entry.sequences)
-            for place, sequence in enumerate(entry.sequences):
-                batch.seq_id[index][place] = sequence
-            batch.logits[index] = entry.wanted
+    def _decode_batch(self, feed: Feed) -> Matrix:
         forget_complaints()
-        status = lib.llama_decode(self._context, batch)
+        status = lib.llama_decode(self._context, self._batch.filled(feed))
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:
             raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints())}")
-        wanted = sum(entry.wanted for entry in entries)
-        if wanted == 0:
-            return np.empty((0, self.model.vocabulary_size), np.float32)
-        return np.ctypeslib.as_array(lib.llama_get_logits(self._context), (wanted, self.model.vocabulary_size))
+        return self._view(feed.rows)
+
+    def _view(self, rows: int) -> Matrix:
+        """The first rows of the engine's buffer of logits."""
+        if rows == 0:
+            return self._logits[:0]
+        buffer = lib.llama_get_logits(self._context)
+        address = addressof(buffer.contents)
+        # A view takes longer to make than all else about a row, so it is kept while it serves.
+        if len(self._logits) < rows or self._address != address:
+            self._logits = np.ctypeslib.as_array(buffer, (rows, self.vocabulary_size))
+            self._address = address
+        return self._logits[:rows]
 
 
 def _leaf_paths(draft: Draft) -> list[list[int]]:

@@ -14,12 +14,13 @@ class NumpyRows:
     """Rows of one request.
 
     Args:
-        logits: (rows, vocabulary) matrix, often a view of the engine's own buffer.
+        logits: (rows, vocabulary) matrix of this request alone, often a view of the engine's own buffer.
         root: index of the row of node -1; the row of node ``i`` is ``root + 1 + i``.
     """
 
     def __init__(self, logits: Matrix, root: int) -> None:
         self._logits, self._offset = logits, root + 1
+        self._best: list[int] = []
         self._normaliser: dict[int, float] = {}
 
     def _row(self, node: int) -> NDArray[Any]:
@@ -35,7 +36,9 @@ class NumpyRows:
 
     def argmax(self, node: int) -> int:
         """The most probable token; the lowest id among equals."""
-        return int(self._row(node).argmax())
+        if not self._best:  # of all rows at once: most are asked for, some of them several times
+            self._best = self._logits.argmax(axis=1).tolist()
+        return self._best[self._offset + node]
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """The ``k`` best tokens with log-probabilities, best first, lower ids first among equals."""

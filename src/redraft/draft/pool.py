@@ -16,10 +16,9 @@ Step: TypeAlias = tuple[int, Provenance]
 
 
 class Pool:
-    """An index of the text so far: key of 1 to ``key_length`` tokens -> the places that follow it, in their order.
+    """The text so far, searched for its last tokens.
 
-    A key is entered when the token after it is known.  So the tokens that end the text are not found at that very
-    place, and every place that is found has a token.
+    A text is short and every update begins another one, so an index of it would take longer to make than it saves.
 
     Args:
         key_length: the longest key, at least 1.
@@ -34,29 +33,24 @@ class Pool:
         self.text: list[int] = []
         self.given = 0
         self._key_length, self._end_tokens = key_length, end_tokens
-        self._places: dict[tuple[int, ...], list[int]] = {}
 
     def read(self, context: Context) -> None:
         """Take in what is new since the last call."""
         if not self.text:
-            self.given = len(context.encoder) + len(context.prompt)
-            self._append(context.encoder + context.prompt)
-        self._append(context.output[len(self.text) - self.given :])
-
-    def _append(self, tokens: Sequence[int]) -> None:
-        for token in tokens:
-            place = len(self.text)
-            for length in range(1, min(self._key_length, place) + 1):
-                self._places.setdefault(tuple(self.text[place - length :]), []).append(place)
-            self.text.append(token)
+            self.text = [*context.encoder, *context.prompt]
+            self.given = len(self.text)
+        self.text += context.output[len(self.text) - self.given :]
 
     def find(self) -> Sequence[int]:
         """The places after the earlier occurrences of the longest key that the text ends with; first ones first."""
-        for length in range(min(self._key_length, len(self.text)), 0, -1):
-            places = self._places.get(tuple(self.text[-length:]))
-            if places:
-                return places
-        return ()
+        text = self.text
+        places = [place for place in range(1, len(text)) if text[place - 1] == text[-1]]
+        for length in range(2, self._key_length + 1):
+            longer = [place for place in places if place >= length and text[place - length] == text[-length]]
+            if not longer:
+                break
+            places = longer
+        return places
 
     def ngram(self, place: int, length: int) -> list[Step]:
         """At most ``length`` tokens from ``place`` on, up to the first end token.

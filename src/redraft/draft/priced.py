@@ -77,11 +77,10 @@ class Acceptance:
 
     def _believed(self, kind: Kind) -> float:
         """The rate of a kind.  Of a depth that was never tried it is that of the depth above it."""
-        while kind not in self._rates:
+        while (rate := self._rates.get(kind)) is None:
             if not kind.depth:
                 return PRIOR_OF_PREVIOUS if kind.source is Provenance.PREVIOUS else PRIOR
             kind = kind._replace(depth=kind.depth - 1)
-        rate = self._rates[kind]
         return rate.accepted / rate.tried
 
     def reached(self, draft: Draft, kinds: Sequence[Kind]) -> list[float]:
@@ -117,11 +116,11 @@ def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], 
         curve: T(n) in seconds.
         pace: tokens a second that other passes yield.
     """
-    order = sorted(range(len(reached)), key=lambda node: (-reached[node], node))
-    gained, best, kept = 0.0, 0.0, 0
+    order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
+    gained, best, kept, least = 0.0, 0.0, 0, curve(tail)
     for count, node in enumerate(order, 1):
         gained += reached[node]
-        profit = gained - pace * (curve(tail + count) - curve(tail))
+        profit = gained - pace * (curve(tail + count) - least)
         # The curve has steps, so a node may pay only together with those after it.
         if profit > best:
             best, kept = profit, count

@@ -12,13 +12,14 @@ tokens of one row, since finding those costs as much as a small model's pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from redraft.types import ROOT, Draft, Rows
 
 LONGEST_KEY = 3
 #: Successors kept for a key.
 WIDTH = 3
-#: Keys of the table; the oldest go first.  A session's everyday vocabulary is far smaller.
+#: Most keys of the table; beyond them the older half goes.  A session's everyday vocabulary is far smaller.
 CAPACITY = 60_000
 
 
@@ -33,25 +34,25 @@ class Successors:
 
     def learn(self, prefix: Sequence[int], draft: Draft, rows: Rows) -> None:
         """Take in the rows of a pass: that of the prefix and those of all draft tokens."""
-        contexts: dict[int, tuple[int, ...]] = {ROOT: tuple(prefix[-LONGEST_KEY:])}
-        self._enter(contexts[ROOT], rows.argmax(ROOT))
+        contexts = [tuple(prefix[-LONGEST_KEY:])]  # that of the root, then those of the nodes
+        self._enter(contexts[0], rows.argmax(ROOT))
         for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
-            contexts[node] = (*contexts[parent], token)[-LONGEST_KEY:]
-            self._enter(contexts[node], rows.argmax(node))
-        while len(self._known) > CAPACITY:
-            del self._known[next(iter(self._known))]
+            contexts.append((*contexts[parent + 1], token)[-LONGEST_KEY:])
+            self._enter(contexts[-1], rows.argmax(node))
+        if len(self._known) > CAPACITY:
+            self._known = dict(islice(self._known.items(), CAPACITY // 2, None))
 
     def _enter(self, context: tuple[int, ...], best: int) -> None:
         for start in range(len(context)):
             key = context[start:]
-            # Taken out and entered anew, so that the key is the youngest.
-            others = (token for token in self._known.pop(key, ()) if token != best)
-            self._known[key] = (best, *others)[:WIDTH]
+            found = self._known.get(key, ())
+            if not found or found[0] != best:  # mostly it says what it has said before
+                self._known[key] = (best, *[token for token in found if token != best])[:WIDTH]
 
-    def after(self, context: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    def after(self, context: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
         """The successors of the longest known end of ``context``, and its length; nothing and 0 if none is known."""
         for length in range(min(LONGEST_KEY, len(context)), 0, -1):
-            found = self._known.get(tuple(context[-length:]))
+            found = self._known.get(context[-length:])
             if found is not None:
                 return found, length
         return (), 0

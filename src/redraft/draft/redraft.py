@@ -12,14 +12,15 @@ of which, where the cost of a pass is known, only as much is verified as pays (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from redraft.cost import CostCurve
-from redraft.draft.pool import Pool
+from redraft.draft.pool import Pool, Step
 from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
-from redraft.draft.recycled import Successors
+from redraft.draft.recycled import LONGEST_KEY, Successors
 from redraft.draft.resynchronised import Alignment
 from redraft.draft.stretch import Stretch
 from redraft.draft.tree import Tree
@@ -28,8 +29,8 @@ from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdic
 #: Distances from the end of the previous output beyond this are told apart no further.
 FARTHEST = 8
 
-#: A guessed continuation: each token with what is known of how sure it is.
-Guess: TypeAlias = list[tuple[int, Kind]]
+#: A guessed continuation: each token with what is known of how sure it is.  It is worked out as far as it is read.
+Guess: TypeAlias = Iterable[tuple[int, Kind]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ class Redraft:
         if self._curve is not None and len(draft):
             reached = self._acceptance.reached(draft, self._kinds)
             nodes = worth_its_price(reached, self._tail, self._curve, self._pace.rate(self._curve))
-            draft, self._kinds = draft.keeping(nodes), [self._kinds[node] for node in nodes]
+            if len(nodes) < len(draft):
+                draft, self._kinds = draft.keeping(nodes), [self._kinds[node] for node in nodes]
         if self._stretch.open:
             self._stretch.drafted = self._stretch.kept + len(draft)
         return draft
@@ -126,9 +128,10 @@ class Redraft:
         shape = self._shape
         tree, self._kinds = Tree(shape.branches, shape.branches * shape.length), []
         for guess in self._guesses(context):
-            path = tree.hang(ROOT, [(token, kind.source) for token, kind in guess[: context.room]])
+            kinds: list[Kind] = []
+            path = tree.hang(ROOT, _steps(islice(guess, context.room), kinds))
             # New nodes are numbered as they come; a node that was there already keeps the kind of the likelier guess.
-            self._kinds += [kind for node, (_token, kind) in zip(path, guess, strict=False) if node >= len(self._kinds)]
+            self._kinds += [kind for node, kind in zip(path, kinds, strict=False) if node >= len(self._kinds)]
         return tree.draft(1)
 
     def _guesses(self, context: Context) -> Iterator[Guess]:
@@ -142,7 +145,7 @@ class Redraft:
             self._pool.read(context)
             for rank, place in enumerate(self._pool.find()[:2]):
                 tokens = self._pool.ngram(place, shape.length)
-                yield [(token, Kind(Provenance.PROMPT, min(n, DEEPEST), rank)) for n, (token, _) in enumerate(tokens)]
+                yield _placed((token for token, _ in tokens), Provenance.PROMPT, rank)
 
     def _from_previous(self, context: Context) -> Iterator[Guess]:
         """The old tail from where the new one has come to; nothing before a divergence or where nothing is left."""
@@ -156,24 +159,26 @@ class Redraft:
         self._aligned = len(context.output)
         for rank, place in enumerate(self._alignment.places(3)):
             rest = context.previous[kept + place :][: self._shape.length]
-            yield [(token, Kind(Provenance.RESYNCHRONISED, min(n, DEEPEST), rank)) for n, token in enumerate(rest)]
+            yield _placed(rest, Provenance.RESYNCHRONISED, rank)
 
     def _from_rows(self, context: Context) -> Iterator[Guess]:
         """Chains of successors, one for each known successor of the last tokens."""
-        text = [*context.prompt[-1:], *context.output]
+        text = _latest(context)
         starts, length = self._successors.after(text)
         for rank, start in enumerate(starts):
-            guess: Guess = []
-            ahead, token, known = list(text[-2:]), start, length
-            while token not in self._end_tokens and len(guess) < self._shape.length:
-                guess.append((token, Kind(Provenance.RECYCLED, min(len(guess), DEEPEST), rank, known)))
-                ahead.append(token)
-                following, known = self._successors.after(ahead)
-                if not following:
-                    break
-                token = following[0]
-            if guess:
-                yield guess
+            yield islice(self._chain(text, start, rank, length), self._shape.length)
+
+    def _chain(self, text: tuple[int, ...], token: int, rank: int, known: int) -> Guess:
+        """``token``, which follows ``text``, and what the model said after it, and so on."""
+        depth = 0
+        while token not in self._end_tokens:
+            yield token, Kind(Provenance.RECYCLED, min(depth, DEEPEST), rank, known)
+            depth += 1
+            text = (*text, token)[-LONGEST_KEY:]
+            following, known = self._successors.after(text)
+            if not following:
+                break
+            token = following[0]
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from what came of a draft, and from every row of it."""
@@ -181,4 +186,21 @@ class Redraft:
         if self._curve is not None:
             self._pace.learn(len(verdict.accepted) + 1, self._curve(self._tail + len(draft)))
         if self._shape.recycle and self._context is not None:
-            self._successors.learn((*self._context.prompt[-1:], *self._context.output), draft, rows)
+            self._successors.learn(_latest(self._context), draft, rows)
+
+
+def _latest(context: Context) -> tuple[int, ...]:
+    """The last ids before the draft, as far as the table of successors looks back; of the prompt only the last one."""
+    return (*context.prompt[-1:], *context.output[-LONGEST_KEY:])[-LONGEST_KEY:]
+
+
+def _placed(tokens: Iterable[int], source: Provenance, rank: int) -> Guess:
+    """Tokens whose place in the guess is all that is known of them."""
+    return ((token, Kind(source, min(depth, DEEPEST), rank)) for depth, token in enumerate(tokens))
+
+
+def _steps(guess: Guess, kinds: list[Kind]) -> Iterator[Step]:
+    """A guess as a tree takes it; ``kinds`` gets those of the tokens that were read."""
+    for token, kind in guess:
+        kinds.append(kind)
+        yield token, kind.source

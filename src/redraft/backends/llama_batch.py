@@ -1,0 +1,83 @@
+"""What goes into one call of llama.cpp: ids with their positions, sequences and whether their rows are wanted."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import llama_cpp as lib
+
+
+@dataclass(slots=True)
+class Feed:
+    """Ids to decode, in order.
+
+    Attributes:
+        tokens: (n,) the ids.
+        positions: (n,) the position of each in its sequences.
+        sequences: (n,) the sequences that each belongs to.
+        wanted: (n,) whether its row is wanted.
+        rows: how many rows are wanted.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    sequences: list[list[int]] = field(default_factory=list)
+    wanted: list[bool] = field(default_factory=list)
+    rows: int = 0
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def add(self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[list[int]], rows: int) -> None:
+        """Append ids, of which the last ``rows`` have their rows wanted."""
+        self.tokens += tokens
+        self.positions += positions
+        self.sequences += sequences
+        self.wanted += [False] * (len(tokens) - rows) + [True] * rows
+        self.rows += rows
+
+    def parts(self, size: int) -> Iterator[Feed]:
+        """The same in pieces of at most ``size`` ids."""
+        for start in range(0, len(self), size):
+            piece = slice(start, start + size)
+            wanted = self.wanted[piece]
+            yield Feed(self.tokens[piece], self.positions[piece], self.sequences[piece], wanted, sum(wanted))
+
+
+class Batch:
+    """The engine's own structure, allocated once.
+
+    Args:
+        size: the most ids.
+        sequences: the most sequences that one id belongs to.
+    """
+
+    def __init__(self, size: int, sequences: int) -> None:
+        self._batch = lib.llama_batch_init(size, 0, sequences)
+        # Arrays take a whole list at once, and reading a pointer's field makes a new object each time.
+        self._tokens, self._positions = _array(self._batch.token, size), _array(self._batch.pos, size)
+        self._counts, self._wanted = _array(self._batch.n_seq_id, size), _array(self._batch.logits, size)
+        self._sequences = [self._batch.seq_id[index] for index in range(size)]
+
+    def filled(self, feed: Feed) -> Any:
+        """The structure, holding ``feed``; it belongs to the batch."""
+        size = len(feed)
+        self._batch.n_tokens = size
+        self._tokens[:size], self._positions[:size] = feed.tokens, feed.positions
+        self._counts[:size], self._wanted[:size] = list(map(len, feed.sequences)), feed.wanted
+        for into, sequences in zip(self._sequences, feed.sequences, strict=False):
+            for place, sequence in enumerate(sequences):
+                into[place] = sequence
+        return self._batch
+
+    def close(self) -> None:
+        """Free it."""
+        lib.llama_batch_free(self._batch)
+
+
+def _array(pointer: Any, size: int) -> Any:
+    """The memory that a pointer shows to, as an array."""
+    return ctypes.cast(pointer, ctypes.POINTER(pointer._type_ * size)).contents
