@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from redraft.events import Caption, Event, Failure, Update
 from redraft.methods import get_method
 from redraft.session import Encode, Session, Settings, Vocabulary
 from redraft.stabilise import Mask
-from redraft.types import TARGET, Prompt, Score
+from redraft.types import TARGET, Prompt, Score, common_prefix
 from tests.fakes import END, RandomModel, greedy
 
 Pairs = list[tuple[str, str]]
@@ -197,6 +198,33 @@ def test_partial_captions_are_masked_and_finals_never() -> None:
     assert partial.unstable and partial.text + partial.unstable == whole
     final = stream.caption("a b c", final=True)
     assert (final.text, final.unstable) == (shown(stream.model, stream.output()), "")
+
+
+@given(st.integers(0, 50), texts, st.sampled_from([0.0, 0.3]))
+def test_a_margin_shows_what_the_model_is_sure_of_and_keeps_it(seed: int, sources: list[str], beta: float) -> None:
+    model = RandomModel(seed, end_bias=0.5)
+    hidden = Stream(model, options={"beta": beta}, mask=Mask(margin=0.1), max_tokens=12)
+    bare = Stream(model, options={"beta": beta}, max_tokens=12)
+    for utterance in ("one", "two"):
+        before: list[int] = []  # a new utterance has shown nothing yet
+        for source in sources:
+            for stream in (hidden, bare):
+                stream.send(source, utterance)
+            output, prompt = hidden.output(), hidden.prompt(source)
+            assert output == bare.output()
+            sure = (margin_after([*prompt, *output[:n]], output[n], model) >= 0.1 for n in range(len(output)))
+            length = max(len([*takewhile(bool, sure)]), common_prefix(before, output))
+            caption = hidden.caption(source, utterance)  # the same once more, without a pass
+            assert caption.text == shown(model, output[:length])
+            assert caption.text + caption.unstable == shown(model, output)
+            before = output[:length]
+        assert hidden.caption(sources[-1], utterance, final=True).text == shown(model, output)
+
+
+def margin_after(prefix: Sequence[int], token: int, model: RandomModel) -> float:
+    """By how much a token is more probable than every other one."""
+    weights = np.exp(model.logits(prefix))
+    return float((weights[token] - np.delete(weights, token).max()) / weights.sum())
 
 
 @pytest.mark.parametrize(("display_only", "dropped"), [(True, 0), (False, 2)])

@@ -77,3 +77,52 @@ def test_k_out_of_range(k: int) -> None:
 def test_unknown_unit() -> None:
     with pytest.raises(OptionError, match="mask unit must be one of tokens, words, not 'letters'"):
         Mask(1, "letters")
+
+
+SURE = [0.9, 0.8, 0.04, 0.7, 0.9]
+
+
+def test_a_margin_hides_from_the_first_doubtful_token_on() -> None:
+    view = stabilise(PIECES, Mask(margin=0.05), final=False, margins=SURE)
+    assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe", " einen Hund", 2, 5)
+    assert stabilise(PIECES, Mask(margin=0.04), final=False, margins=SURE).hidden == ""
+    assert stabilise(PIECES, Mask(margin=0.05), final=True, margins=SURE).hidden == ""
+
+
+def test_a_margin_of_0_shows_the_models_own_choices_alone() -> None:
+    margins = [0.5, 0.0, -0.001, 0.5, 0.5]
+    assert stabilise(PIECES, Mask(margin=0), final=False, margins=margins).shown == "Ich habe"
+    assert stabilise(PIECES, Mask(margin=-0.1), final=False, margins=margins).hidden == ""
+
+
+def test_doubt_takes_nothing_back_that_is_shown_and_still_there() -> None:
+    view = stabilise(PIECES, Mask(margin=0.05), final=False, margins=SURE, standing=4)
+    assert (view.shown, view.shown_length) == ("Ich habe einen Hu", 4)
+
+
+def test_a_margin_in_words_hides_a_word_whole() -> None:
+    margins = [0.9, 0.9, 0.9, 0.9, 0.0]
+    for unit, shown, length in (("tokens", "Ich habe einen Hu", 4), ("words", "Ich habe einen", 3)):
+        view = stabilise(PIECES, Mask(0, unit, margin=0.5), final=False, margins=margins)
+        assert (view.shown, view.shown_length) == (shown, length)
+
+
+@pytest.mark.parametrize("unit", ["tokens", "words"])
+def test_of_mask_k_and_a_margin_the_one_that_hides_more_counts(unit: str) -> None:
+    both = Mask(2, unit, False, 0.05)
+    view = stabilise(PIECES, both, final=False, margins=SURE)
+    assert (view.shown, view.draft_length) == ("Ich habe", 2)
+    view = stabilise(PIECES, both, final=False, margins=[1.0] * 5)
+    assert view == stabilise(PIECES, Mask(2, unit, False), final=False)
+
+
+def test_no_part_of_a_character_is_shown_where_a_margin_cuts_it() -> None:
+    pieces = ["日".encode(), "本".encode()[:1], "本".encode()[1:]]
+    view = stabilise(pieces, Mask(margin=0.5), final=False, margins=[0.9, 0.9, 0.1])
+    assert (view.shown, view.hidden) == ("日", "本")
+
+
+@pytest.mark.parametrize("margin", [-1.1, 1.1, float("nan"), True, "0"])
+def test_a_margin_out_of_range_is_refused(margin: object) -> None:
+    with pytest.raises(OptionError, match=r"mask margin must be a number from -1 to 1, or None, not"):
+        Mask(margin=margin)  # type: ignore[arg-type]

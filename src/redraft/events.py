@@ -35,7 +35,7 @@ class Caption:
         utterance, seq, final, time: those of the update it answers.
         language: BCP 47 tag of the target language, as the user gave it.
         text: what is to be shown.
-        unstable: the rest of the translation, hidden by display-only mask-k; ``text + unstable`` is all of it.  Empty
+        unstable: the rest of the translation, hidden by a mask; ``text + unstable`` is all of it.  Empty
             when final.
         source: the update's text.
     """

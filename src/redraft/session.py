@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from redraft.accept.margins import Margins
 from redraft.cost import CostCurve
 from redraft.decode import decode
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure, Update
 from redraft.method import Method, Setup, Value
 from redraft.stabilise import Mask, stabilise
-from redraft.types import Asking, Output, Prompt, Tally
+from redraft.types import Asking, Output, Prompt, Tally, common_prefix
 
 #: ``encode(source, context)`` -> prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
 Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
@@ -94,6 +95,8 @@ class Translation:
         self._last = Output((), True)
         self._limit = 0
         self._draft: tuple[int, ...] = ()
+        self._margins: Sequence[float] = ()
+        self._shown: tuple[int, ...] = ()
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -156,10 +159,11 @@ class Translation:
         settings = self._settings
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, self._memory, settings.curve)
         drafter, rule = settings.method.build(setup)
+        watched = Margins(rule)
         output = yield from decode(
             prompt.ids,
             drafter,
-            rule,
+            rule if settings.mask.margin is None else watched,
             previous=self._draft,
             source=prompt.source,
             encoder=prompt.encoder,
@@ -168,11 +172,18 @@ class Translation:
             stop_loops=True,
         )
         self.tally.add(output)
-        self._prompt, self._last, self._limit = prompt, output, limit
+        self._prompt, self._last, self._limit, self._margins = prompt, output, limit, watched.found
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
-        view = stabilise(pieces, self._settings.mask, final=update.final)
+        view = stabilise(
+            pieces,
+            self._settings.mask,
+            final=update.final,
+            margins=self._margins,
+            standing=common_prefix(self._shown, self._last.tokens),
+        )
+        self._shown = self._last.tokens[: view.shown_length]
         # A translation that filled its limit is no draft: biased acceptance would keep its endless tail.
         self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
         caption = Caption(

@@ -1,8 +1,13 @@
-"""What is shown of a translation: mask-k in its two forms, and whole characters only.
+"""What is shown of a translation: mask-k in its two forms, what the model is sure of, and whole characters only.
 
 Mask-k hides the last k units of a partial translation, where most corrections happen.  *Display-only* (SSBD v2,
 section 3.4) hides them from the reader alone; the draft keeps them.  *Plain* mask-k (Arivazhagan et al. 2020, the upper
-half of SSBD v2's Table 4) takes them from the draft as well.  A final translation is never masked.
+half of SSBD v2's Table 4) takes them from the draft as well.
+
+A *margin* hides a partial translation from the first token on that the model is not sure of, wherever that stands
+(`redraft.accept.margins`).  Doubt about a token that is shown already and is still there hides nothing.
+
+A final translation is never masked.
 """
 
 from __future__ import annotations
@@ -27,28 +32,42 @@ class Mask:
         k: how many units are hidden at the end; 0 shows everything.
         unit: ``tokens`` of the model or ``words`` (single characters in Chinese, Japanese, Thai, ...).
         display_only: whether the draft keeps what is hidden.
+        margin: by how much a token must be more probable than every other one before it is shown, from -1 to 1; None
+            shows it anyway.  At 0 it must be the model's own choice; below 0 it may be one that a bias has kept.
 
     Raises:
-        OptionError: ``k`` or ``unit`` is out of range.
+        OptionError: ``k``, ``unit`` or ``margin`` is out of range.
     """
 
     k: int = 0
     unit: str = "tokens"
     display_only: bool = True
+    margin: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:
             raise OptionError(f"mask_k must be a whole number of 0 or more, not {self.k!r}")
         if self.unit not in UNITS:
             raise OptionError(f"mask unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
+        if self.margin is not None:
+            known = isinstance(self.margin, int | float) and not isinstance(self.margin, bool)
+            if not (known and -1 <= self.margin <= 1):
+                raise OptionError(f"mask margin must be a number from -1 to 1, or None, not {self.margin!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Stabilised:
-    """``shown`` and ``hidden`` text, together the translation, and how many of its tokens the next draft keeps."""
+    """A translation divided.
+
+    Attributes:
+        shown, hidden: texts, together the translation.
+        shown_length: how many of its tokens are shown whole.
+        draft_length: how many of them the next draft keeps.
+    """
 
     shown: str
     hidden: str
+    shown_length: int
     draft_length: int
 
 
@@ -63,20 +82,51 @@ def whole_characters(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def stabilise(pieces: Sequence[bytes], mask: Mask, *, final: bool) -> Stabilised:
-    """Divide a translation, given as the bytes of each token, into what is shown and what is hidden."""
-    text = whole_characters(b"".join(pieces)).strip()
-    if final or mask.k == 0:
-        return Stabilised(_one_line(text), "", len(pieces))
-    if mask.unit == "tokens":
-        kept = max(0, len(pieces) - mask.k)
-        shown = whole_characters(b"".join(pieces[:kept])).strip()
-    else:
-        words = list(_WORD.finditer(text))
-        shown = text[: words[-mask.k].start()].rstrip() if len(words) > mask.k else ""
-        kept = _tokens_within(pieces, text, shown)
+def stabilise(
+    pieces: Sequence[bytes], mask: Mask, *, final: bool, margins: Sequence[float] = (), standing: int = 0
+) -> Stabilised:
+    """Divide a translation, given as the bytes of each token, into what is shown and what is hidden.
+
+    Args:
+        margins: of each token, where the mask has a margin: its probability less that of the best other one.
+        standing: how many of its tokens have been shown before, as its beginning.
+    """
+    text = _text(pieces)
+    if final or (mask.k == 0 and mask.margin is None):
+        return Stabilised(_one_line(text), "", len(pieces), len(pieces))
+    shown, kept = _without_last(pieces, text, mask)
+    if mask.margin is not None:
+        sure = next((place for place, margin in enumerate(margins) if margin < mask.margin), len(pieces))
+        if sure < kept:
+            shown, kept = _beginning(pieces, text, sure, mask.unit)
+        if kept < standing:
+            shown, kept = _text(pieces[:standing]), standing
     hidden = text[len(shown) :]
-    return Stabilised(_one_line(shown), _one_line(hidden), len(pieces) if mask.display_only else kept)
+    return Stabilised(_one_line(shown), _one_line(hidden), kept, len(pieces) if mask.display_only else kept)
+
+
+def _text(pieces: Sequence[bytes]) -> str:
+    return whole_characters(b"".join(pieces)).strip()
+
+
+def _without_last(pieces: Sequence[bytes], text: str, mask: Mask) -> tuple[str, int]:
+    """What mask-k leaves: text and whole tokens."""
+    if mask.unit == "tokens" or mask.k == 0:
+        kept = max(0, len(pieces) - mask.k)
+        return _text(pieces[:kept]), kept
+    words = list(_WORD.finditer(text))
+    shown = text[: words[-mask.k].start()].rstrip() if len(words) > mask.k else ""
+    return shown, _tokens_within(pieces, text, shown)
+
+
+def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tuple[str, int]:
+    """The first ``kept`` tokens, or the words that lie within them: text and whole tokens."""
+    shown = _text(pieces[:kept])
+    if unit == "tokens":
+        return shown, kept
+    ends = [word.end() for word in _WORD.finditer(text) if word.end() <= len(shown)]
+    shown = text[: ends[-1]] if ends else ""
+    return shown, _tokens_within(pieces, text, shown)
 
 
 def _tokens_within(pieces: Sequence[bytes], text: str, shown: str) -> int:

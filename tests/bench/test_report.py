@@ -348,3 +348,20 @@ def test_no_two_labels_overlap(bench: str) -> None:
         assert len(boxes) > 1
         for (_, first), (_, second) in combinations(boxes, 2):
             assert not first.shrunk(0.9, 0.75).overlaps(second.shrunk(0.9, 0.75)), (plot.name, boxes)
+
+
+def test_margins_are_a_line_of_the_lag_plot() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from redraft.bench.plots import masks
+
+    first = next(row for row in rows("mask") if row["mask"])
+    figures = [("0.05", 8.0, 0.03), ("0", 6.0, 0.08), ("0.02", 7.0, 0.05)]
+    margins = [{**first, "mask": f"below margin {m}", "laal": x, "ne_display": y} for m, x, y in figures]
+    other = {**margins[0], "mask": "3 tokens, below margin 0.05"}
+    axes = Figure().add_subplot()
+    masks.lag(axes, Result("mask", "x", "de", (*rows("mask"), *margins, other)))
+    drawn = [line.get_xydata().tolist() for line in axes.lines]
+    assert [[6.0, 0.08], [7.0, 0.05], [8.0, 0.03]] in drawn
+    assert {"margin 0", "margin 0.02", "margin 0.05"} <= {text.get_text() for text in axes.texts}

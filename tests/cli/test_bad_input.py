@@ -47,6 +47,7 @@ BAD = [
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),
+    ([*T, "--mask-margin", "1.5"], ["--mask-margin", "'1.5'", "from -1 to 1"]),
     ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
     ([*T, "--mask-unit", "lines"], ["--mask-unit", "'lines'", "'tokens', 'words'"]),
     ([*T, "--max-tokens", "0"], ["--max-tokens", "'0'", "of 1 or more"]),

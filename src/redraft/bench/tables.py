@@ -13,6 +13,7 @@ BETAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 #: The bias of the paper's main tables.
 BETA = 0.2
 MASKS = (3, 5)
+MARGINS = (0.0, 0.02, 0.05)
 #: Section 7.1.2 of the BiLD paper: fallback thresholds of 0.5 to 0.9, rollback thresholds of 1 to 10.
 FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
@@ -110,6 +111,7 @@ def _mask(language: str, _smalls: Sequence[str]) -> list[Contender]:
     # A token of a small vocabulary is about half a word, one of the paper's models most of one: hence both units.
     for unit, display_only in (("tokens", False), ("tokens", True), ("words", True)):
         lines += [_line("ssbd", language, Mask(k, unit, display_only), beta=BETA) for k in MASKS]
+    lines += [_line("ssbd", language, Mask(margin=margin), beta=BETA) for margin in MARGINS]
     return [*lines, _line("cd", language)]
 
 

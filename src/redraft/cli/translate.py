@@ -36,6 +36,11 @@ Examples:
 )
 @click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many units at the end of partial captions.")
 @click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="What --mask-k counts.")
+@click.option(
+    "--mask-margin",
+    type=common.Real(-1, 1),
+    help="Hide partial captions from the first token on that is not this much more probable than every other one.",
+)
 @click.option("--plain-mask", is_flag=True, help="Take what is hidden from the draft too.")
 @common.model
 @common.draft_model
@@ -63,6 +68,7 @@ def translate(
     output: str | None,
     mask_k: int,
     mask_unit: str,
+    mask_margin: float | None,
     plain_mask: bool,
     model: str,
     draft_model: str | None,
@@ -102,7 +108,7 @@ def translate(
             to=languages,
             method=method,
             options=chosen,
-            mask=Mask(mask_k, mask_unit, display_only=not plain_mask),
+            mask=Mask(mask_k, mask_unit, not plain_mask, mask_margin),
             style=Style(source, template, glossary, context),
             max_tokens=max_tokens,
             engine=engine,

@@ -33,10 +33,11 @@ class Contender:
 
     @property
     def masking(self) -> str:
-        """What is hidden of partial captions, e.g. ``3 tokens``, ``5 words, plain``; nothing for no mask."""
-        if not self.mask.k:
-            return ""
-        return f"{self.mask.k} {self.mask.unit}" + ("" if self.mask.display_only else ", plain")
+        """What is hidden of partial captions, e.g. ``3 tokens``, ``below margin 0.02``; nothing for no mask."""
+        mask = self.mask
+        parts = [f"{mask.k} {mask.unit}"] if mask.k else []
+        parts += [f"below margin {mask.margin:g}"] if mask.margin is not None else []
+        return ", ".join(parts + (["plain"] if parts and not mask.display_only else []))
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""What mask-k does to flicker and to lag (`redraft.bench.plots.kinds`)."""
+"""What masks do to flicker and to lag (`redraft.bench.plots.kinds`)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def _kinds(rows: Sequence[Row], *fields: str) -> Iterator[tuple[str, list[tuple[
         found = sorted(((int(k), row) for (k, _, rest), row in words if rest == kind), key=lambda pair: pair[0])
         if found:
             yield kind, [*bare, *found]
+
+
+def _margins(rows: Sequence[Row]) -> list[tuple[str, Row]]:
+    """(margin, row) by growing margin, where both figures of the lag plot are known."""
+    masked = measured((row for row in rows if row["method"] == "ssbd"), "laal", "ne_display")
+    words = [(str(row.get("mask") or "").partition("below margin "), row) for row in masked]
+    found = [(margin, row) for (others, sign, margin), row in words if sign and not others and "," not in margin]
+    return sorted(found, key=lambda pair: float(pair[0]))
 
 
 def has_flicker(result: Result) -> bool:
@@ -64,6 +72,10 @@ def lag(axes: Axes, result: Result) -> None:
         labels += [
             Label(*point, f"{k} {kind}", KINDS[kind]) for point, (k, _) in zip(lines[-1], rows, strict=True) if k
         ]
+    if margins := _margins(result.rows):
+        lines.append(points_of((row for _, row in margins), "laal", "ne_display"))
+        draw_line(axes, lines[-1], PURPLE, "--")
+        labels += [Label(*at, f"margin {m}", PURPLE) for at, (m, _) in zip(lines[-1], margins, strict=True)]
     for row in measured(pick(result.rows, "ssbd", "cd"), "laal", "ne_display"):
         point = value(row, "laal"), value(row, "ne_display")
         axes.plot(*point, "o", color=INK)
