@@ -100,7 +100,7 @@ class TestExamples:
         asked = draw(pairs, tokenizer, 60, seed=0, held_out=False, mixture=Mixture(0.0))
         outputs = {each.prompt: each.reference for each in asked}
         part = [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
-        how = Distillation("", 60, beginnings=3, spoken=0.0, tolerance=dict.fromkeys(pairs, 0.5))
+        how = Distillation("", 60, {}, beginnings=3, spoken=0.0, tolerance=dict.fromkeys(pairs, 0.5))
         made = list(examples(model, tokenizer, part, how, random.Random(0)))
         end = tokenizer.token_to_id(EOS)
         assert len(made) == len(asked) + 3 * sum(" " in tokenizer.decode(each.prompt) for each in asked)
@@ -126,7 +126,7 @@ class TestExamples:
         assert not distilling.repeats((40, 41, 42) * 2)
         assert not distilling.repeats(())
         asked = [Calibration("de", False, (1, 40, 41, 5), round_), Calibration("de", False, (1, 42, 41, 5), (50, 51))]
-        made = examples(model, tokenizer, asked, Distillation("", 2, beginnings=0, spoken=0.0), random.Random(0))
+        made = examples(model, tokenizer, asked, Distillation("", 2, {}, beginnings=0, spoken=0.0), random.Random(0))
         assert [ids[-3:-1] for ids, _start in made] == [[50, 51]]
 
     def test_the_best_of_several_outputs_is_the_nearest_to_the_reference(
@@ -158,8 +158,8 @@ class TestExamples:
             return [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
 
         monkeypatch.setattr(distilling, "calibrate", lambda t, _tokenizer, a, f, p, s: answered(t, a, f, p, s))
-        how = Distillation("", sources=30, samples=1, beginnings=1)
-        distil(tmp_path / "teacher.gguf", pairs, {"de": 0.5, "zh": 0.3, "ja": 0.2}, how, tmp_path / "made.jsonl", 1)
+        how = Distillation("", 30, {"de": 0.5, "zh": 0.5}, samples=1, beginnings=1)
+        distil(tmp_path / "teacher.gguf", pairs, how, tmp_path / "made.jsonl", 1)
         made = read_examples(tmp_path / "made.jsonl")
         assert len(made) > 30
         assert not (tmp_path / "made.part").exists()

@@ -39,6 +39,7 @@ class Distillation:
     Attributes:
         teacher: the stage whose end translates.
         sources: whole sources that it translates.
+        languages: shares of the sources' ids by target language; others are left out.
         samples: sampled translations that compete with the greedy one.
         beginnings: prefix pairs made of each.
         joined: share of sources of several sentences, 0-1.
@@ -49,6 +50,7 @@ class Distillation:
 
     teacher: str
     sources: int
+    languages: Mapping[str, float]
     samples: int = 3
     beginnings: int = 2
     joined: float = 0.4
@@ -60,7 +62,6 @@ class Distillation:
 def distil(
     teacher: Path,
     pairs: Mapping[str, Sequence[Pair]],
-    languages: Mapping[str, float],
     how: Distillation,
     file: Path,
     processes: int,
@@ -70,13 +71,19 @@ def distil(
     Args:
         teacher: GGUF of a model of the recipe.
         pairs: of the training part, by language.
-        languages: share of the sources' ids by target language.
         file: JSON Lines to write: the ids of an example, and where its target begins.
         processes: how many work at the same time, one thread each.
     """
     tokenizer = read_tokenizer(teacher)
-    mixture = Mixture(0.0, joined=how.joined, languages=languages)
-    asked = draw(pairs, tokenizer, how.sources, how.seed, held_out=False, mixture=mixture)
+    mixture = Mixture(0.0, joined=how.joined, languages=how.languages)
+    asked = draw(
+        {language: pairs[language] for language in how.languages},
+        tokenizer,
+        how.sources,
+        how.seed,
+        held_out=False,
+        mixture=mixture,
+    )
     answered = calibrate(teacher, tokenizer, asked, teacher.with_suffix(".outputs.jsonl"), processes, how.samples)
     parts = [answered[start : start + PART] for start in range(0, len(answered), PART)]
     part_file = file.with_suffix(".part")

@@ -65,7 +65,7 @@ def prepare(name: str, data: Path, out: Path, processes: int, warm_start: Path |
     teacher = warm_start or out / f"{stage.distillation.teacher}-f32.gguf"
     if not teacher.exists():
         write_checkpoint(out / stage.distillation.teacher / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
-    distil(teacher, split(data)[0], stage.phase.languages, stage.distillation, file, processes)
+    distil(teacher, split(data)[0], stage.distillation, file, processes)
 
 
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:
