@@ -141,8 +141,8 @@ def test_mistakes_in_the_walk(mistake: str, old: str, new: str, monkeypatch: pyt
     [
         (
             "too little rolled back",
-            "kept = min(common_prefix(state.ids, score.prefix)",
-            "kept = min(common_prefix(state.ids, score.prefix) + 1",
+            "kept = min(common_prefix(state.ids, prefix)",
+            "kept = min(common_prefix(state.ids, prefix) + 1",
         ),
         ("nothing rolled back", "lib.llama_memory_seq_rm(self._memory, slot, kept, -1)", "True"),
         (

@@ -7,7 +7,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from redraft.decode import decode
 from redraft.drive import run
@@ -30,22 +30,26 @@ class CostCurve:
 
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
-    _heights: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    _table: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         growing = all(a < b for a, b in pairwise(self.sizes))
         if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
             raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
-        # Measurements are noisy; a pass never costs less than a shorter one.
-        object.__setattr__(self, "_heights", tuple(accumulate(self.seconds, max)))
+        # Asked for once for every draft token, so it is worked out beforehand as far as it was measured.
+        object.__setattr__(self, "_table", tuple(self._on_a_line(new) for new in range(1, self.sizes[-1] + 1)))
 
     def __call__(self, new: int) -> float:
         """Seconds of a pass over ``new`` tokens, 1 or more."""
+        return self._table[new - 1] if new <= len(self._table) else self._on_a_line(new)
+
+    def _on_a_line(self, new: int) -> float:
         last = len(self.sizes) - 1
         right = min(max(bisect_left(self.sizes, new), 1), last)
         low, high = self.sizes[right - 1], self.sizes[right]
         share = (new - low) / (high - low)
-        below, above = self._heights[right - 1], self._heights[right]
+        # Measurements are noisy; a pass never costs less than a shorter one.
+        below, above = max(self.seconds[:right]), max(self.seconds[: right + 1])
         return below + share * (above - below)
 
 

@@ -7,6 +7,8 @@ no second loop.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from redraft.loops import loop_at_end
 from redraft.types import Asking, Context, Draft, Drafter, Output, Rows, Rule, Score
 
@@ -54,11 +56,12 @@ def decode(
         draft_passes += asked
         drafted += draft.depth
         kept = [draft.tokens[node] for node in verdict.accepted]
-        end = next((place for place, token in enumerate(kept) if token in end_tokens), None)
-        finished = end is not None or verdict.token in end_tokens
+        finished = verdict.token in end_tokens
+        if not end_tokens.isdisjoint(kept):
+            finished, kept = True, list(takewhile(lambda token: token not in end_tokens, kept))
         before = len(output)
-        output += tuple(kept[:end])
-        accepted += len(kept[:end])
+        output += tuple(kept)
+        accepted += len(kept)
         if not finished and verdict.token is not None:
             output += (verdict.token,)
         for length in range(before + 1, len(output) + 1) if stop_loops else ():

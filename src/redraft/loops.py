@@ -16,9 +16,10 @@ def loop_at_end(output: Sequence[int]) -> int:
 
     Without these ids the output has its cycle once.
     """
-    if len(output) < LEAST_TOKENS:
+    longest = len(output) // LEAST_ROUNDS
+    if len(output) < LEAST_TOKENS or output[-1] not in output[-1 - longest : -1]:
         return 0
-    for cycle in range(1, len(output) // LEAST_ROUNDS + 1):
+    for cycle in range(1, longest + 1):
         if output[-1] != output[-1 - cycle]:
             continue
         rounds = max(LEAST_ROUNDS, -(-LEAST_TOKENS // cycle))

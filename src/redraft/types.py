@@ -53,6 +53,7 @@ class Draft:
         distributions: (n,) what each token was sampled from, or empty if nothing was sampled.
         prompt_rows: how many rows of the prefix the drafter wants from the same pass (see `Score`).
         depths: (n,) how many tokens stand on the path from the root to each node, itself included.
+        depth: length of the longest path.
     """
 
     tokens: tuple[int, ...] = ()
@@ -61,6 +62,7 @@ class Draft:
     distributions: tuple[Distribution, ...] = ()
     prompt_rows: int = 1
     depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
 
     @classmethod
     def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
@@ -68,8 +70,8 @@ class Draft:
         return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
 
     def __post_init__(self) -> None:
-        sizes = {len(self.tokens), len(self.parents), len(self.provenance)}
-        if len(sizes) != 1 or (self.distributions and len(self.distributions) != len(self.tokens)):
+        size = len(self.tokens)
+        if not size == len(self.parents) == len(self.provenance) or len(self.distributions) not in (0, size):
             raise ValueError("a draft needs one parent and one provenance for every token")
         depths = [0]  # that of the root
         for node, parent in enumerate(self.parents):
@@ -77,6 +79,7 @@ class Draft:
                 raise ValueError("the parent of a draft token must stand before it")
             depths.append(depths[parent + 1] + 1)
         object.__setattr__(self, "depths", tuple(depths[1:]))
+        object.__setattr__(self, "depth", max(depths))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -84,12 +87,7 @@ class Draft:
     @property
     def is_chain(self) -> bool:
         """Whether no node has two children."""
-        return self.depth == len(self)
-
-    @property
-    def depth(self) -> int:
-        """Length of the longest path."""
-        return max(self.depths, default=0)
+        return self.depth == len(self.tokens)
 
     def truncated(self, depth: int) -> Draft:
         """This draft without the nodes deeper than ``depth`` tokens."""
@@ -114,13 +112,17 @@ EMPTY_DRAFT = Draft()
 
 def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
     """How many ids, or other things, two sequences share at their beginnings."""
-    shortest = min(len(first), len(second))
-    if first[:shortest] == second[:shortest]:  # mostly so, and found out faster than one by one
-        return shortest
-    for index in range(shortest):
-        if first[index] != second[index]:
-            return index
-    return shortest
+    if type(first) is not type(second):
+        first, second = tuple(first), tuple(second)
+    shared, most = 0, min(len(first), len(second))
+    middle = most  # mostly they share all there is
+    while shared < most:  # whole stretches are compared faster than single things
+        if first[shared:middle] == second[shared:middle]:
+            shared = middle
+        else:
+            most = middle - 1
+        middle = (shared + most + 1) // 2
+    return shared
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,28 +20,28 @@ def leaves(draft: Draft) -> int:
 
 
 def test_equal_beginnings_are_merged() -> None:
-    tree = Tree(9, 99)
+    tree: Tree[Provenance] = Tree(9, 99)
     assert tree.hang(ROOT, steps(1, 2, 3)) == [0, 1, 2]
     assert tree.hang(ROOT, steps(1, 2, 4)) == [0, 1, 3]
     assert tree.hang(0, steps(2, 3, 5)) == [1, 2, 4]
-    assert tree.draft(7) == Draft((1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5, prompt_rows=7)
+    assert tree.draft(tree.marks, 7) == Draft((1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5, prompt_rows=7)
 
 
-def test_a_merged_token_is_the_prompt_s_whichever_came_first() -> None:
+def test_the_prevailing_mark_of_a_merged_token_is_kept_whichever_came_first() -> None:
     for first, second in ((PROMPT, GENERATED), (GENERATED, PROMPT)):
-        tree = Tree(9, 99)
+        tree = Tree(9, 99, PROMPT)
         tree.hang(ROOT, steps(1, provenance=first))
         tree.hang(ROOT, [*steps(1, provenance=second), *steps(2, provenance=GENERATED)])
-        assert tree.draft(1).provenance == (PROMPT, GENERATED)
+        assert tree.draft(tree.marks).provenance == (PROMPT, GENERATED)
 
 
 def test_the_caps_cut_a_path_where_it_branches_off() -> None:
-    tree = Tree(2, 99)
+    tree: Tree[Provenance] = Tree(2, 99)
     tree.hang(ROOT, steps(1, 2))
     tree.hang(ROOT, steps(1, 3))
     assert tree.hang(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
     assert tree.hang(ROOT, steps(1, 3, 6)) == [0, 2, 3], "but a leaf can be continued"
-    tree = Tree(9, 3)
+    tree: Tree[Provenance] = Tree(9, 3)
     assert tree.hang(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]
     assert tree.hang(ROOT, steps(5)) == []
 
@@ -52,11 +52,11 @@ def test_the_caps_cut_a_path_where_it_branches_off() -> None:
     st.lists(st.tuples(st.integers(-1, 20), st.lists(st.integers(0, 3), max_size=5)), max_size=12),
 )
 def test_caps_hold_and_siblings_differ(most_leaves: int, most_nodes: int, paths: list[tuple[int, list[int]]]) -> None:
-    tree = Tree(most_leaves, most_nodes)
+    tree: Tree[Provenance] = Tree(most_leaves, most_nodes)
     for parent, tokens in paths:
-        if parent < len(tree.draft(1)):
+        if parent < len(tree.draft(tree.marks)):
             tree.hang(parent, steps(*tokens))
-    draft = tree.draft(1)
+    draft = tree.draft(tree.marks)
     assert leaves(draft) <= most_leaves
     assert len(draft) <= most_nodes
     assert len(set(zip(draft.parents, draft.tokens, strict=True))) == len(draft)

@@ -60,7 +60,7 @@ class Batch:
         # Arrays take a whole list at once, and reading a pointer's field makes a new object each time.
         self._tokens, self._positions = _array(self._batch.token, size), _array(self._batch.pos, size)
         self._counts, self._wanted = _array(self._batch.n_seq_id, size), _array(self._batch.logits, size)
-        self._sequences = [self._batch.seq_id[index] for index in range(size)]
+        self._sequences = [_array(self._batch.seq_id[index], sequences) for index in range(size)]
 
     def filled(self, feed: Feed) -> Any:
         """The structure, holding ``feed``; it belongs to the batch."""
@@ -69,8 +69,7 @@ class Batch:
         self._tokens[:size], self._positions[:size] = feed.tokens, feed.positions
         self._counts[:size], self._wanted[:size] = list(map(len, feed.sequences)), feed.wanted
         for into, sequences in zip(self._sequences, feed.sequences, strict=False):
-            for place, sequence in enumerate(sequences):
-                into[place] = sequence
+            into[: len(sequences)] = sequences
         return self._batch
 
     def close(self) -> None:

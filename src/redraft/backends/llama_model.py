@@ -195,15 +195,17 @@ class LlamaModel:
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
+        known = self._pieces.get(token)
+        if known is not None:
+            return known
         if not 0 <= token < self.vocabulary_size or not self.handle:
-            return self._pieces.get(token, b"")
-        if token not in self._pieces:
-            buffer = ctypes.create_string_buffer(64)
+            return b""
+        buffer = ctypes.create_string_buffer(64)
+        count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
+        if count < 0:
+            buffer = ctypes.create_string_buffer(-count)
             count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
-            if count < 0:
-                buffer = ctypes.create_string_buffer(-count)
-                count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
-            self._pieces[token] = buffer.raw[: max(0, count)]
+        self._pieces[token] = buffer.raw[: max(0, count)]
         return self._pieces[token]
 
     def close(self) -> None:

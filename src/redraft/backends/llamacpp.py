@@ -204,7 +204,8 @@ class LlamaCpp:
                 f"this backend was opened with branches={self.options.branches}"
             )
         for slot, score in requests:
-            self._adopt_branch(slot, self._slots[slot], score.prefix)
+            if self._slots[slot].branches:
+                self._adopt_branch(slot, self._slots[slot], score.prefix)
         if branches > len(self._spare):
             # A branch that another slot would have gone on with is only a cache: that slot computes it anew.
             for state in self._slots.values():
@@ -214,28 +215,36 @@ class LlamaCpp:
         """Roll the slot's cache back to what it shares with the request, and add the ids to decode."""
         state, prefix, draft = self._slots[slot], score.prefix, score.draft
         length = len(prefix)
-        first_row = length - score.prompt_rows
-        kept = min(common_prefix(state.ids, prefix), first_row)
+        kept = min(common_prefix(state.ids, prefix), length - score.prompt_rows)
         if len(state.ids) > kept and not lib.llama_memory_seq_rm(self._memory, slot, kept, -1):
             raise CapabilityError(f"the memory of model {self.model.path.name!r} cannot be rolled back")
-        paths = [range(len(draft))] if draft.is_chain else _leaf_paths(draft)
-        sequences = [slot, *(self._spare.pop() for _ in paths[1:])]
-        for branch in sequences[1:]:
-            lib.llama_memory_seq_cp(self._memory, slot, branch, 0, kept)
-        feed.add(prefix[kept:], range(kept, length), [sequences] * (length - kept), score.prompt_rows)
+        tokens = prefix[kept:] + draft.tokens
+        positions: Sequence[int] = range(kept, kept + len(tokens))
+        if draft.is_chain:
+            state.ids = prefix + draft.tokens
+            sequences = [[slot]] * len(tokens)
+        else:
+            positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
+            sequences = self._branch_off(slot, score, kept)
+        feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
+
+    def _branch_off(self, slot: int, score: Score, kept: int) -> list[list[int]]:
+        """Give each branch of a tree but the first a sequence of its own; the sequences of every id to decode."""
+        state, draft = self._slots[slot], score.draft
+        paths = _leaf_paths(draft)
+        every = [slot, *(self._spare.pop() for _ in paths[1:])]
         members: list[list[int]] = [[] for _ in draft.tokens]
-        for sequence, path in zip(sequences, paths, strict=True):
+        for sequence, path in zip(every, paths, strict=True):
+            if sequence != slot:
+                lib.llama_memory_seq_cp(self._memory, slot, sequence, 0, kept)
             for node in path:
                 members[node].append(sequence)
-        feed.add(draft.tokens, [length - 1 + depth for depth in draft.depths], members, len(draft))
-        held = [prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
-        state.ids = held[0]
-        state.branches = dict(zip(sequences[1:], held[1:], strict=True))
+        held = [score.prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
+        state.ids, state.branches = held[0], dict(zip(every[1:], held[1:], strict=True))
+        return [every] * (len(score.prefix) - kept) + members
 
     def _adopt_branch(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
         """After a tree: continue on the branch that the rule accepted, forget the others."""
-        if not state.branches:
-            return
         own = common_prefix(state.ids, prefix)
         best = max(state.branches, key=lambda branch: common_prefix(state.branches[branch], prefix))
         if common_prefix(state.branches[best], prefix) > own:

@@ -61,10 +61,12 @@ class Aligned:
             return EMPTY_DRAFT
         if self._width and not context.output:
             self._rows_awaited = len(context.prompt)
-        return self._tree(min(self._ngram, context.room)).draft(max(1, self._rows_awaited))
+        tree = self._tree(min(self._ngram, context.room))
+        return tree.draft(tree.marks, max(1, self._rows_awaited))
 
-    def _tree(self, length: int) -> Tree:
-        tree = Tree(self._leaves, self._nodes)
+    def _tree(self, length: int) -> Tree[Provenance]:
+        # A token that was taken both from the prompt and from generated text counts as the prompt's.
+        tree = Tree(self._leaves, self._nodes, Provenance.PROMPT)
         places = self._pool.find()[: self._leaves]
         paths = [tree.hang(ROOT, self._pool.ngram(place, length)) for place in places]
         for depth in range(length):

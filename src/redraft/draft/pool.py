@@ -43,8 +43,11 @@ class Pool:
 
     def find(self) -> Sequence[int]:
         """The places after the earlier occurrences of the longest key that the text ends with; first ones first."""
-        text = self.text
-        places = [place for place in range(1, len(text)) if text[place - 1] == text[-1]]
+        text, place = self.text, 0
+        places = []
+        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last one ends the text
+            place = text.index(text[-1], place) + 1
+            places.append(place)
         for length in range(2, self._key_length + 1):
             longer = [place for place in places if place >= length and text[place - length] == text[-length]]
             if not longer:

@@ -80,7 +80,7 @@ class Acceptance:
         while (rate := self._rates.get(kind)) is None:
             if not kind.depth:
                 return PRIOR_OF_PREVIOUS if kind.source is Provenance.PREVIOUS else PRIOR
-            kind = kind._replace(depth=kind.depth - 1)
+            kind = Kind(kind.source, kind.depth - 1, kind.rank, kind.known)
         return rate.accepted / rate.tried
 
     def reached(self, draft: Draft, kinds: Sequence[Kind]) -> list[float]:

@@ -45,8 +45,10 @@ class Successors:
     def _enter(self, context: tuple[int, ...], best: int) -> None:
         for start in range(len(context)):
             key = context[start:]
-            found = self._known.get(key, ())
-            if not found or found[0] != best:  # mostly it says what it has said before
+            found = self._known.get(key)
+            if found is None:
+                self._known[key] = (best,)
+            elif found[0] != best:
                 self._known[key] = (best, *[token for token in found if token != best])[:WIDTH]
 
     def after(self, context: tuple[int, ...]) -> tuple[tuple[int, ...], int]:

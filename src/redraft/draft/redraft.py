@@ -12,13 +12,14 @@ of which, where the cost of a pass is known, only as much is verified as pays (`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
 from redraft.cost import CostCurve
-from redraft.draft.pool import Pool, Step
+from redraft.draft.pool import Pool
 from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
 from redraft.draft.recycled import LONGEST_KEY, Successors
 from redraft.draft.resynchronised import Alignment
@@ -90,7 +91,7 @@ class Redraft:
         self._alignment: Alignment | None = None
         self._aligned = 0
         self._context: Context | None = None
-        self._kinds: list[Kind] = []
+        self._kinds: Sequence[Kind] = ()
         self._tail = 1
 
     def propose(self, context: Context) -> Asking[Draft]:
@@ -116,23 +117,16 @@ class Redraft:
         rest = context.previous[self._stretch.kept :][: context.room]
         # Beyond the room SSBD drafts nothing, so the bias has nothing to say there.
         self._stretch.previous = context.previous[: self._stretch.kept + len(rest)]
-        # Corrections come where the source was not complete yet: near the end of the previous output.
-        left = range(len(context.previous) - self._stretch.kept, 0, -1)
-        self._kinds = [
-            Kind(Provenance.PREVIOUS, min(n // 4, DEEPEST), known=min(after, FARTHEST))
-            for n, after in enumerate(left[: len(rest)])
-        ]
+        self._kinds = _kinds_of_previous(len(context.previous) - self._stretch.kept, len(rest))
         return Draft.chain(rest, Provenance.PREVIOUS)
 
     def _guessed(self, context: Context) -> Draft:
         shape = self._shape
-        tree, self._kinds = Tree(shape.branches, shape.branches * shape.length), []
+        tree: Tree[Kind] = Tree(shape.branches, shape.branches * shape.length)
         for guess in self._guesses(context):
-            kinds: list[Kind] = []
-            path = tree.hang(ROOT, _steps(islice(guess, context.room), kinds))
-            # New nodes are numbered as they come; a node that was there already keeps the kind of the likelier guess.
-            self._kinds += [kind for node, kind in zip(path, kinds, strict=False) if node >= len(self._kinds)]
-        return tree.draft(1)
+            tree.hang(ROOT, islice(guess, context.room))
+        self._kinds = tree.marks
+        return tree.draft([kind.source for kind in tree.marks])
 
     def _guesses(self, context: Context) -> Iterator[Guess]:
         """Continuations of the output, the likeliest first."""
@@ -144,8 +138,8 @@ class Redraft:
         if shape.lookup:
             self._pool.read(context)
             for rank, place in enumerate(self._pool.find()[:2]):
-                tokens = self._pool.ngram(place, shape.length)
-                yield _placed((token for token, _ in tokens), Provenance.PROMPT, rank)
+                tokens = [token for token, _ in self._pool.ngram(place, shape.length)]
+                yield zip(tokens, _kinds_by_depth(Provenance.PROMPT, rank, shape.length), strict=False)
 
     def _from_previous(self, context: Context) -> Iterator[Guess]:
         """The old tail from where the new one has come to; nothing before a divergence or where nothing is left."""
@@ -159,7 +153,8 @@ class Redraft:
         self._aligned = len(context.output)
         for rank, place in enumerate(self._alignment.places(3)):
             rest = context.previous[kept + place :][: self._shape.length]
-            yield _placed(rest, Provenance.RESYNCHRONISED, rank)
+            kinds = _kinds_by_depth(Provenance.RESYNCHRONISED, rank, self._shape.length)
+            yield zip(rest, kinds, strict=False)
 
     def _from_rows(self, context: Context) -> Iterator[Guess]:
         """Chains of successors, one for each known successor of the last tokens."""
@@ -194,13 +189,17 @@ def _latest(context: Context) -> tuple[int, ...]:
     return (*context.prompt[-1:], *context.output[-LONGEST_KEY:])[-LONGEST_KEY:]
 
 
-def _placed(tokens: Iterable[int], source: Provenance, rank: int) -> Guess:
-    """Tokens whose place in the guess is all that is known of them."""
-    return ((token, Kind(source, min(depth, DEEPEST), rank)) for depth, token in enumerate(tokens))
+@lru_cache(maxsize=1024)
+def _kinds_of_previous(left: int, drafted: int) -> tuple[Kind, ...]:
+    """Kinds of the first ``drafted`` of the ``left`` last tokens of the previous output.
+
+    Corrections come where the source was not complete yet: near its end.
+    """
+    depths = range(drafted)
+    return tuple([Kind(Provenance.PREVIOUS, min(n // 4, DEEPEST), known=min(left - n, FARTHEST)) for n in depths])
 
 
-def _steps(guess: Guess, kinds: list[Kind]) -> Iterator[Step]:
-    """A guess as a tree takes it; ``kinds`` gets those of the tokens that were read."""
-    for token, kind in guess:
-        kinds.append(kind)
-        yield token, kind.source
+@lru_cache(maxsize=64)
+def _kinds_by_depth(source: Provenance, rank: int, length: int) -> tuple[Kind, ...]:
+    """Kinds of a guess of which nothing more is known than where each token stands in it."""
+    return tuple([Kind(source, min(depth, DEEPEST), rank) for depth in range(length)])

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Generic, TypeVar
 
-from redraft.draft.pool import Step
 from redraft.types import ROOT, Draft, Provenance
 
+Mark = TypeVar("Mark")
 
-class Tree:
-    """Paths merged into a tree.
 
-    A token that was taken both from the prompt and from generated text counts as the prompt's.
+class Tree(Generic[Mark]):
+    """Paths merged into a tree; every node has a mark, such as its provenance.
 
     Args:
         leaves: the most leaves; a backend needs one branch of its cache for each but the first.
         nodes: the most tokens, which all are computed by one pass.
+        prevailing: the mark that a node keeps or takes where several paths with different marks go through it; of other
+            marks it keeps the first.
+
+    Attributes:
+        marks: (n,) of the nodes.
     """
 
-    def __init__(self, leaves: int, nodes: int) -> None:
-        self._most_leaves, self._most_nodes = leaves, nodes
+    def __init__(self, leaves: int, nodes: int, prevailing: Mark | None = None) -> None:
+        self.marks: list[Mark] = []
+        self._most_leaves, self._most_nodes, self._prevailing = leaves, nodes, prevailing
         self._leaves = 0
         self._tokens: list[int] = []
         self._parents: list[int] = []
-        self._provenance: list[Provenance] = []
         self._children: dict[int, dict[int, int]] = {ROOT: {}}
 
-    def hang(self, parent: int, steps: Iterable[Step]) -> list[int]:
-        """Add a path below ``parent`` as far as the caps allow; its nodes."""
+    def hang(self, parent: int, steps: Iterable[tuple[int, Mark]]) -> list[int]:
+        """Add a path of tokens and marks below ``parent`` as far as the caps allow, and read no further; its nodes."""
         path: list[int] = []
-        for token, provenance in steps:
+        for token, mark in steps:
             node = self._children[parent].get(token)
             if node is None:
-                node = self._add(parent, token, provenance)
+                node = self._add(parent, token, mark)
                 if node is None:
                     break
-            elif provenance is Provenance.PROMPT:
-                self._provenance[node] = provenance
+            elif mark == self._prevailing:
+                self.marks[node] = mark
             path.append(node)
             parent = node
         return path
 
-    def _add(self, parent: int, token: int, provenance: Provenance) -> int | None:
+    def _add(self, parent: int, token: int, mark: Mark) -> int | None:
         # Below a leaf the new node takes its place; anywhere else it is one leaf more.
         grows = parent == ROOT or bool(self._children[parent])
         if self._leaves + grows > self._most_leaves or len(self._tokens) == self._most_nodes:
@@ -50,11 +55,11 @@ class Tree:
         self._leaves += grows
         self._tokens.append(token)
         self._parents.append(parent)
-        self._provenance.append(provenance)
+        self.marks.append(mark)
         self._children[parent][token] = node
         self._children[node] = {}
         return node
 
-    def draft(self, prompt_rows: int) -> Draft:
-        """The draft; ``prompt_rows`` as of `Draft`."""
-        return Draft(tuple(self._tokens), tuple(self._parents), tuple(self._provenance), prompt_rows=prompt_rows)
+    def draft(self, provenance: Sequence[Provenance], prompt_rows: int = 1) -> Draft:
+        """The draft; the provenance of every node and ``prompt_rows`` as of `Draft`."""
+        return Draft(tuple(self._tokens), tuple(self._parents), tuple(provenance), prompt_rows=prompt_rows)
