@@ -19,6 +19,7 @@ from redraft.accept.first_stretch import FirstStretch
 from redraft.accept.rejection import Rejection
 from redraft.accept.rollback import Rollback
 from redraft.draft.aligned import Aligned
+from redraft.draft.beyond import Beyond
 from redraft.draft.jacobi import STARTS, Jacobi
 from redraft.draft.lookup import Lookup
 from redraft.draft.nothing import Nothing
@@ -371,7 +372,13 @@ def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
     biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
     shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     curve = setup.curve if setup.word("cost") == "measured" else None
-    kept = setup.recall(Successors), setup.recall(Acceptance), setup.recall(LastPrompt), setup.recall(Pace)
+    kept = (
+        setup.recall(Successors),
+        setup.recall(Beyond),
+        setup.recall(Acceptance),
+        setup.recall(LastPrompt),
+        setup.recall(Pace),
+    )
     drafter = Redraft(stretch, shape, *kept, curve, setup.end_tokens)
     return drafter, FirstStretch(biased, stretch)
 
@@ -380,6 +387,7 @@ GUESSES = (
     ("resynchronise", "guess from the previous output after a correction"),
     ("recycle", "guess what the model said last after the same tokens"),
     ("lookup", "guess what followed the same tokens in source and output"),
+    ("beyond", "guess what was nearly said in place of the previous end"),
 )
 REDRAFT: tuple[Option | Choice, ...] = (
     BETA,

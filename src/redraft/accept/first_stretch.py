@@ -6,10 +6,13 @@ drafted once the two have parted.
 
 from __future__ import annotations
 
+from functools import partial
+
 from redraft.accept.biased import Biased
 from redraft.accept.exact import Exact
+from redraft.accept.walk import walk
 from redraft.draft.stretch import Stretch
-from redraft.types import ROOT, Draft, Rows, Verdict
+from redraft.types import ROOT, Draft, Provenance, Rows, Verdict
 
 
 class FirstStretch:
@@ -31,8 +34,8 @@ class FirstStretch:
         stretch = self._stretch
         if not stretch.open:
             return self._exact.judge(draft, rows)
-        verdict = self._biased.judge(draft, rows)
-        stretch.kept += len(verdict.accepted)
+        verdict = walk(draft, rows, partial(self._choose, draft, rows))
+        stretch.kept += sum(draft.provenance[node] is Provenance.PREVIOUS for node in verdict.accepted)
         if stretch.kept == stretch.drafted < len(stretch.previous):
             last = verdict.accepted[-1] if verdict.accepted else ROOT
             following = stretch.previous[stretch.kept]
@@ -43,3 +46,11 @@ class FirstStretch:
                 return Verdict(verdict.accepted, following)
         stretch.open = False
         return verdict
+
+    def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
+        """The previous output's token if the bias keeps it; of what is guessed behind its end, the target's own."""
+        first = children[0]
+        if draft.provenance[first] is Provenance.PREVIOUS:
+            return first if self._biased.keeps(rows, node, draft.tokens[first]) else None
+        best = rows.argmax(node)
+        return next((child for child in children if draft.tokens[child] == best), None)

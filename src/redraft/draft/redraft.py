@@ -1,7 +1,7 @@
 """The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
 
-While nothing of the previous output has been refused, the previous output is the draft.  After that a small tree is
-drafted for every pass:
+While nothing of the previous output has been refused, the previous output is the draft, with what the target nearly
+said in place of its end (`redraft.draft.beyond`) behind it.  After that a small tree is drafted for every pass:
 
     what followed in the previous output      (`redraft.draft.resynchronised`)
     what the model said after the same tokens (`redraft.draft.recycled`)
@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from redraft.cost import CostCurve
+from redraft.draft.beyond import Beyond
 from redraft.draft.pool import Pool
 from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
 from redraft.draft.recycled import LONGEST_KEY, Successors
@@ -29,6 +30,9 @@ from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdic
 
 #: Distances from the end of the previous output beyond this are told apart no further.
 FARTHEST = 8
+
+#: What is known of a token that the target nearly said in place of an end, in place of the length of a context.
+BEYOND = -1
 
 #: A guessed continuation: each token with what is known of how sure it is.  It is worked out as far as it is read.
 Guess: TypeAlias = Iterable[tuple[int, Kind]]
@@ -41,7 +45,7 @@ class Shape:
     Attributes:
         branches: the most leaves; 1 is a chain.
         length: the most tokens of a branch.
-        resynchronise, recycle, lookup: which guesses are used.
+        resynchronise, recycle, lookup, beyond: which guesses are used.
     """
 
     branches: int = 1
@@ -49,6 +53,7 @@ class Shape:
     resynchronise: bool = True
     recycle: bool = True
     lookup: bool = True
+    beyond: bool = True
 
 
 class LastPrompt:
@@ -69,7 +74,7 @@ class Redraft:
     Args:
         stretch: shared with the rule.
         shape: of the trees.
-        successors, acceptance, last_prompt, pace: what lasts as long as the stream.
+        successors, beyond, acceptance, last_prompt, pace: what lasts as long as the stream.
         curve: T(n); None verifies all that is drafted.
         end_tokens: ids that end an output; they are not drafted.
     """
@@ -79,6 +84,7 @@ class Redraft:
         stretch: Stretch,
         shape: Shape,
         successors: Successors,
+        beyond: Beyond,
         acceptance: Acceptance,
         last_prompt: LastPrompt,
         pace: Pace,
@@ -86,7 +92,8 @@ class Redraft:
         end_tokens: frozenset[int],
     ) -> None:
         self._stretch, self._shape, self._curve = stretch, shape, curve
-        self._successors, self._acceptance, self._end_tokens = successors, acceptance, end_tokens
+        self._successors, self._beyond, self._acceptance = successors, beyond, acceptance
+        self._end_tokens = end_tokens
         self._last_prompt, self._pace, self._pool = last_prompt, pace, Pool(3, end_tokens)
         self._alignment: Alignment | None = None
         self._aligned = 0
@@ -109,7 +116,7 @@ class Redraft:
             if len(nodes) < len(draft):
                 draft, self._kinds = draft.keeping(nodes), [self._kinds[node] for node in nodes]
         if self._stretch.open:
-            self._stretch.drafted = self._stretch.kept + len(draft)
+            self._stretch.drafted = self._stretch.kept + draft.provenance.count(Provenance.PREVIOUS)
         return draft
 
     def _piece(self, context: Context) -> Draft:
@@ -117,8 +124,23 @@ class Redraft:
         rest = context.previous[self._stretch.kept :][: context.room]
         # Beyond the room SSBD drafts nothing, so the bias has nothing to say there.
         self._stretch.previous = context.previous[: self._stretch.kept + len(rest)]
-        self._kinds = _kinds_of_previous(len(context.previous) - self._stretch.kept, len(rest))
-        return Draft.chain(rest, Provenance.PREVIOUS)
+        left = len(context.previous) - self._stretch.kept
+        self._kinds = _kinds_of_previous(left, len(rest))
+        room = context.room - left
+        return self._extended(context.previous, rest, room) if room > 0 else Draft.chain(rest, Provenance.PREVIOUS)
+
+    def _extended(self, previous: tuple[int, ...], rest: tuple[int, ...], room: int) -> Draft:
+        """The rest of the previous output, and at most ``room`` tokens of guesses behind it."""
+        starts = self._beyond.after(previous)[: self._shape.branches]
+        if not starts:
+            return Draft.chain(rest, Provenance.PREVIOUS)
+        tree: Tree[Kind] = Tree(self._shape.branches, len(rest) + self._shape.branches * self._shape.length)
+        last = tree.hang(ROOT, zip(rest, self._kinds, strict=True))[-1]
+        for rank, start in enumerate(starts):
+            chain = self._chain(previous[-LONGEST_KEY:], start, rank, BEYOND)
+            tree.hang(last, islice(chain, min(room, self._shape.length)))
+        self._kinds = tree.marks
+        return tree.draft([kind.source for kind in tree.marks])
 
     def _guessed(self, context: Context) -> Draft:
         shape = self._shape
@@ -180,8 +202,12 @@ class Redraft:
         self._acceptance.learn(draft, self._kinds, verdict)
         if self._curve is not None:
             self._pace.learn(len(verdict.accepted) + 1, self._curve(self._tail + len(draft)))
-        if self._shape.recycle and self._context is not None:
+        if self._context is None:
+            return
+        if self._shape.recycle:
             self._successors.learn(_latest(self._context), draft, rows)
+        if self._shape.beyond:
+            self._beyond.learn(self._context, draft, rows, verdict, self._end_tokens)
 
 
 def _latest(context: Context) -> tuple[int, ...]:
