@@ -94,11 +94,11 @@ class Service:
             raise OptionError(f"targets must be 1 to {self.allowed.targets} languages, not {len(wish.targets)}")
         if len(wish.glossary) > self.allowed.glossary:
             raise OptionError(f"glossary must have at most {self.allowed.glossary} entries, not {len(wish.glossary)}")
-        if len(set(wish.targets)) < len(wish.targets):
-            raise OptionError("targets must be different languages")
         style = Style(wish.source, self.allowed.template, wish.glossary, wish.context)
         languages = [parse_language(tag, "target") for tag in wish.targets]
         encoders = {each.tag: encoder_for(self.backends[TARGET], style, each) for each in languages}
+        if len(encoders) < len(wish.targets):
+            raise OptionError("targets must be different languages")
         session = Session(encoders, self._vocabulary, settings)
         return [Lane(translation, answers(translation.language)) for translation in session.translations]
 
