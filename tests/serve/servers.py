@@ -7,7 +7,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +73,11 @@ class Running:
     server: Server
     port: int
     model: CachedModel
+    loop: asyncio.AbstractEventLoop
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Have something done on the server's loop."""
+        self.loop.call_soon_threadsafe(work)
 
     @property
     def url(self) -> str:
@@ -113,7 +118,7 @@ def running(model: CachedModel | None = None, **settings: Any) -> Iterator[Runni
     try:
         while not server.started and thread.is_alive():
             thread.join(0.01)
-        yield Running(hub, server, listening.getsockname()[1], model)
+        yield Running(hub, server, listening.getsockname()[1], model, loop)
     finally:
         if thread.is_alive():
             loop.call_soon_threadsafe(server.stop)

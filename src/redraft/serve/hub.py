@@ -271,7 +271,8 @@ class Hub:
             for session in list(self._sessions.values()):
                 if not self.engine.alive:
                     session.fail("engine", "the server cannot translate any more and must be started again")
-                if session.connection is None and now - session.touched > self.settings.keep_seconds:
+                lonely = session.connection is None and now - session.touched > self.settings.keep_seconds
+                if lonely and session.lanes:  # without lanes it is only just beginning
                     self._forget(session)
 
     async def drain(self) -> None:

@@ -262,7 +262,8 @@ class LiveSession:
         outbox.close(1000, "done")
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
-        """End all connections with an error; the session is over."""
+        """End all connections with an error; the session is over, whatever was still to be translated."""
+        self._pending.clear()
         self.transcript.close()
         for outbox in self._outboxes():
             outbox.put(protocol.Error(code=code, sentence=sentence, fatal=True).wire())

@@ -106,5 +106,3 @@ def serve(settings: ServeSettings) -> None:
         log.info("listening on http://%s:%d", place, port)
         server = Server(hub)
         asyncio.run(server.serve(sockets=[listening]))
-
-

@@ -98,7 +98,7 @@ class Rate:
         self._left, self._when = burst, clock()
 
     def take(self) -> float:
-        """Take one; how many seconds to wait first, 0 if there was one."""
+        """Take one and return 0; if there is none, in how many seconds there will be."""
         now = self._clock()
         self._left = min(self._burst, self._left + (now - self._when) * self._per_second)
         self._when = now

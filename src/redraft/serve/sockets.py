@@ -164,7 +164,7 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
         else:
             wrong += 1
             outbox.put(problem.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
-        if wait := rate.take():
+        while wait := rate.take():
             await asyncio.sleep(wait)
         await session.room()
     outbox.close(1002, "too many messages that are not as they should be")
