@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from redraft import events
 from redraft.serve import protocol
 from redraft.serve.lanes import Answer, Lane
+from redraft.serve.messages import caption_of, error_of, final_of, partial_of
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import TargetCounts, quantile
 from redraft.serve.transcript import Transcript
@@ -183,16 +184,7 @@ class LiveSession:
     def _publish_caption(self, caption: events.Caption, target: str, lag: float) -> None:
         key, lag_ms = (caption.utterance, target), round(lag * 1000, 1)
         if not caption.final:
-            partial = protocol.Partial(
-                utterance=caption.utterance,
-                seq=caption.seq,
-                target=target,
-                stable=caption.text,
-                unstable=caption.unstable,
-                source=caption.source,
-                time=caption.time,
-                lag_ms=lag_ms,
-            )
+            partial = partial_of(caption, lag_ms)
             self._partials[key] = partial.wire()
             if len(self._partials) > MOST_PENDING:  # of utterances that never came to an end
                 self._partials.pop(next(iter(self._partials)))
@@ -204,14 +196,7 @@ class LiveSession:
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target
-        message = protocol.Error(
-            code="translation",
-            sentence=failure.message,
-            utterance=failure.utterance,
-            seq=failure.seq,
-            target=target,
-            final=final or None,
-        ).wire()
+        message = error_of(failure, target, final=final).wire()
         if final and key not in self.transcript:
             self.transcript.add(*key, None)
             self._conclude(key, message)
@@ -307,22 +292,3 @@ class LiveSession:
     def _broadcast(self, message: str, key: object = None) -> None:
         for outbox in self._outboxes():
             outbox.put(message, key)
-
-
-def caption_of(final: protocol.Final) -> events.Caption:
-    """The caption that a message holds."""
-    return events.Caption(final.utterance, final.seq, final.target, final.text, "", True, final.time, final.source)
-
-
-def final_of(caption: events.Caption, begun: float | None, lag_ms: float) -> protocol.Final:
-    """The message that tells of a final caption."""
-    return protocol.Final(
-        utterance=caption.utterance,
-        seq=caption.seq,
-        target=caption.language,
-        text=caption.text,
-        source=caption.source,
-        time=caption.time,
-        begun=begun,
-        lag_ms=lag_ms,
-    )
