@@ -270,7 +270,8 @@ class Client:
             for waiting in (self._open, self._unsent, self._begun):
                 waiting.pop(utterance, None)  # type: ignore[attr-defined]
             self._count()
-        await socket.send(protocol.Ack(utterance=utterance, target=target).wire())
+        with suppress(WebSocketException):  # closed, but there may be more to read; it will be sent again
+            await socket.send(protocol.Ack(utterance=utterance, target=target).wire())
 
 
 def _fields(wanted: Wanted) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import uvicorn
 from redraft.errors import OptionError
 from redraft.serve.app import make_app, make_hub, make_service, open_backends
 from redraft.serve.hub import Hub
+from redraft.serve.security import Keys
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,8 @@ def serve(settings: ServeSettings) -> None:
     Raises:
         RedraftError: something cannot be used as the settings say.
     """
+    if settings.keys:
+        Keys(settings.keys)  # what is wrong with them is better said before the models are loaded
     with listen(settings.host, settings.port) as listening:
         hub = make_hub(settings, make_service(settings, open_backends(settings)))
         host, port = listening.getsockname()[:2]
