@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -250,3 +251,17 @@ def test_a_pass_that_fails_harms_its_own_session_only() -> None:
         assert (error["code"], error["final"], error["utterance"], error["target"]) == ("translation", True, "1", "de")
         say(bad, "we saw", utterance="2")
         assert finals(bad.until("final")) == [("2", "de", expected("we saw"))]
+
+
+def test_what_has_ended_takes_no_place_from_newcomers(tmp_path: Path) -> None:
+    with running(sessions=2, languages=2, transcripts=tmp_path) as server:
+        for number in range(4):
+            with server.socket() as socket:
+                name = socket.start("de", "ja")["session"]
+                say(socket, f"we saw {number}")
+                socket.say("end")
+                socket.until("done")
+            assert len((tmp_path / f"{name}.jsonl").read_text().splitlines()) == 2
+            assert server.ask(f"/v1/sessions/{name}").json["done"] is True
+        with server.socket() as first, server.socket() as second:
+            assert [socket.start()["type"] for socket in (first, second)] == ["started"] * 2

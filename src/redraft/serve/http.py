@@ -11,8 +11,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 
 from redraft import events
 from redraft.serve import protocol
-from redraft.serve.hub import Hub, Refused
+from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
+from redraft.serve.refusals import Refused
 from redraft.serve.schema import asyncapi, openapi, page
 from redraft.serve.sockets import bearer
 from redraft.serve.transcript import FORMS
@@ -34,22 +35,14 @@ STATUS = {
 }
 
 
-class Problem(Exception):
-    """A refusal of a request, by code and sentence."""
-
-    def __init__(self, code: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code, self.sentence = code, sentence
-
-
 def answering(endpoint: Endpoint) -> Endpoint:
     """The endpoint, with refusals turned into answers."""
 
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except (Problem, Refused) as problem:
-            return refusal(problem.code, problem.sentence)
+        except Refused as refused:
+            return refusal(refused.code, refused.sentence)
 
     answer.__name__ = endpoint.__name__
     return answer
@@ -81,7 +74,7 @@ async def begin(request: Request) -> Response:
     """Begin a session whose captions come by POST."""
     hub, owner = _allowed(request)
     wanted = await _body(request, protocol.Wanted)
-    session, _ = await hub.open(wanted.wish(), owner, _address(request))
+    session, _ = await hub.open(wanted.wish(), owner, _address(request), by_post=True)
     started = protocol.Started(session=session.name, token=session.token, targets=session.targets)
     return _json(started, 201)
 
@@ -97,7 +90,7 @@ async def ingest(request: Request) -> Response:
     final = _flag(request, "final", default=True)
     text = (await _bytes(request)).decode(errors="replace")
     if len(text) > 20_000:
-        raise Problem("size", "a caption must have at most 20000 characters")
+        raise Refused("size", "a caption must have at most 20000 characters")
     await session.room()
     last = session.posted(seq, printable(text).strip(), final=final)
     return PlainTextResponse(f"{last}\n")
@@ -126,7 +119,7 @@ async def transcript(request: Request) -> Response:
     session = _viewed(request)
     form = request.query_params.get("format", "txt")
     if form not in FORMS:
-        raise Problem("option", f"format must be one of {', '.join(FORMS)}")
+        raise Refused("option", f"format must be one of {', '.join(FORMS)}")
     targets = _targets(request, session.targets)
     kind = f"{FORMS[form]}; charset=utf-8"
     if _flag(request, "live", default=False):
@@ -183,35 +176,35 @@ def _owned(hub: Hub, request: Request) -> LiveSession:
     try:
         return hub.owned(request.path_params["token"])
     except Refused as refused:
-        raise Problem("missing", refused.sentence) from None
+        raise Refused("missing", refused.sentence) from None
 
 
 def _viewed(request: Request) -> LiveSession:
     try:
         found: LiveSession = request.app.state.hub.find(request.path_params["session"])
     except Refused as refused:
-        raise Problem("missing", refused.sentence) from None
+        raise Refused("missing", refused.sentence) from None
     return found
 
 
 def _targets(request: Request, known: Sequence[str]) -> list[str]:
     wanted = request.query_params.getlist("target") or list(known)
     if unknown := [target for target in wanted if target not in known]:
-        raise Problem("option", f"target must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
+        raise Refused("option", f"target must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
     return wanted
 
 
 def _whole(request: Request, name: str) -> int:
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise Problem("option", f"{name} must be given, as a whole number of 0 or more with at most 15 digits")
+        raise Refused("option", f"{name} must be given, as a whole number of 0 or more with at most 15 digits")
     return int(text)
 
 
 def _flag(request: Request, name: str, *, default: bool) -> bool:
     text = request.query_params.get(name)
     if text not in (None, "true", "false", "1", "0"):
-        raise Problem("option", f"{name} must be true or false")
+        raise Refused("option", f"{name} must be true or false")
     return default if text is None else text in ("true", "1")
 
 
@@ -222,18 +215,18 @@ async def _bytes(request: Request) -> bytes:
     async for piece in request.stream():
         body += piece
         if len(body) > most:
-            raise Problem("size", f"a request must have at most {most} bytes")
+            raise Refused("size", f"a request must have at most {most} bytes")
     return bytes(body)
 
 
 async def _body(request: Request, kind: type[M]) -> M:
     """The message in a body of JSON."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Problem("protocol", "the content type must be application/json")
+        raise Refused("protocol", "the content type must be application/json")
     try:
         return kind.model_validate_json(await _bytes(request))
     except ValidationError as error:
-        raise Problem("protocol", protocol.sentence(error)) from None
+        raise Refused("protocol", protocol.sentence(error)) from None
 
 
 def _json(message: protocol.Message, status: int = 200) -> Response:

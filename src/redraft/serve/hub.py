@@ -18,6 +18,7 @@ from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import LiveSession, new_token, public_name
 from redraft.serve.metrics import Metrics
+from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service, Wish
 from redraft.serve.settings import ServeSettings
@@ -31,14 +32,6 @@ _BURST = 50
 _SWEEP_SECONDS = 1.0
 #: How long somebody waits for a text to be translated at once.
 _ONCE_SECONDS = 60
-
-
-class Refused(Exception):
-    """A request that is not granted; ``code`` is one of `redraft.serve.protocol.CODES`."""
-
-    def __init__(self, code: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.code, self.sentence = code, sentence
 
 
 class Hub:
@@ -64,15 +57,7 @@ class Hub:
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
-        metrics.gauge("redraft_languages", "Target languages of all sessions", lambda: engine.scheduler.lanes)
-        metrics.gauge("redraft_slots_in_use", "Cache slots that are lent", lambda: engine.scheduler.pool.lent)
-        metrics.gauge("redraft_busy", "Share of its time that the engine works, 0-1", self._busy)
-        metrics.gauge("redraft_failed_passes", "Passes that failed", lambda: engine.scheduler.failed_passes)
-        metrics.gauge("redraft_failed_updates", "Updates given up", lambda: engine.scheduler.failed_lanes)
-
-    def _busy(self) -> float:
-        scheduler = self.engine.scheduler
-        return scheduler.load.busy(scheduler.clock())
+        metrics.watch(engine.scheduler)
 
     @property
     def ready(self) -> bool:
@@ -101,8 +86,17 @@ class Hub:
         self.metrics.refused.labels(code).inc()
         return Refused(code, sentence)
 
-    async def open(self, wish: Wish, owner: str, address: str, token: str | None = None) -> tuple[LiveSession, bool]:
+    async def open(
+        self, wish: Wish, owner: str, address: str, token: str | None = None, *, by_post: bool = False
+    ) -> tuple[LiveSession, bool]:
         """Go on with the session of a token, or begin one; the second value tells which.
+
+        Args:
+            wish: how to translate.
+            owner: whose API key was given.
+            address: where the client is.
+            token: of a session to go on with.
+            by_post: whether captions will come by POST.
 
         Raises:
             Refused: it is not admitted, or asks for what is not allowed.
@@ -115,6 +109,7 @@ class Hub:
             return known, True
         self._admit(address)
         session = self._made(token or new_token(), owner, wish)
+        session.by_post = by_post
         # Taken note of at once: others are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
         self._address[session] = address
@@ -138,8 +133,13 @@ class Hub:
             self.engine.post(partial(session.lanes[target].translation.remember, source, text))
 
         targets = tuple(target.strip() for target in wish.targets)
-        session = LiveSession(token, owner, targets, forward, remember, partial(self._record, public_name(token)))
+        record = partial(self._record, public_name(token))
+        session = LiveSession(token, owner, targets, forward, remember, record, lambda: self._release(session))
         return session
+
+    def _release(self, session: LiveSession) -> None:
+        for lane in session.lanes.values():
+            self.engine.post(partial(self.engine.scheduler.remove, lane))
 
     def _record(self, name: str, caption: Caption) -> None:
         if self.settings.transcripts:
@@ -156,6 +156,8 @@ class Hub:
             raise self._refused("engine", "the server cannot translate any more and must be started again")
         if wait := self._starts.take(address):
             raise self._refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
+        if len(self._sessions) >= settings.sessions or self._addresses[address] >= settings.sessions_per_address:
+            self._forget_ended(address)
         if len(self._sessions) >= settings.sessions:
             raise self._refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
         if self._addresses[address] >= settings.sessions_per_address:
@@ -260,8 +262,16 @@ class Hub:
         session.transcript.close()
         for outbox in session.viewers:
             outbox.close(1000, "the session is over")
-        for lane in session.lanes.values():
-            self.engine.post(partial(self.engine.scheduler.remove, lane))
+        self._release(session)
+
+    def _forget_ended(self, address: str) -> None:
+        """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
+        full = len(self._sessions) >= self.settings.sessions
+        for session in list(self._sessions.values()):
+            ours = full or self._address[session] == address
+            if ours and session.done and session.connection is None:
+                self._forget(session)
+                return
 
     async def sweep(self) -> None:
         """Forget sessions that nobody has come back to, for as long as the server runs."""
@@ -271,8 +281,9 @@ class Hub:
             for session in list(self._sessions.values()):
                 if not self.engine.alive:
                     session.fail("engine", "the server cannot translate any more and must be started again")
-                lonely = session.connection is None and now - session.touched > self.settings.keep_seconds
-                if lonely and session.lanes:  # without lanes it is only just beginning
+                keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
+                # Without lanes it is only just beginning.
+                if session.lanes and session.connection is None and now - session.touched > keep:
                     self._forget(session)
 
     async def drain(self) -> None:

@@ -61,6 +61,8 @@ class LiveSession:
         forward: hands an update to the lanes.
         remember: takes a sentence that was translated before into the prompts of a language: target, source, text.
         record: told of every final caption.
+        release: gives the lanes back, when nothing is left to translate.
+        by_post: whether its captions come by POST, so that it never has a connection.
         touched: when it was last of use to anybody, in seconds of the monotonic clock.
     """
 
@@ -70,6 +72,8 @@ class LiveSession:
     forward: Callable[[events.Update], None]
     remember: Callable[[str, str, str], None]
     record: Callable[[events.Caption], None]
+    release: Callable[[], None]
+    by_post: bool = False
     lanes: dict[str, Lane] = field(default_factory=dict)
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
@@ -238,6 +242,7 @@ class LiveSession:
     def _finish(self) -> None:
         if self.done and not self.transcript.closed:
             self.transcript.close()
+            self.release()
             self._broadcast(self.stats().wire(), "stats")
             for outbox in self._outboxes():
                 self._say_done(outbox)

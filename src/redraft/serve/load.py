@@ -49,16 +49,13 @@ class Load:
             self._buckets.append((start, before + seconds))
         else:
             self._buckets.append((now, seconds))
-        self._forget(now)
-
-    def _forget(self, now: float) -> None:
-        while self._buckets and now - self._buckets[0][0] > WINDOW:
+        while now - self._buckets[0][0] > WINDOW:
             self._buckets.popleft()
 
     def busy(self, now: float) -> float:
-        """The share of the last `WINDOW` seconds that went into work, 0-1."""
-        self._forget(now)
-        return min(1.0, sum(seconds for _, seconds in self._buckets) / WINDOW)
+        """The share of the last `WINDOW` seconds that went into work, 0-1; any thread may ask."""
+        worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
+        return min(1.0, worked / WINDOW)
 
     def refusal(self, wanted: int, lanes: int, active: int, fresh: int, now: float) -> str:
         """Why no more lanes can be admitted, in one sentence; empty if they can.

@@ -15,7 +15,7 @@ from prometheus_client import (
 )
 
 from redraft.serve.lanes import Answer
-from redraft.serve.scheduler import Pass
+from redraft.serve.scheduler import Pass, Scheduler
 
 _LAGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _PASSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
@@ -45,6 +45,16 @@ class Metrics:
     def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:
         """Add a value that is asked for whenever it is read."""
         Gauge(name, help, registry=self.registry).set_function(value)
+
+    def watch(self, scheduler: Scheduler) -> None:
+        """Add what the engine tells of itself."""
+        self.gauge("redraft_languages", "Target languages of all sessions", lambda: scheduler.lanes)
+        self.gauge("redraft_slots_in_use", "Cache slots that are lent", lambda: scheduler.pool.lent)
+        self.gauge(
+            "redraft_busy", "Share of its time that it works, 0-1", lambda: scheduler.load.busy(scheduler.clock())
+        )
+        self.gauge("redraft_failed_passes", "Passes that failed", lambda: scheduler.failed_passes)
+        self.gauge("redraft_failed_updates", "Updates given up", lambda: scheduler.failed_lanes)
 
     def passed(self, done: Pass) -> None:
         """Count a pass."""

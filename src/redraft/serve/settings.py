@@ -54,6 +54,7 @@ class ServeSettings(BaseSettings):
     slow_seconds: float = Field(10, gt=0, le=600, description="seconds until a reader that takes nothing is dropped")
     start_seconds: float = Field(10, gt=0, le=600, description="seconds that a connection has to send `start`")
     keep_seconds: float = Field(120, ge=0, le=86_400, description="how long a session is kept without a connection")
+    post_seconds: float = Field(3600, ge=0, le=86_400, description="how long one is kept without captions by POST")
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish after SIGTERM")
 
     transcripts: Path | None = Field(None, description="folder for transcripts; kept in memory only, if not given")
@@ -110,4 +111,6 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
             f"host {found.host!r} lets other machines connect, which needs API keys: make one with "
             "`redraft serve --keys FILE --new-key NAME`, or listen on 127.0.0.1"
         )
+    if found.transcripts is not None and not found.transcripts.is_dir():
+        raise OptionError(f"transcripts must be a folder, and there is none at {str(found.transcripts)!r}")
     return found

@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.serve import protocol
-from redraft.serve.hub import Hub, Refused
+from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.outbox import Outbox
+from redraft.serve.refusals import Refused
 from redraft.serve.security import Rate
 
 log = logging.getLogger(__name__)
