@@ -37,7 +37,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (translate, demo, serve, models, methods, doctor, viz, train, bench):
+for command in (translate, demo, models, methods, doctor, viz, train, bench, serve):
     cli.add_command(command)
 
 
