@@ -129,6 +129,18 @@ def test_a_second_connection_takes_over(server: Running) -> None:
             second.until("final")
 
 
+def test_two_connections_that_begin_a_session_at_once_are_one_session(server: Running) -> None:
+    for number in range(5):
+        with server.socket() as first, server.socket() as second:
+            for socket in (first, second):
+                socket.say("start", targets=["de"], token=f"both{number}" + "x" * 30)
+            resumed = {socket: socket.hear()["resumed"] for socket in (first, second)}
+            assert sorted(resumed.values()) == [False, True]
+            last = next(socket for socket, later in resumed.items() if later)
+            say(last, "we saw")
+            assert finals(last.until("final")) == [("1", "de", expected("we saw"))]
+
+
 def test_viewers_see_what_was_and_what_comes_and_change_nothing(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start()

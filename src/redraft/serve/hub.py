@@ -16,8 +16,9 @@ from redraft.errors import RedraftError
 from redraft.events import Caption, Update
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.live import LiveSession, new_token, public_name
+from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
+from redraft.serve.names import new_token, public_name
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service, Wish
@@ -105,6 +106,9 @@ class Hub:
         if known is not None:
             if known.owner != owner:
                 raise self._refused("key", "the session belongs to another API key")
+            await known.opened.wait()
+            if known.token not in self._sessions:
+                raise self._refused("capacity", "the session was not admitted: try again later")
             self.metrics.resumed.inc()
             return known, True
         self._admit(address)
@@ -115,10 +119,12 @@ class Hub:
         self._address[session] = address
         self._addresses[address] += 1
         try:
-            lanes = await self._lanes(wish, partial(self._listener, session))
+            lanes = await self._lanes(wish, lambda target: partial(session.answered, target))
         except BaseException:
             self._forget(session)
             raise
+        finally:
+            session.opened.set()
         session.lanes.update(lanes)
         self.metrics.started.inc()
         return session, False
@@ -134,7 +140,7 @@ class Hub:
 
         targets = tuple(target.strip() for target in wish.targets)
         record = partial(self._record, public_name(token))
-        session = LiveSession(token, owner, targets, forward, remember, record, lambda: self._release(session))
+        session = LiveSession(token, owner, targets, forward, remember, record, release=lambda: self._release(session))
         return session
 
     def _release(self, session: LiveSession) -> None:
@@ -163,9 +169,6 @@ class Hub:
         if self._addresses[address] >= settings.sessions_per_address:
             most = settings.sessions_per_address
             raise self._refused("limit", f"all {most} sessions that one address may have are in use")
-
-    def _listener(self, session: LiveSession, target: str) -> Callable[[Answer, Tally], None]:
-        return partial(session.answered, target)
 
     async def _lanes(self, wish: Wish, listener: Callable[[str], Callable[[Answer, Tally], None]]) -> dict[str, Lane]:
         """New lanes by language, admitted to the engine.
@@ -287,10 +290,7 @@ class Hub:
                     self._forget(session)
 
     async def drain(self) -> None:
-        """Let nobody in, translate and deliver what was begun, then close all connections.
-
-        Clients can go on elsewhere; what they have been sent they need not ask for again.
-        """
+        """Let nobody in, translate and deliver what was begun, then close all connections; clients go on elsewhere."""
         self.draining = True
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):

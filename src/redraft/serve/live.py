@@ -8,8 +8,6 @@ server sends what was not acknowledged again, and the client passes over what it
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -19,6 +17,7 @@ from redraft import events
 from redraft.serve import protocol
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.messages import caption_of, error_of, final_of, partial_of
+from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import TargetCounts, quantile
 from redraft.serve.transcript import Transcript
@@ -30,16 +29,6 @@ MOST_PENDING = 64
 STATS_EVERY = 2.0
 #: Captions over which the lag is summed up.
 _LAGS = 200
-
-
-def new_token() -> str:
-    """A fresh secret that names a session to its owner."""
-    return secrets.token_urlsafe(24)
-
-
-def public_name(token: str) -> str:
-    """What names a session to viewers; the same after a restart of the server, and no way back to the token."""
-    return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
 @dataclass(slots=True)
@@ -77,6 +66,8 @@ class LiveSession:
     lanes: dict[str, Lane] = field(default_factory=dict)
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
+    #: Set as soon as it has its lanes, or is known to get none.
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
     #: Why the last connection was dropped, for the next one to be told.
     notice: str = ""
     connection: Outbox | None = None

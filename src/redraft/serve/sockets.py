@@ -156,6 +156,8 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
     wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     while wrong < _MOST_WRONG:
         text = await _text(websocket)
+        if hub.draining:  # what is not answered any more will be sent again, to whoever is asked next
+            continue
         try:
             problem = _act(protocol.FROM_CLIENT.validate_json(text), session)
         except ValidationError as error:
