@@ -260,7 +260,7 @@ def test_wrong_settings_are_refused(tmp_path: Path, text: str, part: str) -> Non
 
 
 def test_the_settings_that_come_with_the_systemd_unit_can_be_used() -> None:
-    assert load(ROOT / "packaging" / "serve.toml").slots == 16
+    assert load(ROOT / "packaging" / "serve.toml").slots == 32
 
 
 def test_addresses_of_this_machine_need_no_keys() -> None:

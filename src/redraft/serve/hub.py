@@ -139,8 +139,8 @@ class Hub:
             self.engine.post(partial(session.lanes[target].translation.remember, source, text))
 
         targets = tuple(target.strip() for target in wish.targets)
-        record = partial(self._record, public_name(token))
-        session = LiveSession(token, owner, targets, forward, remember, record, release=lambda: self._release(session))
+        record, release = partial(self._record, public_name(token)), lambda: self._release(session)
+        session = LiveSession(token, owner, targets, forward, remember, record, release)
         return session
 
     def _release(self, session: LiveSession) -> None:

@@ -60,7 +60,8 @@ class Lane:
 
     def __init__(self, translation: Translation, answer: Callable[[Answer], None]) -> None:
         self.translation = translation
-        #: When it last took part in a pass, in seconds of the engine's clock; None before the first.
+        #: When it was admitted and when it last took part in a pass (None before the first), by the engine's clock.
+        self.admitted = 0.0
         self.worked: float | None = None
         self.coalesced = self.abandoned = 0
         self._answer = answer

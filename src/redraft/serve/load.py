@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from redraft.cost import CostCurve
 
-#: Passes that live speech costs a second in one language, where nothing has been measured yet: 2.5 words a second, with
-#: an update every two or three words and about six passes each.
-PASSES_A_SECOND = 6.0
+#: Passes that live speech costs a second in one language, where nothing has been measured yet: 2.5 words a second, an
+#: update every two words, and about 16 tokens of plain re-translation for each.  Methods that draft need fewer.
+PASSES_A_SECOND = 20.0
 #: Seconds over which is measured.
 WINDOW = 10.0
 _BUCKET = 0.5
@@ -57,14 +57,14 @@ class Load:
         worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
         return min(1.0, worked / WINDOW)
 
-    def refusal(self, wanted: int, lanes: int, active: int, fresh: int, now: float) -> str:
+    def refusal(self, wanted: int, lanes: int, speaking: int, lane_seconds: float, now: float) -> str:
         """Why no more lanes can be admitted, in one sentence; empty if they can.
 
         Args:
             wanted: how many more there would be.
             lanes: how many there are.
-            active: how many of them have worked within the last `WINDOW` seconds.
-            fresh: how many have not worked since they were admitted: what they cost is still to come.
+            speaking: how many of them have worked within the last `WINDOW` seconds, or have only just come.
+            lane_seconds: for how long those that have worked were there within that time, all together.
             now: the time, in seconds.
         """
         if lanes + wanted > self._limits.lanes:
@@ -72,10 +72,9 @@ class Load:
                 f"the server translates into {lanes} of at most {self._limits.lanes} languages at a time, so {wanted} "
                 "more cannot be admitted; try again later"
             )
-        busy = self.busy(now)
-        # What all lanes together need, divided by their number: batching makes the next one cheaper, never dearer.
-        share = busy / active if active else self._estimate
-        expected = busy + share * (fresh + wanted)
+        # What a lane needs, on average: batching makes the next one cheaper, never dearer.
+        share = self.busy(now) * WINDOW / lane_seconds if lane_seconds else self._estimate
+        expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._limits.busy:
             return (
                 f"the server is at its capacity: {wanted} more languages would keep it busy for "

@@ -73,13 +73,15 @@ class Scheduler:
     def refusal(self, wanted: int) -> str:
         """Why no more lanes can be admitted, in one sentence; empty if they can."""
         now = self.clock()
-        active = sum(lane.worked is not None and now - lane.worked < WINDOW for lane in self._lanes)
+        working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
         fresh = sum(lane.worked is None for lane in self._lanes)
-        return self.load.refusal(wanted, len(self._lanes), active, fresh, now)
+        lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
+        return self.load.refusal(wanted, len(self._lanes), len(working) + fresh, lane_seconds, now)
 
     def add(self, lane: Lane) -> None:
         """Take a lane in."""
         self._lanes[lane] = None
+        lane.admitted = self.clock()
 
     def remove(self, lane: Lane) -> None:
         """Forget a lane with all that it still had to do; its slot is free again."""
