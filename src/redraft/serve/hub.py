@@ -138,9 +138,8 @@ class Hub:
         def remember(target: str, source: str, text: str) -> None:
             self.engine.post(partial(session.lanes[target].translation.remember, source, text))
 
-        targets = tuple(target.strip() for target in wish.targets)
-        record, release = partial(self._record, public_name(token)), lambda: self._release(session)
-        session = LiveSession(token, owner, targets, forward, remember, record, release)
+        targets, record = tuple(map(str.strip, wish.targets)), partial(self._record, public_name(token))
+        session = LiveSession(token, owner, targets, forward, remember, record, self._release)
         return session
 
     def _release(self, session: LiveSession) -> None:

@@ -61,7 +61,7 @@ class LiveSession:
     forward: Callable[[events.Update], None]
     remember: Callable[[str, str, str], None]
     record: Callable[[events.Caption], None]
-    release: Callable[[], None]
+    release: Callable[[LiveSession], None]
     by_post: bool = False
     lanes: dict[str, Lane] = field(default_factory=dict)
     touched: float = field(default_factory=time.monotonic)
@@ -233,7 +233,7 @@ class LiveSession:
     def _finish(self) -> None:
         if self.done and not self.transcript.closed:
             self.transcript.close()
-            self.release()
+            self.release(self)
             self._broadcast(self.stats().wire(), "stats")
             for outbox in self._outboxes():
                 self._say_done(outbox)

@@ -72,8 +72,9 @@ class Load:
                 f"the server translates into {lanes} of at most {self._limits.lanes} languages at a time, so {wanted} "
                 "more cannot be admitted; try again later"
             )
-        # What a lane needs, on average: batching makes the next one cheaper, never dearer.
-        share = self.busy(now) * WINDOW / lane_seconds if lane_seconds else self._estimate
+        # What a lane needs, on average, the estimate counting as one lane more, so that the first moments of a lane are
+        # not taken for all that it will need.  Batching makes the next one cheaper, never dearer.
+        share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._limits.busy:
             return (
