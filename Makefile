@@ -3,7 +3,7 @@
 # command; EXTRAS, the optional dependencies of `test`, `check` and `fix`.
 
 PYTHON ?= python3
-EXTRAS ?= dev,eval
+EXTRAS ?= dev,eval,serve
 ARGS ?=
 
 VENV := .venv

@@ -207,8 +207,10 @@ def test_generated_pages_are_fresh() -> None:
 
 def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
+    marks = "<!-- codes -->\n<!-- /codes -->\n<!-- settings -->\n<!-- /settings -->\n"
+    (tmp_path / "docs" / "serving.md").write_text(marks, encoding="utf-8")
     (tmp_path / "README.md").write_text("a\n<!-- methods -->\nstale text\n<!-- /methods -->\nz\n", encoding="utf-8")
-    assert stale(tmp_path) == ["docs/cli.md", "docs/methods.md", "README.md"]
+    assert stale(tmp_path) == ["docs/cli.md", "docs/methods.md", "docs/serving.md", "README.md"]
     write(tmp_path)
     assert stale(tmp_path) == []
     readme = (tmp_path / "README.md").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import html
 import io
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,8 @@ from redraft.eval.measure import Run, compare, open_runs
 from redraft.eval.table import print_table
 from redraft.events import Update
 from redraft.methods import BETA, Choice, Method, Option, all_methods
+from redraft.serve.protocol import CODES
+from redraft.serve.settings import ServeSettings
 from redraft.stabilise import Mask
 from redraft.talk import load_talk
 from redraft.types import common_prefix
@@ -42,6 +45,9 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Columns of a help text.
 WIDTH = 100
 GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
+
+#: Bounds of a setting by pydantic's names, in words.
+BOUNDS = (("ge", "from"), ("gt", "over"), ("le", "to"), ("min_length", "at least"))
 
 #: Columns of the picture, and of a panel's text in it; rows of a panel's text.
 PICTURE_WIDTH = 110
@@ -53,9 +59,11 @@ FONTS = "ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'No
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Every page that is made from the code, whole or in part, as it ought to read."""
     readme = (root / "README.md").read_text(encoding="utf-8")
+    serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
     return {
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
+        root / "docs" / "serving.md": between(between(serving, "settings", settings_table()), "codes", codes_table()),
         root / "README.md": between(readme, "methods", methods_table()),
     }
 
@@ -71,6 +79,23 @@ def between(page: str, name: str, text: str) -> str:
         raise ValueError(f"the page must hold {begin} and, after it, {end}, each once")
     head, rest = page.split(begin)
     return f"{head}{begin}\n{text}{end}{rest.split(end)[1]}"
+
+
+def settings_table() -> str:
+    """All settings of the server with their ranges."""
+    rows = []
+    for name, setting in ServeSettings.model_fields.items():
+        bounds = [
+            f"{word} {getattr(each, sign)}" for each in setting.metadata for sign, word in BOUNDS if hasattr(each, sign)
+        ]
+        usual = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
+        rows.append((f"`{name}`", usual, ", ".join(bounds), setting.description or ""))
+    return table(("setting", "usual", "allowed", "what it is"), rows)
+
+
+def codes_table() -> str:
+    """All codes of the server's errors."""
+    return table(("code", "what it means"), [(f"`{code}`", means) for code, means in CODES.items()])
 
 
 def cli_page() -> str:

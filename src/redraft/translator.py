@@ -90,16 +90,13 @@ class Translator:
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
-        encoders = {tag: _encoder(backend, style, parse_language(tag)) for tag in to}
+        encoders = {tag: encoder_for(backend, style, parse_language(tag)) for tag in to}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._watch = watch
         self._backends = {TARGET: backend}
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
-        # Both models read the same ids, so the shorter context counts.
-        room = min(each.context_length for each in self._backends.values())
-        vocabulary = Vocabulary(backend.end_tokens, backend.token_bytes, room, pad_token=backend.pad_token)
-        self._session = Session(encoders, vocabulary, settings)
+        self._session = Session(encoders, vocabulary_of(self._backends), settings)
         self._slots: list[dict[str, int]] = []
         self._owned: list[Backend] = []
         try:
@@ -214,7 +211,21 @@ class _EncodesSources(Protocol):
         """What encoder and decoder read to translate ``text``."""
 
 
-def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
+def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
+    """What a session must know of its models, given by name; `TARGET` is among them."""
+    target = backends[TARGET]
+    # All read the same ids, so the shortest context counts.
+    room = min(each.context_length for each in backends.values())
+    return Vocabulary(target.end_tokens, target.token_bytes, room, pad_token=target.pad_token)
+
+
+def encoder_for(backend: Backend, style: Style, target: Language) -> Encode:
+    """What makes the prompts of a target language.
+
+    Raises:
+        OptionError: the style asks for what the model's template cannot carry.
+        ModelError: the model has no usable prompt template.
+    """
     source = parse_language(style.source, "source language")
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)

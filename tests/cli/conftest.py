@@ -7,12 +7,16 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from redraft.cli import main
+
+#: What needs the extra `serve`.
+collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_serve.py"]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from redraft.cli.demo import demo
 from redraft.cli.doctor import doctor
 from redraft.cli.methods import methods
 from redraft.cli.models import models
+from redraft.cli.serve import serve
 from redraft.cli.train import train
 from redraft.cli.translate import translate
 from redraft.cli.viz import viz
@@ -36,7 +37,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (translate, demo, models, methods, doctor, viz, train, bench):
+for command in (translate, demo, models, methods, doctor, viz, train, bench, serve):
     cli.add_command(command)
 
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from redraft.errors import InputError
+from redraft.errors import InputError, MissingExtra
 from redraft.events import Failure
 from redraft.streams.live import LiveWriter
 from redraft.streams.read import Item, paced, read_jsonl, read_lines, read_text
@@ -73,3 +73,26 @@ def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
             whole = whole and not isinstance(event, Failure)
             writer.write(event)
     return whole
+
+
+def remote(
+    items: Iterable[Item], writer: Writer, server: str, key: str | None, languages: Sequence[str], **wanted: Any
+) -> bool:
+    """Translate all of a stream on a server; whether nothing in it failed.
+
+    Args:
+        wanted: fields of `redraft.client.Wanted`.
+
+    Raises:
+        MissingExtra: what a client needs is not installed.
+        ServerError: the server cannot be reached, refuses, or is lost for good.
+        OptionError: the address or an option is none.
+    """
+    try:
+        from redraft.cli.remote import run as run_remote
+        from redraft.client import Wanted
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"--server needs {error.name}, which is not installed: pip install 'redraft[serve]'"
+        ) from error
+    return run_remote(items, writer, server, languages, Wanted(**wanted), key)

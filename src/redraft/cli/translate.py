@@ -19,7 +19,21 @@ Examples:
   redraft translate talk.txt --input text --rate 3 --to de --to ja
   recogniser | redraft translate --to de --mask-k 3
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
+  redraft translate talk.txt --input text --to de --server http://127.0.0.1:8765
 """
+
+#: Options of the model and the engine, which a server has chosen already.
+_OF_THE_SERVER = (
+    "model",
+    "draft_model",
+    "template",
+    "threads",
+    "context_length",
+    "gpu_layers",
+    "dtype",
+    "exact",
+    "plain_mask",
+)
 
 
 @click.command(epilog=EXAMPLES)
@@ -58,6 +72,8 @@ Examples:
 @common.gpu_layers
 @common.dtype
 @common.exact
+@click.option("--server", metavar="URL", help="A `redraft serve` that translates, such as http://127.0.0.1:8765.")
+@click.option("--key", envvar="REDRAFT_KEY", metavar="KEY", help="API key of --server; better given as REDRAFT_KEY.")
 def translate(
     file: str,
     to: tuple[str, ...],
@@ -84,6 +100,8 @@ def translate(
     gpu_layers: int,
     dtype: str | None,
     exact: bool,
+    server: str | None,
+    key: str | None,
 ) -> None:
     """Translate a stream while it grows.
 
@@ -100,6 +118,16 @@ def translate(
 
     parse_language(source, "source language")
     languages = list(dict.fromkeys(parse_language(tag).tag for tag in to))
+    output = output or ("live" if sys.stdout.isatty() else "lines")
+    if server is not None:
+        given = _given()
+        decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
+        limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
+        asked = {"mask_k": mask_k, "mask_unit": mask_unit, "context": context, "glossary": glossary}
+        with stream.opened(file) as source_file, stream.writer(output, languages) as writer:
+            items = stream.updates(source_file, form, lag, rate)
+            whole = stream.remote(items, writer, server, key, languages, source=source, **asked, **decoding, **limit)
+        raise click.exceptions.Exit(0 if whole else 1)
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with (
         stream.opened(file) as source_file,
@@ -115,11 +143,25 @@ def translate(
             draft_model=draft_model,
             dtype=dtype,
         ) as translator,
-        stream.writer(output or ("live" if sys.stdout.isatty() else "lines"), languages) as writer,
+        stream.writer(output, languages) as writer,
     ):
         whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
     if not whole:
         raise click.exceptions.Exit(1)
+
+
+def _given() -> set[str]:
+    """Names of the options that were given with ``--server``.
+
+    Raises:
+        OptionError: there is one that is not for the client to choose.
+    """
+    context = click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    given = {name for name in context.params if context.get_parameter_source(name) is not default}
+    if wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]:
+        raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")
+    return given
 
 
 def _glossary(terms: Sequence[str]) -> Iterator[tuple[str, str]]:

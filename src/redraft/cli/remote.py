@@ -1,0 +1,139 @@
+"""``redraft translate --server``: the same stream, translated by a server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from redraft.client import Client, Wanted
+from redraft.errors import InputError
+from redraft.events import Caption, Event, Failure
+from redraft.streams.read import Item
+from redraft.streams.write import SubtitleWriter, Writer
+
+#: Items read ahead of what has been sent.
+_AHEAD = 16
+#: Utterances that subtitles wait for a language that does not come.
+_PATIENCE = 8
+
+#: What a reading thread hands over: an item, what it has raised, or None at the end.
+_Read: TypeAlias = "Item | Exception | None"
+
+
+def run(items: Iterable[Item], writer: Writer, server: str, to: Sequence[str], wanted: Wanted, key: str | None) -> bool:
+    """Translate all of a stream on a server; whether nothing in it failed.
+
+    Raises:
+        ServerError: the server cannot be reached, refuses, or is lost for good.
+        OptionError: the address or an option is none.
+    """
+    ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
+    try:
+        return asyncio.run(_run(items, ordered, Client(server, to, wanted, key=key)))
+    finally:
+        if isinstance(ordered, InOrder):
+            ordered.close()
+
+
+async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
+    whole = True
+    async with client:
+        reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
+        try:
+            async for event in client:
+                whole = whole and not isinstance(event, Failure)
+                writer.write(event)
+            return await reading and whole
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+
+async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:
+    """Send what is read; whether all of it could be."""
+    whole = True
+    try:
+        while (item := await ahead.get()) is not None:
+            if isinstance(item, Failure):
+                whole = False
+                writer.write(item)
+                continue
+            try:
+                await client.send(item)
+            except InputError as error:
+                whole = False
+                writer.write(Failure(str(error), None, item.utterance, item.seq))
+    finally:
+        await client.end()
+    return whole
+
+
+class ReadAhead:
+    """Items as they are read, on a thread that nobody waits for: a terminal may never say another word."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items, self._loop = items, asyncio.get_running_loop()
+        self._queue: asyncio.Queue[_Read] = asyncio.Queue()
+        self._ahead = threading.Semaphore(_AHEAD)
+        threading.Thread(target=self._read, name="redraft-reader", daemon=True).start()
+
+    def _read(self) -> None:
+        with suppress(RuntimeError):  # the loop has gone, and with it whoever wanted to know
+            try:
+                for item in self._items:
+                    self._hand(item)
+            except Exception as error:
+                self._hand(error)
+            else:
+                self._hand(None)
+
+    def _hand(self, item: _Read) -> None:
+        self._ahead.acquire()
+        self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+    async def get(self) -> Item | None:
+        """The next item, None at the end; raises what reading has raised."""
+        item = await self._queue.get()
+        self._ahead.release()
+        if isinstance(item, Exception):
+            raise item
+        return item
+
+
+class InOrder:
+    """Gives a writer the final captions of one utterance after the other, though languages run ahead of each other.
+
+    Args:
+        writer: where they go.
+        languages: how many captions an utterance has.
+    """
+
+    def __init__(self, writer: Writer, languages: int) -> None:
+        self._writer, self._languages = writer, languages
+        self._held: dict[str, list[Caption]] = {}
+
+    def write(self, event: Event) -> None:
+        """Write an event, a final caption as soon as it is its turn."""
+        if isinstance(event, Failure) or not event.final:
+            self._writer.write(event)
+            return
+        self._held.setdefault(event.utterance, []).append(event)
+        while self._held and self._complete():
+            self._release()
+
+    def _complete(self) -> bool:
+        first = next(iter(self._held.values()))
+        return len(first) >= self._languages or len(self._held) > _PATIENCE
+
+    def _release(self) -> None:
+        for caption in self._held.pop(next(iter(self._held))):
+            self._writer.write(caption)
+
+    def close(self) -> None:
+        """Write what is still held back; the writer itself stays open."""
+        while self._held:
+            self._release()

@@ -1,0 +1,91 @@
+"""What a client is told: how to translate, how patient to be, where the server is; and what it raises."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from websockets.exceptions import InvalidHandshake, InvalidURI
+
+from redraft.errors import OptionError, RedraftError
+from redraft.method import Value
+
+
+class ServerError(RedraftError):
+    """The server cannot be reached or refuses; ``code`` is one of `redraft.serve.protocol.CODES`, or ``connection``."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long is waited before connecting again, in seconds: doubled from try to try, and varied.
+
+    Attributes:
+        first, longest: the shortest and the longest wait.
+        patience: after so long without a connection the client gives up.
+    """
+
+    first: float = 0.2
+    longest: float = 10.0
+    patience: float = 300.0
+
+    def waits(self) -> Iterator[float]:
+        """The waits, until patience is at its end; variation keeps many clients from coming back all at once."""
+        wait, total = self.first, 0.0
+        while total < self.patience:
+            varied = wait * random.uniform(0.5, 1.0)
+            yield varied
+            total += varied
+            wait = min(2 * wait, self.longest)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How the server is to translate; what is left out it chooses itself.
+
+    Attributes:
+        source: language spoken.
+        method, options: decoding method and its options.
+        mask_k, mask_unit: what is hidden at the end of partial captions.
+        max_tokens: the most tokens of one translation.
+        context: earlier sentences that the prompt carries.
+        glossary: (source term, translation) pairs.
+    """
+
+    source: str = "en"
+    method: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+    mask_k: int = 0
+    mask_unit: str = "tokens"
+    max_tokens: int | None = None
+    context: int = 0
+    glossary: tuple[tuple[str, str], ...] = ()
+
+
+def address(server: str) -> str:
+    """The address of a server's websocket.
+
+    Raises:
+        OptionError: it is no address.
+    """
+    try:
+        parts = urlsplit(server if "://" in server else f"http://{server}")
+        scheme = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}.get(parts.scheme)
+        usable = scheme is not None and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise OptionError(f"server must be an address such as http://127.0.0.1:8765, not {server!r}")
+    return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
+
+
+def reason(address: str, error: Exception) -> str:
+    """Why there is no connection to an address, in one sentence."""
+    if isinstance(error, InvalidHandshake | InvalidURI):
+        return f"{address} is no server of Redraft, or refuses this client: {error}"
+    return f"the server at {address} cannot be reached: {error}"

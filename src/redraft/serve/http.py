@@ -1,0 +1,233 @@
+"""What is asked for over plain HTTP: one text, transcripts, captions by POST, health and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from redraft import events
+from redraft.serve import protocol
+from redraft.serve.hub import Hub
+from redraft.serve.live import LiveSession
+from redraft.serve.refusals import Refused
+from redraft.serve.schema import asyncapi, openapi, page
+from redraft.serve.sockets import bearer
+from redraft.serve.transcript import FORMS
+from redraft.streams.read import printable
+
+M = TypeVar("M", bound=BaseModel)
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+#: Code of a refusal -> HTTP status; 400 for the rest.
+STATUS = {
+    "key": 401,
+    "capacity": 503,
+    "draining": 503,
+    "engine": 503,
+    "limit": 429,
+    "missing": 404,
+    "size": 413,
+    "stale": 409,
+}
+
+
+def answering(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, with refusals turned into answers."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Refused as refused:
+            return refusal(refused.code, refused.sentence)
+
+    answer.__name__ = endpoint.__name__
+    return answer
+
+
+def refusal(code: str, sentence: str, status: int | None = None) -> Response:
+    """An error as it is sent."""
+    headers = {"www-authenticate": "Bearer"} if code == "key" else {}
+    headers |= {"retry-after": "5"} if STATUS.get(code) in (429, 503) else {}
+    body = {"error": {"code": code, "sentence": sentence}}
+    return JSONResponse(body, status or STATUS.get(code, 400), headers)
+
+
+async def translate(request: Request) -> Response:
+    """Translate one text."""
+    hub, _ = _allowed(request)
+    wanted = await _body(request, protocol.Translate)
+    found = await hub.once(wanted.wish(), printable(wanted.text).strip(), _address(request))
+    captions = [event for each in found.values() for event in each if isinstance(event, events.Caption)]
+    failures = [event for each in found.values() for event in each if isinstance(event, events.Failure)]
+    answer = protocol.Translated(
+        translations={caption.language: caption.text for caption in captions},
+        failures=[failure.message for failure in failures],
+    )
+    return _json(answer)
+
+
+async def begin(request: Request) -> Response:
+    """Begin a session whose captions come by POST."""
+    hub, owner = _allowed(request)
+    wanted = await _body(request, protocol.Wanted)
+    session, _ = await hub.open(wanted.wish(), owner, _address(request), by_post=True)
+    started = protocol.Started(session=session.name, token=session.token, targets=session.targets)
+    return _json(started, 201)
+
+
+async def ingest(request: Request) -> Response:
+    """Take a caption: the body is its text, ``seq`` counts the POSTs.
+
+    One whose ``seq`` came before is passed over, so that a client that got no answer can send it again.
+    """
+    hub: Hub = request.app.state.hub
+    session = _owned(hub, request)
+    seq = _whole(request, "seq")
+    final = _flag(request, "final", default=True)
+    text = (await _bytes(request)).decode(errors="replace")
+    if len(text) > 20_000:
+        raise Refused("size", "a caption must have at most 20000 characters")
+    await session.room()
+    last = session.posted(seq, printable(text).strip(), final=final)
+    return PlainTextResponse(f"{last}\n")
+
+
+async def ingested(request: Request) -> Response:
+    """The ``seq`` of the last POST that was taken, -1 before the first."""
+    return PlainTextResponse(f"{_owned(request.app.state.hub, request).last_post}\n")
+
+
+async def finish(request: Request) -> Response:
+    """End a session whose captions come by POST."""
+    _owned(request.app.state.hub, request).end()
+    return Response(status_code=204)
+
+
+async def about(request: Request) -> Response:
+    """What viewers may know of a session."""
+    session = _viewed(request)
+    body = {"session": session.name, "targets": session.targets, "done": session.done}
+    return JSONResponse(body)
+
+
+async def transcript(request: Request) -> Response:
+    """The final captions of a session, all that there are or as they come."""
+    session = _viewed(request)
+    form = request.query_params.get("format", "txt")
+    if form not in FORMS:
+        raise Refused("option", f"format must be one of {', '.join(FORMS)}")
+    targets = _targets(request, session.targets)
+    kind = f"{FORMS[form]}; charset=utf-8"
+    if _flag(request, "live", default=False):
+        return StreamingResponse(session.transcript.live(form, targets), media_type=kind)
+    return Response(session.transcript.text(form, targets), media_type=kind)
+
+
+async def health(request: Request) -> Response:
+    """Whether the process can do anything at all; if not, it is to be started again."""
+    return _state(request.app.state.hub.alive, "the engine has stopped")
+
+
+async def ready(request: Request) -> Response:
+    """Whether newcomers should be sent here."""
+    return _state(request.app.state.hub.ready, "the server is being stopped, or its engine has stopped")
+
+
+async def metrics(request: Request) -> Response:
+    """Counters for Prometheus."""
+    hub, _ = _allowed(request)
+    return Response(hub.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def openapi_json(request: Request) -> Response:
+    """The description of what is asked for over HTTP."""
+    return JSONResponse(openapi())
+
+
+async def asyncapi_json(request: Request) -> Response:
+    """The description of the websockets."""
+    return JSONResponse(asyncapi())
+
+
+async def docs(request: Request) -> Response:
+    """Both descriptions, to be read."""
+    return Response(page(), media_type="text/html; charset=utf-8")
+
+
+def _state(well: bool, sentence: str) -> Response:
+    return JSONResponse({"status": "ok"}) if well else refusal("engine", sentence)
+
+
+def _allowed(request: Request) -> tuple[Hub, str]:
+    """The hub and whose key was given."""
+    hub: Hub = request.app.state.hub
+    return hub, hub.owner(bearer(request.headers.get("authorization", "")))
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _owned(hub: Hub, request: Request) -> LiveSession:
+    try:
+        return hub.owned(request.path_params["token"])
+    except Refused as refused:
+        raise Refused("missing", refused.sentence) from None
+
+
+def _viewed(request: Request) -> LiveSession:
+    try:
+        found: LiveSession = request.app.state.hub.find(request.path_params["session"])
+    except Refused as refused:
+        raise Refused("missing", refused.sentence) from None
+    return found
+
+
+def _targets(request: Request, known: Sequence[str]) -> list[str]:
+    wanted = request.query_params.getlist("target") or list(known)
+    if unknown := [target for target in wanted if target not in known]:
+        raise Refused("option", f"target must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
+    return wanted
+
+
+def _whole(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise Refused("option", f"{name} must be given, as a whole number of 0 or more with at most 15 digits")
+    return int(text)
+
+
+def _flag(request: Request, name: str, *, default: bool) -> bool:
+    text = request.query_params.get(name)
+    if text not in (None, "true", "false", "1", "0"):
+        raise Refused("option", f"{name} must be true or false")
+    return default if text is None else text in ("true", "1")
+
+
+async def _bytes(request: Request) -> bytes:
+    """The body, as long as it is short enough."""
+    most: int = request.app.state.hub.settings.message_bytes
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            raise Refused("size", f"a request must have at most {most} bytes")
+    return bytes(body)
+
+
+async def _body(request: Request, kind: type[M]) -> M:
+    """The message in a body of JSON."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused("protocol", "the content type must be application/json")
+    try:
+        return kind.model_validate_json(await _bytes(request))
+    except ValidationError as error:
+        raise Refused("protocol", protocol.sentence(error)) from None
+
+
+def _json(message: protocol.Message, status: int = 200) -> Response:
+    return Response(message.wire(), status, media_type="application/json")

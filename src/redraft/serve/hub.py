@@ -1,0 +1,299 @@
+"""All live sessions: who is admitted, who is found again, who is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from redraft import events
+from redraft.errors import RedraftError
+from redraft.events import Caption, Update
+from redraft.serve.engine import Engine
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.live import LiveSession
+from redraft.serve.metrics import Metrics
+from redraft.serve.names import new_token, public_name
+from redraft.serve.refusals import Refused
+from redraft.serve.security import Keys, Rates
+from redraft.serve.service import Service, Wish
+from redraft.serve.settings import ServeSettings
+from redraft.streams.write import JsonlWriter
+from redraft.types import Tally
+
+log = logging.getLogger(__name__)
+
+#: Sessions that one address may begin at once, before its rate counts.
+_BURST = 50
+_SWEEP_SECONDS = 1.0
+#: How long somebody waits for a text to be translated at once.
+_ONCE_SECONDS = 60
+
+
+class Hub:
+    """The sessions of a server.  Everything here runs on its event loop.
+
+    Args:
+        service: the models with what may be asked of them.
+        engine: the thread that runs them.
+        settings: what the operator decides.
+        metrics: where is counted.
+
+    Raises:
+        OptionError: the file of API keys cannot be used.
+    """
+
+    def __init__(self, service: Service, engine: Engine, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings, self.metrics, self.draining = settings, metrics, False
+        self.engine, self._service = engine, service
+        self._keys = Keys(settings.keys) if settings.keys else None
+        self._starts = Rates(settings.starts_per_second, _BURST)
+        self._sessions: dict[str, LiveSession] = {}
+        self._by_name: dict[str, LiveSession] = {}
+        self._addresses: Counter[str] = Counter()
+        self._address: dict[LiveSession, str] = {}
+        metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
+        metrics.watch(engine.scheduler)
+
+    @property
+    def ready(self) -> bool:
+        """Whether newcomers may come at all."""
+        return self.engine.alive and not self.draining
+
+    @property
+    def alive(self) -> bool:
+        """Whether anything can be translated."""
+        return self.engine.alive
+
+    def owner(self, key: str | None) -> str:
+        """Whose API key this is; empty where none is needed.
+
+        Raises:
+            Refused: a key is needed, and this is none.
+        """
+        if self._keys is None:
+            return ""
+        owner = self._keys.owner(key) if key else None
+        if owner is None:
+            raise self._refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+        return owner
+
+    def _refused(self, code: str, sentence: str) -> Refused:
+        self.metrics.refused.labels(code).inc()
+        return Refused(code, sentence)
+
+    async def open(
+        self, wish: Wish, owner: str, address: str, token: str | None = None, *, by_post: bool = False
+    ) -> tuple[LiveSession, bool]:
+        """Go on with the session of a token, or begin one; the second value tells which.
+
+        Args:
+            wish: how to translate.
+            owner: whose API key was given.
+            address: where the client is.
+            token: of a session to go on with.
+            by_post: whether captions will come by POST.
+
+        Raises:
+            Refused: it is not admitted, or asks for what is not allowed.
+        """
+        known = self._sessions.get(token) if token else None
+        if known is not None:
+            if known.owner != owner:
+                raise self._refused("key", "the session belongs to another API key")
+            await known.opened.wait()
+            if known.token not in self._sessions:
+                raise self._refused("capacity", "the session was not admitted: try again later")
+            self.metrics.resumed.inc()
+            return known, True
+        self._admit(address)
+        session = self._made(token or new_token(), owner, wish)
+        session.by_post = by_post
+        # Taken note of at once: others are admitted while the engine is asked.
+        self._sessions[session.token] = self._by_name[session.name] = session
+        self._address[session] = address
+        self._addresses[address] += 1
+        try:
+            lanes = await self._lanes(wish, lambda target: partial(session.answered, target))
+        except BaseException:
+            self._forget(session)
+            raise
+        finally:
+            session.opened.set()
+        session.lanes.update(lanes)
+        self.metrics.started.inc()
+        return session, False
+
+    def _made(self, token: str, owner: str, wish: Wish) -> LiveSession:
+        def forward(update: Update) -> None:
+            self.metrics.updates.inc()
+            for lane in session.lanes.values():
+                self.engine.post(partial(self.engine.scheduler.offer, lane, update))
+
+        def remember(target: str, source: str, text: str) -> None:
+            self.engine.post(partial(session.lanes[target].translation.remember, source, text))
+
+        targets, record = tuple(map(str.strip, wish.targets)), partial(self._record, public_name(token))
+        session = LiveSession(token, owner, targets, forward, remember, record, self._release)
+        return session
+
+    def _release(self, session: LiveSession) -> None:
+        for lane in session.lanes.values():
+            self.engine.post(partial(self.engine.scheduler.remove, lane))
+
+    def _record(self, name: str, caption: Caption) -> None:
+        if self.settings.transcripts:
+            line = io.StringIO()
+            JsonlWriter(line).write(caption)
+            with (self.settings.transcripts / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+                file.write(line.getvalue())
+
+    def _admit(self, address: str) -> None:
+        settings = self.settings
+        if self.draining:
+            raise self._refused("draining", "the server is being stopped: connect again in a moment")
+        if not self.engine.alive:
+            raise self._refused("engine", "the server cannot translate any more and must be started again")
+        if wait := self._starts.take(address):
+            raise self._refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
+        if len(self._sessions) >= settings.sessions or self._addresses[address] >= settings.sessions_per_address:
+            self._forget_ended(address)
+        if len(self._sessions) >= settings.sessions:
+            raise self._refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
+        if self._addresses[address] >= settings.sessions_per_address:
+            most = settings.sessions_per_address
+            raise self._refused("limit", f"all {most} sessions that one address may have are in use")
+
+    async def _lanes(self, wish: Wish, listener: Callable[[str], Callable[[Answer, Tally], None]]) -> dict[str, Lane]:
+        """New lanes by language, admitted to the engine.
+
+        Raises:
+            Refused: there is no capacity, or something is asked for that is not allowed.
+        """
+        loop, scheduler = asyncio.get_running_loop(), self.engine.scheduler
+
+        def make() -> dict[str, Lane]:
+            made: dict[str, Lane] = {}
+
+            def answers(language: str) -> Callable[[Answer], None]:
+                def answered(answer: Answer) -> None:
+                    self.metrics.answered(answer)
+                    tally = replace(made[language].translation.tally)
+                    loop.call_soon_threadsafe(listener(language), answer, tally)
+
+                return answered
+
+            if refusal := scheduler.refusal(len(wish.targets)):
+                raise Refused("capacity", refusal)
+            for lane in self._service.lanes(wish, answers):
+                made[lane.translation.language] = lane
+                scheduler.add(lane)
+            return made
+
+        try:
+            return await asyncio.wrap_future(self.engine.call(make))
+        except RedraftError as error:
+            raise self._refused("option", str(error)) from None
+        except Refused as refusal:
+            raise self._refused(refusal.code, refusal.sentence) from None
+
+    def find(self, name: str) -> LiveSession:
+        """The session that viewers know by this name.
+
+        Raises:
+            Refused: there is none.
+        """
+        found = self._by_name.get(name)
+        if found is None:
+            raise self._refused("option", "there is no such session, or it was forgotten some time after its end")
+        return found
+
+    def owned(self, token: str) -> LiveSession:
+        """The session of a token.
+
+        Raises:
+            Refused: there is none.
+        """
+        found = self._sessions.get(token)
+        if found is None:
+            raise self._refused("option", "there is no session of this token")
+        return found
+
+    async def once(self, wish: Wish, text: str, address: str) -> dict[str, list[events.Event]]:
+        """What a text gives in every language, without a session.
+
+        Raises:
+            Refused: it is not admitted, or asks for what is not allowed.
+        """
+        self._admit(address)
+        loop, scheduler = asyncio.get_running_loop(), self.engine.scheduler
+        found: dict[str, asyncio.Future[list[events.Event]]] = {}
+
+        def listener(target: str) -> Callable[[Answer, Tally], None]:
+            def answered(answer: Answer, _: Tally) -> None:
+                if not found[target].done():  # the client may have gone meanwhile
+                    found[target].set_result(answer.events)
+
+            return answered
+
+        lanes = await self._lanes(wish, listener)
+        found.update((target, loop.create_future()) for target in lanes)
+        try:
+            for lane in lanes.values():
+                self.engine.post(partial(scheduler.offer, lane, Update("1", 0, text, final=True)))
+            async with asyncio.timeout(_ONCE_SECONDS):
+                return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
+        except TimeoutError:
+            raise self._refused("capacity", f"no translation came within {_ONCE_SECONDS} seconds") from None
+        finally:
+            for lane in lanes.values():
+                self.engine.post(partial(scheduler.remove, lane))
+
+    def _forget(self, session: LiveSession) -> None:
+        self._sessions.pop(session.token, None)
+        self._by_name.pop(session.name, None)
+        address = self._address.pop(session, None)
+        if address is not None:
+            self._addresses[address] -= 1
+            self._addresses += Counter()  # without those that have none left
+        session.transcript.close()
+        for outbox in session.viewers:
+            outbox.close(1000, "the session is over")
+        self._release(session)
+
+    def _forget_ended(self, address: str) -> None:
+        """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
+        full = len(self._sessions) >= self.settings.sessions
+        for session in list(self._sessions.values()):
+            ours = full or self._address[session] == address
+            if ours and session.done and session.connection is None:
+                self._forget(session)
+                return
+
+    async def sweep(self) -> None:
+        """Forget sessions that nobody has come back to, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            now = time.monotonic()
+            for session in list(self._sessions.values()):
+                if not self.engine.alive:
+                    session.fail("engine", "the server cannot translate any more and must be started again")
+                keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
+                # Without lanes it is only just beginning.
+                if session.lanes and session.connection is None and now - session.touched > keep:
+                    self._forget(session)
+
+    async def drain(self) -> None:
+        """Let nobody in, translate and deliver what was begun, then close all connections; clients go on elsewhere."""
+        self.draining = True
+        until = time.monotonic() + self.settings.drain_seconds
+        while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
+            await asyncio.sleep(0.02)
+        log.info("drained; %d sessions are closed", len(self._sessions))
+        for session in self._sessions.values():
+            session.fail("draining", "the server is being stopped: connect again in a moment", 1012)

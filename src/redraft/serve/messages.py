@@ -1,0 +1,58 @@
+"""Between captions and failures and the messages that tell of them."""
+
+from __future__ import annotations
+
+from redraft.events import Caption, Failure
+from redraft.serve import protocol
+
+
+def partial_of(caption: Caption, lag_ms: float) -> protocol.Partial:
+    """The message that tells of a caption that may still change."""
+    return protocol.Partial(
+        utterance=caption.utterance,
+        seq=caption.seq,
+        target=caption.language,
+        stable=caption.text,
+        unstable=caption.unstable,
+        source=caption.source,
+        time=caption.time,
+        lag_ms=lag_ms,
+    )
+
+
+def final_of(caption: Caption, begun: float | None = None, lag_ms: float = 0.0) -> protocol.Final:
+    """The message that tells of a final caption; ``begun`` is when its utterance had begun, in seconds."""
+    return protocol.Final(
+        utterance=caption.utterance,
+        seq=caption.seq,
+        target=caption.language,
+        text=caption.text,
+        source=caption.source,
+        time=caption.time,
+        begun=begun,
+        lag_ms=lag_ms,
+    )
+
+
+def error_of(failure: Failure, target: str, *, final: bool) -> protocol.Error:
+    """The message that tells of a failure; ``final`` if there is no final caption because of it."""
+    return protocol.Error(
+        code="translation",
+        sentence=failure.message,
+        utterance=failure.utterance,
+        seq=failure.seq,
+        target=target,
+        final=final or None,
+    )
+
+
+def caption_of(message: protocol.Partial | protocol.Final) -> Caption:
+    """The caption that a message tells of."""
+    final = isinstance(message, protocol.Final)
+    text, unstable = (message.text, "") if isinstance(message, protocol.Final) else (message.stable, message.unstable)
+    return Caption(message.utterance, message.seq, message.target, text, unstable, final, message.time, message.source)
+
+
+def failure_of(message: protocol.Error) -> Failure:
+    """The failure that a message tells of."""
+    return Failure(message.sentence, None, message.utterance, message.seq, message.target)

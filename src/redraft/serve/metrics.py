@@ -1,0 +1,79 @@
+"""Counters for Prometheus.  Without transcript text, and without labels that a client can choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+from redraft.serve.lanes import Answer
+from redraft.serve.scheduler import Pass, Scheduler
+
+_LAGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+_PASSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+_COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+_TOKENS = (1, 4, 16, 64, 256, 1024)
+
+
+class Metrics:
+    """All of a server's metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        made = {"registry": self.registry}
+        self.started = Counter("redraft_sessions_started", "Sessions begun", **made)
+        self.resumed = Counter("redraft_sessions_resumed", "Sessions gone on with after a drop", **made)
+        self.refused = Counter("redraft_refusals", "What was refused, by code", ["code"], **made)
+        self.slow = Counter("redraft_slow_readers", "Connections dropped since they did not read", **made)
+        self.updates = Counter("redraft_updates", "Updates received", **made)
+        self.captions = Counter("redraft_captions", "Captions made, by kind", ["kind"], **made)
+        self.lag = Histogram("redraft_lag_seconds", "From an update to its caption", buckets=_LAGS, **made)
+        self.pass_seconds = Histogram("redraft_pass_seconds", "Time of a pass", buckets=_PASSES, **made)
+        self.pass_requests = Histogram("redraft_pass_requests", "Requests of a pass", buckets=_COUNTS, **made)
+        self.pass_tokens = Histogram("redraft_pass_tokens", "New tokens of a pass", buckets=_TOKENS, **made)
+
+    def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:
+        """Add a value that is asked for whenever it is read."""
+        Gauge(name, help, registry=self.registry).set_function(value)
+
+    def watch(self, scheduler: Scheduler) -> None:
+        """Add what the engine tells of itself."""
+        self.gauge("redraft_languages", "Target languages of all sessions", lambda: scheduler.lanes)
+        self.gauge("redraft_slots_in_use", "Cache slots that are lent", lambda: scheduler.pool.lent)
+        self.gauge(
+            "redraft_busy", "Share of its time that it works, 0-1", lambda: scheduler.load.busy(scheduler.clock())
+        )
+        self.gauge("redraft_failed_passes", "Passes that failed", lambda: scheduler.failed_passes)
+        self.gauge("redraft_failed_updates", "Updates given up", lambda: scheduler.failed_lanes)
+
+    def passed(self, done: Pass) -> None:
+        """Count a pass."""
+        self.pass_seconds.observe(done.seconds)
+        self.pass_requests.observe(done.requests)
+        self.pass_tokens.observe(done.tokens)
+
+    def answered(self, answer: Answer) -> None:
+        """Count what came of an update."""
+        for kind in _kinds(answer):
+            self.captions.labels(kind).inc()
+        self.lag.observe(answer.lag)
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return bytes(generate_latest(self.registry))
+
+
+def _kinds(answer: Answer) -> Iterator[str]:
+    for event in answer.events:
+        final = getattr(event, "final", None)
+        yield "failure" if final is None else "final" if final else "partial"

@@ -1,0 +1,261 @@
+"""What is said over the wire: every message a class, its JSON schema made from it.
+
+A client sends `Start`, then any number of `Update`, `Ack` and `Restore`, then `End`.  The server answers with
+`Started`, `Partial`, `Final`, `Stats` and `Error`, and with `Done` at the end.  All are JSON objects with a ``type``,
+one a text frame.  docs/serving.md says how they go together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from redraft import events
+from redraft.serve.service import Wish
+from redraft.stabilise import Mask
+from redraft.streams.read import printable
+
+#: Grows when a message changes in a way that older clients or servers would misread.
+VERSION = 1
+
+#: Names of languages and methods are short; what is longer is no name.
+ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+Language: TypeAlias = Annotated[
+    ShortText, Field(description="BCP 47 tag or English name of a language", examples=["de"])
+]
+Token: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22,128}$")]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Line: TypeAlias = Annotated[
+    str, BeforeValidator(lambda value: printable(value).strip() if isinstance(value, str) else value)
+]
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+#: 7 and "7" are the same utterance.
+Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=str | int)]
+
+
+class Message(BaseModel):
+    """A JSON object; fields that it does not have are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def wire(self) -> str:
+        """The message as it is sent."""
+        return str(self.model_dump_json(exclude_none=True))
+
+
+class Wanted(Message):
+    """How to translate; what is left out is chosen by the operator, who also sets bounds."""
+
+    targets: tuple[Language, ...] = Field(min_length=1, max_length=64)
+    source: Language = "en"
+    method: ShortText | None = Field(None, description="decoding method, one of those that the operator allows")
+    options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
+    mask_k: int = Field(0, ge=0, le=100, description="units hidden at the end of partial captions")
+    mask_unit: Literal["tokens", "words"] = "tokens"
+    max_tokens: int | None = Field(None, ge=1, description="the most tokens of one translation")
+    context: int = Field(0, ge=0, le=100, description="earlier sentences that the prompt carries")
+    glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
+
+    def wish(self) -> Wish:
+        """The same for the models."""
+        return Wish(
+            self.targets,
+            self.source,
+            self.method,
+            self.options,
+            Mask(self.mask_k, self.mask_unit),
+            self.max_tokens,
+            self.context,
+            self.glossary,
+        )
+
+
+class Translate(Wanted):
+    """One text to be translated at once (HTTP)."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+
+
+class Translated(Message):
+    """The translations of one text (HTTP)."""
+
+    translations: dict[str, str] = Field(description="by target language")
+    failures: list[str] = Field(default_factory=list, description="what could not be done, a sentence each")
+
+
+class Start(Wanted):
+    """The first message of a connection: begins a session, or goes on with one after a drop."""
+
+    type: Literal["start"] = "start"
+    protocol: int = Field(VERSION, description="version of this protocol")
+    key: str | None = Field(None, max_length=200, description="API key, where the server wants one")
+    token: Token | None = Field(None, description="that of `started`, to go on with a session after a drop")
+
+
+class Update(Message):
+    """All of an utterance's text so far, which may revise what was said before; never only what is new."""
+
+    type: Literal["update"] = "update"
+    utterance: Utterance
+    seq: int = Field(ge=0, le=2**53, description="grows within an utterance")
+    text: Line = Field(max_length=20_000)
+    final: bool = Field(False, description="whether this is the last update of the utterance")
+    time: Seconds | None = Field(None, description="seconds from the start of the stream")
+
+    def event(self) -> events.Update:
+        """The same for the engine."""
+        return events.Update(self.utterance, self.seq, self.text, self.final, self.time)
+
+
+class Ack(Message):
+    """The client has a final caption, or the error in place of one; it will not be sent again."""
+
+    type: Literal["ack"] = "ack"
+    utterance: Utterance
+    target: Language
+
+
+class End(Message):
+    """No more updates; what is still to be translated is, then comes `done`."""
+
+    type: Literal["end"] = "end"
+
+
+class Started(Message):
+    """The session that a connection belongs to.
+
+    ``resumed`` is false for a new session.  If a token was given all the same, the server does not know it, since it
+    was started anew: `Restore` tells it what the client has already.
+    """
+
+    type: Literal["started"] = "started"
+    protocol: int = VERSION
+    session: str = Field(description="names the session to viewers; they can watch and nothing else")
+    token: Token = Field(description="for going on after a drop; a secret")
+    targets: tuple[str, ...]
+    resumed: bool = False
+
+
+class Partial(Message):
+    """A translation that may still change."""
+
+    type: Literal["partial"] = "partial"
+    utterance: str
+    seq: int = Field(description="of the update that it answers")
+    target: str
+    stable: str = Field(description="what is to be shown")
+    unstable: str = Field("", description="the rest of the translation, which the mask hides")
+    source: str = ""
+    time: float | None = None
+    lag_ms: float = Field(0, description="how long the oldest news in it have waited in the server")
+
+
+class Final(Message):
+    """The translation of an utterance; there is one for every target language, and none is lost."""
+
+    type: Literal["final"] = "final"
+    utterance: Utterance
+    seq: int = Field(ge=0)
+    target: Language
+    text: str = Field(max_length=100_000)
+    source: str = Field("", max_length=100_000)
+    time: Seconds | None = None
+    begun: Seconds | None = Field(None, description="time of the utterance's first update, for subtitles")
+    lag_ms: float = 0
+
+
+class Restore(Message):
+    """Final captions that the client has from a server that has forgotten them; they are not translated again."""
+
+    type: Literal["restore"] = "restore"
+    finals: tuple[Final, ...] = Field(max_length=1000)
+
+
+class TargetStats(Message):
+    """Counts of one target language since the session began."""
+
+    updates: int = Field(0, description="updates translated")
+    tokens: int = Field(0, description="tokens of all outputs")
+    passes: int = Field(0, description="passes of the model")
+    plain_passes: int = Field(0, description="passes that plain re-translation would have taken for the same outputs")
+    drafted: int = Field(0, description="tokens drafted")
+    accepted: int = Field(0, description="drafted tokens kept")
+    shown: int = Field(0, description="words of the final captions")
+    erased: int = Field(0, description="words taken back; erased / shown is the normalised erasure (NE)")
+    coalesced: int = Field(0, description="updates passed over for a newer one")
+    abandoned: int = Field(0, description="updates given up half-way for a newer one")
+
+
+class Stats(Message):
+    """How the session goes; comes every few seconds while captions do."""
+
+    type: Literal["stats"] = "stats"
+    targets: dict[str, TargetStats]
+    lag_ms: float = Field(0, description="median lag of the last captions")
+    lag_p95_ms: float = 0
+
+
+#: What an error's ``code`` may be, and what it means.
+CODES = {
+    "protocol": "a message is not as this page says",
+    "version": "another version of the protocol is needed",
+    "key": "an API key is needed, or the one given is not known",
+    "option": "something was asked for that is unknown or not allowed here",
+    "capacity": "the server has no room for another session; try again later",
+    "limit": "one of the operator's limits is reached",
+    "draining": "the server is being stopped; connect again in a moment",
+    "stale": "an update is older than one that came before",
+    "translation": "an update could not be translated, or not to its end",
+    "replaced": "another connection goes on with this session",
+    "slow": "the connection was dropped, since messages were not read in time",
+    "engine": "the server cannot translate any more",
+}
+
+
+class Error(Message):
+    """Something that could not be done; the session is over if ``fatal``.
+
+    With ``final`` it stands in place of a final caption that could not be made, and is acknowledged like one.
+    """
+
+    type: Literal["error"] = "error"
+    code: Literal[tuple(CODES)]  # type: ignore[valid-type]
+    sentence: str
+    fatal: bool = False
+    utterance: str | None = None
+    seq: int | None = None
+    target: str | None = None
+    final: bool | None = None
+
+
+class Done(Message):
+    """Everything has been translated and sent."""
+
+    type: Literal["done"] = "done"
+
+
+FromClient: TypeAlias = Annotated[Start | Update | Ack | Restore | End, Field(discriminator="type")]
+FromServer: TypeAlias = Annotated[Started | Partial | Final | Stats | Error | Done, Field(discriminator="type")]
+FROM_CLIENT: TypeAdapter[Any] = TypeAdapter(FromClient)
+FROM_SERVER: TypeAdapter[Any] = TypeAdapter(FromServer)
+
+
+def sentence(error: ValidationError) -> str:
+    """What is wrong with a message, in one sentence that names the field and what is allowed, and quotes nothing."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    names = [str(part) for part in first["loc"]]
+    place = ".".join(names[1:] if names and names[0] in _TYPES else names)
+    message = str(first["msg"])
+    message = message[:1].lower() + message[1:]
+    if first["type"] == "extra_forbidden":
+        message = "is not known"
+    return f"{place or 'the message'}: {message}"[:300]
+
+
+_TYPES = {"start", "update", "ack", "restore", "end"}

@@ -1,0 +1,111 @@
+"""The process: a listening socket, uvicorn, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from types import FrameType
+
+import uvicorn
+
+from redraft.errors import OptionError
+from redraft.serve.app import make_app, make_hub, make_service, open_backends
+from redraft.serve.hub import Hub
+from redraft.serve.security import Keys
+from redraft.serve.settings import ServeSettings
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two pings of a connection, and those that an answer may take: what is half open is noticed by them.
+PING_SECONDS, PONG_SECONDS = 20.0, 40.0
+#: Milliseconds after which the system gives up a peer that takes no data; closes what a dropped reader leaves behind.
+_USER_TIMEOUT = 30_000
+
+
+class Server(uvicorn.Server):
+    """Uvicorn that lets sessions finish: after SIGTERM or SIGINT finals are translated and delivered first.
+
+    A second signal ends it at once.
+
+    Args:
+        hub: the sessions.
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._draining: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        super().__init__(
+            uvicorn.Config(
+                make_app(hub),
+                ws="websockets-sansio",
+                ws_max_size=hub.settings.message_bytes,
+                ws_ping_interval=PING_SECONDS,
+                ws_ping_timeout=PONG_SECONDS,
+                ws_per_message_deflate=False,
+                timeout_graceful_shutdown=5,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Remember the loop, since signals come from outside it."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at the first signal, stop at the second."""
+        if self._draining is not None or self._loop is None:
+            self.should_exit = self.force_exit = True
+        else:
+            self._loop.call_soon_threadsafe(self.stop)
+
+    def stop(self) -> None:
+        """Drain, then end."""
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_task(self._drain())
+
+    async def _drain(self) -> None:
+        log.info("stopping: what was begun is finished first")
+        await self._hub.drain()
+        self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        OptionError: the address cannot be used.
+    """
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, number)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
+        made.bind(address)
+        made.listen(1024)
+    except OSError as error:
+        raise OptionError(f"cannot listen on host {host!r}, port {port}: {error.strerror or error}") from None
+    return made
+
+
+def serve(settings: ServeSettings) -> None:
+    """Load the models and serve until a signal comes.
+
+    Raises:
+        RedraftError: something cannot be used as the settings say.
+    """
+    if settings.keys:
+        Keys(settings.keys)  # what is wrong with them is better said before the models are loaded
+    with listen(settings.host, settings.port) as listening:
+        hub = make_hub(settings, make_service(settings, open_backends(settings)))
+        host, port = listening.getsockname()[:2]
+        place = f"[{host}]" if ":" in host else host
+        log.info("listening on http://%s:%d", place, port)
+        server = Server(hub)
+        asyncio.run(server.serve(sockets=[listening]))

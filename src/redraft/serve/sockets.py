@@ -1,0 +1,196 @@
+"""The websockets: a session's own connection, and that of a viewer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from redraft.serve import protocol
+from redraft.serve.hub import Hub
+from redraft.serve.live import LiveSession
+from redraft.serve.outbox import Outbox
+from redraft.serve.refusals import Refused
+from redraft.serve.security import Rate
+
+log = logging.getLogger(__name__)
+
+#: Wrong messages in a row after which a client is not listened to any longer.
+_MOST_WRONG = 20
+#: Code of an error -> close code of RFC 6455; 1008, against the server's policy, for the rest.
+_CLOSE = {"protocol": 1002, "version": 1002, "capacity": 1013, "draining": 1012, "engine": 1011}
+_GOODBYE_SECONDS = 1.0
+
+
+async def live(websocket: WebSocket) -> None:
+    """A session's own connection: `start`, then updates in and captions out."""
+    hub: Hub = websocket.app.state.hub
+    await websocket.accept()
+    try:
+        session, resumed = await _started(websocket, hub)
+    except Refused as refusal:
+        await _refuse(websocket, refusal)
+        return
+    except WebSocketDisconnect:
+        return
+    outbox = Outbox(hub.settings.waiting_messages)
+    started = protocol.Started(session=session.name, token=session.token, targets=session.targets, resumed=resumed)
+    outbox.put(started.wire())
+    session.attach(outbox)
+    log.info("connected", extra={"session": session.name, "resumed": resumed})
+    try:
+        await _both(websocket, outbox, hub, lambda: _listen(websocket, session, outbox, hub))
+    finally:
+        session.detach(outbox)
+        if outbox.slow:
+            session.notice = "the last connection was dropped, since its messages were not read in time"
+        log.info("disconnected", extra={"session": session.name})
+
+
+async def watch(websocket: WebSocket) -> None:
+    """A viewer's connection: what there is already, then what comes; nothing is read from it."""
+    hub: Hub = websocket.app.state.hub
+    await websocket.accept()
+    try:
+        session = hub.find(websocket.path_params["session"])
+        if len(session.viewers) >= hub.settings.viewers:
+            raise Refused("limit", f"all {hub.settings.viewers} places for viewers of this session are taken")
+    except Refused as refusal:
+        await _refuse(websocket, refusal)
+        return
+    outbox = Outbox(hub.settings.waiting_messages)
+    session.watch(outbox)
+    try:
+        await _both(websocket, outbox, hub, lambda: _ignore(websocket))
+    finally:
+        session.detach(outbox)
+
+
+async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
+    """The session that the first message asks for.
+
+    Raises:
+        Refused: it is not granted.
+    """
+    seconds = hub.settings.start_seconds
+    try:
+        text = await asyncio.wait_for(_text(websocket), seconds)
+    except TimeoutError:
+        raise Refused("protocol", f"`start` must come within {seconds:g} seconds") from None
+    try:
+        start = protocol.FROM_CLIENT.validate_json(text)
+    except ValidationError as error:
+        raise Refused("protocol", protocol.sentence(error)) from None
+    if not isinstance(start, protocol.Start):
+        raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
+    if start.protocol != protocol.VERSION:
+        raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
+    owner = hub.owner(start.key or bearer(websocket.headers.get("authorization", "")))
+    address = websocket.client.host if websocket.client else ""
+    return await hub.open(start.wish(), owner, address, start.token)
+
+
+def bearer(header: str) -> str | None:
+    """The key in an ``Authorization`` header."""
+    scheme, _, key = header.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+async def _text(websocket: WebSocket) -> str:
+    """The next message; one in binary is no text and therefore no JSON.
+
+    Raises:
+        WebSocketDisconnect: the client has gone.
+    """
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    return message.get("text") or ""
+
+
+async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
+    error = protocol.Error(code=refusal.code, sentence=refusal.sentence, fatal=True)
+    with suppress(WebSocketDisconnect, RuntimeError):
+        await websocket.send_text(error.wire())
+        await websocket.close(_CLOSE.get(refusal.code, 1008), refusal.sentence[:100])
+
+
+async def _both(
+    websocket: WebSocket, outbox: Outbox, hub: Hub, listen: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Read and write until either ends."""
+    tasks = [asyncio.create_task(_speak(websocket, outbox, hub)), asyncio.create_task(listen())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, WebSocketDisconnect):
+                log.error("a connection failed", exc_info=result)
+
+
+async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
+    """Send what is put into the outbox; drop a reader that takes nothing for too long."""
+    try:
+        while (message := await outbox.get()) is not None:
+            await asyncio.wait_for(websocket.send_text(message), hub.settings.slow_seconds)
+    except TimeoutError:
+        outbox.slow = True
+    if outbox.slow:
+        hub.metrics.slow.inc()
+        log.warning("a slow reader was dropped")
+        outbox.close(1013, "messages were not read in time")
+    if outbox.closing:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(websocket.close(outbox.closing.code, outbox.closing.reason), _GOODBYE_SECONDS)
+
+
+async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
+    """Act on what the client says; read no faster than its rate allows, and than its updates are translated."""
+    wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
+    while wrong < _MOST_WRONG:
+        text = await _text(websocket)
+        if hub.draining:  # what is not answered any more will be sent again, to whoever is asked next
+            continue
+        try:
+            problem = _act(protocol.FROM_CLIENT.validate_json(text), session)
+        except ValidationError as error:
+            problem = protocol.Error(code="protocol", sentence=protocol.sentence(error))
+        if problem is None:
+            wrong = 0
+        else:
+            wrong += 1
+            outbox.put(problem.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
+        while wait := rate.take():
+            await asyncio.sleep(wait)
+        await session.room()
+    outbox.close(1002, "too many messages that are not as they should be")
+    await asyncio.Event().wait()  # what waits is still to be sent
+
+
+def _act(message: protocol.Message, session: LiveSession) -> protocol.Error | None:
+    """Do what a message asks for; what is wrong with it."""
+    if isinstance(message, protocol.Update):
+        problem = session.update(message.event())
+        if problem:
+            return protocol.Error(code="stale", sentence=problem, utterance=message.utterance, seq=message.seq)
+    elif isinstance(message, protocol.Ack):
+        session.acknowledge(message.utterance, message.target)
+    elif isinstance(message, protocol.Restore):
+        session.restore(message.finals)
+    elif isinstance(message, protocol.End):
+        session.end()
+    else:
+        return protocol.Error(code="protocol", sentence="the session has begun already: `start` comes once")
+    return None
+
+
+async def _ignore(websocket: WebSocket) -> None:
+    while True:
+        await _text(websocket)

@@ -1,0 +1,139 @@
+"""``redraft serve`` as a process, and ``redraft translate --server``: started, killed, started again, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from redraft.client import Backoff, Client, Wanted
+from redraft.events import Caption, Event
+from redraft.talk import load_talk
+from tests.cli.conftest import Run
+from tests.serve.servers import running
+from tests.serve.test_sockets import expected
+
+COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"]
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A server in a process of its own, and its port."""
+    process = subprocess.Popen(
+        [*COMMAND, "--model", "demo-small", "--threads", "1", "--slots", "4", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "REDRAFT_SERVE_CONTEXT_LENGTH": "256"},
+    )
+    assert process.stderr is not None
+    try:
+        first = json.loads(process.stderr.readline())
+        yield process, int(first["message"].rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait(20)
+        process.stderr.close()
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_the_transcript_has_every_final_once(tmp_path: Path) -> None:
+    talk = [update for update in load_talk() if int(update.utterance) <= 6]
+    seen: list[Event] = []
+
+    def finals() -> list[tuple[str, str]]:
+        return [(event.utterance, event.language) for event in seen if isinstance(event, Caption) and event.final]
+
+    async def work() -> None:
+        with served("--port", "0") as (first, port):
+            address = f"http://127.0.0.1:{port}"
+            client = Client(address, ["de", "ja"], Wanted(method="ar"), backoff=Backoff(0.1, 0.5, 120))
+            async with client:
+                for update in talk[: len(talk) // 2]:
+                    await client.send(update)
+                async for event in client:
+                    seen.append(event)
+                    if len(finals()) == 3:
+                        break
+                first.send_signal(signal.SIGKILL)
+                first.wait()
+                with served("--port", str(port)) as (second, _):
+                    for update in talk[len(talk) // 2 :]:
+                        await client.send(update)
+                    await client.end()
+                    async for event in client:
+                        seen.append(event)
+                    assert client.reconnected == 1
+                    with urlopen(f"{address}/v1/sessions/{client.session}/transcript?format=jsonl") as answer:
+                        rows = [json.loads(row) for row in answer.read().decode().splitlines()]
+                    second.send_signal(signal.SIGTERM)
+                    assert second.wait(30) == 0
+                    assert second.stderr is not None and "drained" in second.stderr.read()
+        everything = [(str(number), target) for number in range(1, 7) for target in ("de", "ja")]
+        assert sorted(finals()) == sorted((row["utterance"], row["language"]) for row in rows) == everything
+
+    asyncio.run(asyncio.wait_for(work(), 120))
+
+
+def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:
+    with running() as server:
+        done = redraft(
+            *("translate", "--to", "de", "--to", "ja", "--server", server.url, "--method", "ar", "--output", "srt"),
+            stdin=b"we\nwe saw\n\nher duck\n",
+        )
+    assert (done.status, done.err) == (0, "")
+    cues = [cue.splitlines()[2:] for cue in done.out.strip().split("\n\n")]
+    assert cues == [[expected(text), expected(text, "ja")] for text in ("we saw", "her duck")]
+
+
+def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
+    with running() as server:
+        at = ("translate", "--to", "de", "--server", server.url)
+        assert "method must be one of ssbd, ar" in redraft(*at, "--method", "redraft", stdin=b"a\n").err
+        done = redraft(*at, "--model", "demo", "--threads", "1", stdin=b"a\n")
+        assert (done.status, done.err) == (
+            2,
+            "redraft: the server decides on --model, --threads, so leave that out with --server\n",
+        )
+        assert redraft(*at, stdin=b"").status == 1  # an empty input is a failure
+        done = redraft(
+            *at,
+            "--output",
+            "jsonl",
+            stdin=b'{"utterance": 1}\n',
+        )
+        assert done.status == 0
+    done = redraft("translate", "--to", "de", "--server", "http://127.0.0.1:1", stdin=b"a\n")
+    assert done.status == 2 and "cannot be reached" in done.err
+
+
+def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    done = redraft("serve", "--keys", str(keys), "--new-key", "stage")
+    assert done.status == 0 and done.out.startswith("rd_")
+    assert keys.read_text().startswith("stage:") and done.out.strip() not in keys.read_text()
+    assert "--new-key needs --keys" in redraft("serve", "--new-key", "stage").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--host", "0.0.0.0"), "needs API keys"),
+        (("--config", "nowhere.toml"), "there is no such file"),
+        (("--method", "none"), "method"),
+        (("--model", "none"), "model 'none' is neither"),
+        (("--method", "bild-early-exit"), "bild-early-exit"),
+        (("--keys", "nowhere"), "keys file 'nowhere' cannot be read"),
+    ],
+)
+def test_a_server_that_cannot_be_started_says_why(redraft: Run, arguments: tuple[str, ...], part: str) -> None:
+    done = redraft("serve", "--port", "0", *arguments)
+    assert done.status == 2 and part in done.err and done.err.count("\n") == 1

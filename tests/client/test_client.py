@@ -1,0 +1,254 @@
+"""The client on a real server, over a line that is cut now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from redraft.client import Backoff, Client, ServerError, Wanted
+from redraft.client.options import address
+from redraft.errors import InputError, OptionError
+from redraft.events import Caption, Event, Failure, Update
+from tests.serve.fakes import CachedModel
+from tests.serve.servers import Running, running
+from tests.serve.test_sockets import expected
+
+QUICK = Backoff(0.01, 0.05, 20.0)
+EXACT = Wanted(method="ar")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running(updates_per_second=10_000) as found:
+        yield found
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 60))
+
+
+class Line:
+    """A way to a server that can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self.to, self.port, self.cuts = port, 0, 0
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    def cut(self) -> None:
+        self.cuts += bool(self._writers)
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self.to)
+        pair = {writer, back}
+        self._writers |= pair
+        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+        self._writers -= pair
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(4096):
+                sink.write(data)
+                await sink.drain()
+        except OSError:
+            pass
+        finally:
+            sink.close()
+
+
+@asynccontextmanager
+async def line(port: int) -> AsyncIterator[Line]:
+    made = Line(port)
+    listening = await asyncio.start_server(made, "127.0.0.1", 0)
+    made.port = listening.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        listening.close()
+        made.cut()
+        await asyncio.sleep(0.05)
+
+
+def talk(utterances: int) -> list[Update]:
+    words = "we saw her duck".split()
+    return [
+        Update(str(number), seq, f"{number} {' '.join(words[: seq + 1])}", seq == 3, float(seq))
+        for number in range(utterances)
+        for seq in range(4)
+    ]
+
+
+def ended(events: list[Event]) -> list[tuple[str, str, str]]:
+    return [(e.utterance, e.language, e.text) for e in events if isinstance(e, Caption) and e.final]
+
+
+def test_updates_in_captions_out(server: Running) -> None:
+    async def work() -> None:
+        async with Client(server.url, ["de", "ja"], EXACT) as client:
+            for update in talk(3):
+                await client.send(update)
+            await client.end()
+            events = [event async for event in client]
+        assert sorted(ended(events)) == sorted(
+            (str(n), target, expected(f"{n} we saw her duck", target)) for n in range(3) for target in ("de", "ja")
+        )
+        final = next(event for event in events if isinstance(event, Caption) and event.final)
+        assert (final.seq, final.time, final.source, final.unstable) == (3, 3.0, "0 we saw her duck", "")
+        assert client.session and client.reconnected == 0
+
+    run(work())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_over_a_line_that_is_cut_every_final_comes_once(server: Running, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def work() -> None:
+        async with line(server.port) as cable:
+            async with Client(f"127.0.0.1:{cable.port}", ["de", "ja"], EXACT, backoff=QUICK) as client:
+
+                async def speak() -> None:
+                    for number, update in enumerate(talk(20)):
+                        await client.send(update)
+                        await asyncio.sleep(chance.random() * 0.01)
+                        if number % 8 == 7:
+                            cable.cut()
+                    await client.end()
+
+                speaking = asyncio.create_task(speak())
+                events = [event async for event in client]
+                await speaking
+            assert cable.cuts > 5 and client.reconnected > 2
+            assert sorted(ended(events)) == sorted(
+                (str(n), target, expected(f"{n} we saw her duck", target)) for n in range(20) for target in ("de", "ja")
+            )
+            rows = server.ask(f"/v1/sessions/{client.session}/transcript?target=de").text.splitlines()
+            assert rows == [expected(f"{n} we saw her duck") for n in range(20)]
+            assert not [event for event in events if isinstance(event, Failure)]
+
+    run(work())
+
+
+def test_a_server_that_has_forgotten_everything_is_told(server: Running) -> None:
+    async def work() -> None:
+        seen: list[Event] = []
+        updates = talk(6)
+        wanted = [expected(f"{n} we saw her duck") for n in range(6)]
+        async with (
+            line(server.port) as cable,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], EXACT, backoff=QUICK) as client,
+        ):
+            for update in updates[:12]:
+                await client.send(update)
+            async for event in client:
+                seen.append(event)
+                if len(ended(seen)) == 3:
+                    break
+            with running(updates_per_second=10_000) as other:
+                cable.to = other.port
+                cable.cut()
+                for update in updates[12:]:
+                    await client.send(update)
+                await client.end()
+                seen += [event async for event in client]
+                assert client.reconnected == 1
+                assert [text for _, _, text in ended(seen)] == wanted
+                path = f"/v1/sessions/{client.session}/transcript"
+                assert other.ask(path).text.splitlines() == wanted
+                assert other.ask(path + "?format=srt").text.count(" --> ") == 6
+
+    run(work())
+
+
+def test_what_could_not_be_translated_is_a_failure_and_answered_for() -> None:
+    async def work(url: str) -> None:
+        async with Client(url, ["de"], EXACT) as client:
+            await client.send(Update("1", 0, "poison" * 60, True))
+            await client.send(Update("2", 0, "we saw", True))
+            await client.send(Update("2", 1, "late", True))
+            await client.end()
+            events = [event async for event in client]
+        failures = [event for event in events if isinstance(event, Failure)]
+        assert [failure.utterance for failure in failures] in (["1", "2"], ["2", "1"], ["1"])
+        assert [name for name, _, _ in ended(events)] == ["2"]
+
+    broken = CachedModel(1, broken=lambda scores: any(len(score.prefix) > 300 for score in scores))
+    with running(broken) as server:
+        run(work(server.url))
+
+
+def test_a_refusal_at_the_beginning_is_raised_at_once(server: Running) -> None:
+    async def work(url: str, *to: str, wanted: Wanted = EXACT) -> None:
+        async with Client(url, to or ("de",), wanted):
+            raise AssertionError
+
+    with pytest.raises(ServerError, match="'xx-nonsense' is not known") as refused:
+        run(work(server.url, "xx-nonsense"))
+    assert refused.value.code == "option"
+    with pytest.raises(ServerError, match="method must be one of ssbd, ar"):
+        run(work(server.url, wanted=Wanted(method="redraft")))
+    with pytest.raises(ServerError, match="cannot be reached"):
+        run(work("http://127.0.0.1:1"))
+    with pytest.raises(ServerError, match="is no server of Redraft"):
+        run(work(f"{server.url}/docs"))
+    with running(sessions=1) as full, full.socket() as socket:
+        socket.start()
+        with pytest.raises(ServerError, match="all 1 sessions are in use") as refused:
+            run(work(full.url))
+        assert refused.value.code == "capacity"
+
+
+def test_a_server_that_stays_away_is_given_up() -> None:
+    async def work(url: str, server: Running) -> None:
+        async with Client(url, ["de"], backoff=Backoff(0.01, 0.02, 0.2)) as client:
+            server.call(server.server.stop)
+            with pytest.raises(ServerError, match="not to be had again"):
+                async for _ in client:
+                    pass
+            with pytest.raises(ServerError, match="the session is over"):
+                await client.send(Update("1", 0, "we saw"))
+
+    with running() as server:
+        run(work(server.url, server))
+
+
+def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Running) -> None:
+    for server_address in ("", "ftp://a", "http://", "http://a:b", "http://[::1"):
+        with pytest.raises(OptionError, match="server must be an address"):
+            Client(server_address, ["de"])
+    with pytest.raises(OptionError, match="mask_k: input should be less than or equal to 100"):
+        Client("http://a", ["de"], Wanted(mask_k=101))
+    with pytest.raises(OptionError, match="targets"):
+        Client("http://a", [])
+
+    async def work() -> None:
+        async with Client(server.url, ["de"]) as client:
+            with pytest.raises(InputError, match="text: string should have at most 20000 characters"):
+                await client.send(Update("1", 0, "a" * 20_001))
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("http://a:1", "ws://a:1/v1/live"),
+        ("https://a/sub/", "wss://a/sub/v1/live"),
+        ("a:1", "ws://a:1/v1/live"),
+        ("ws://[::1]:2", "ws://[::1]:2/v1/live"),
+    ],
+)
+def test_addresses(given: str, found: str) -> None:
+    assert address(given) == found
+
+
+def test_waits_grow_and_end() -> None:
+    waits = list(Backoff(1, 8, 60).waits())
+    assert 0.5 <= waits[0] <= 1 and max(waits) <= 8 and sum(waits[:-1]) < 60 <= sum(waits)
+    assert list(Backoff(1, 8, 0).waits()) == []

@@ -1,0 +1,153 @@
+"""A table model with a cache that is checked, and the parts of a server around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from redraft.cost import CostCurve
+from redraft.drive import run
+from redraft.errors import CapabilityError
+from redraft.events import Caption, Update
+from redraft.method import Value
+from redraft.methods import get_method
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.load import Limits, Load
+from redraft.serve.scheduler import Pass, Scheduler
+from redraft.serve.service import Allowed, Service, Wish
+from redraft.serve.slots import SlotPool
+from redraft.types import TARGET, Rows, Score, common_prefix
+from tests.fakes import RandomModel
+
+#: A pass costs a millisecond, and a tenth of that for each token more.
+CURVE = CostCurve((1, 101), (0.001, 0.011))
+METHODS = ("ssbd", "ar", "redraft", "pld", "bild")
+
+
+@cache
+def drawn(seed: int, vocabulary: int, ids: tuple[int, ...]) -> np.ndarray:
+    """What a table model draws for some ids, kept, since sessions ask for the same again and again."""
+    return RandomModel(seed, vocabulary)._draw(*ids)
+
+
+class CachedModel(RandomModel):
+    """Keeps the ids of every slot, and says how many of a pass were new.
+
+    Args:
+        slots: how many there are.
+        broken: whether a pass with these requests fails.
+    """
+
+    metadata: Mapping[str, str] = {"redraft.prompt": "{source}<2{code}>"}
+
+    def __init__(
+        self, seed: int = 0, *, slots: int = 64, broken: Callable[[Sequence[Score]], bool] = lambda _: False
+    ) -> None:
+        super().__init__(seed, shift=0.5, end_bias=1.0)
+        self.number, self.broken = slots, broken
+        self.cache: dict[int, tuple[int, ...]] = {}
+        self.new: list[int] = []
+
+    def _draw(self, *ids: int) -> np.ndarray:
+        return drawn(self.seed, self.vocabulary, ids)
+
+    def open_slot(self) -> int:
+        free = [slot for slot in range(self.number) if slot not in self.cache]
+        if not free:
+            raise CapabilityError("all slots are in use")
+        self.cache[free[0]] = ()
+        return free[0]
+
+    def close_slot(self, slot: int) -> None:
+        del self.cache[slot]
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        assert len({slot for slot, _ in requests}) == len(requests)
+        assert {slot for slot, _ in requests} <= self.cache.keys()
+        if self.broken([score for _, score in requests]):
+            raise ZeroDivisionError("the table is broken")
+        new = 0
+        for slot, score in requests:
+            held = min(common_prefix(self.cache[slot], score.prefix), len(score.prefix) - score.prompt_rows)
+            new += len(score.prefix) - held + len(score.draft)
+            self.cache[slot] = score.prefix + score.draft.tokens
+        self.new.append(new)
+        return super().score(requests)
+
+
+class Clock:
+    """Time that stands still unless it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Rig:
+    """A scheduler on a table model, with everything that was answered."""
+
+    model: CachedModel
+    slots: int = 8
+    budget: int = 1000
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        backends = {TARGET: self.model}
+        self.passes: list[Pass] = []
+        self.answers: list[tuple[Lane, Answer]] = []
+        self.service = Service(backends, Allowed(tuple(map(get_method, METHODS[:4]))), CURVE)
+        self.scheduler = Scheduler(
+            backends,
+            SlotPool(backends, self.slots),
+            Load(Limits(lanes=1000, busy=1.0), CURVE),
+            self.budget,
+            self.passes.append,
+            self.clock,
+        )
+
+    def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:
+        """The lanes of a new session, without a bias towards earlier outputs."""
+        values: dict[str, Value] = {"beta": 0, **options} if method in ("ssbd", "redraft") else options
+        lanes: list[Lane] = []
+
+        def answers(language: str) -> Callable[[Answer], None]:
+            place = len(lanes_seen)
+            lanes_seen.append(language)
+            return lambda answer: self.answers.append((lanes[place], answer))
+
+        lanes_seen: list[str] = []
+        lanes += self.service.lanes(
+            Wish(targets or ("de",), method=method, options=values, max_tokens=max_tokens), answers
+        )
+        for lane in lanes:
+            self.scheduler.add(lane)
+        return lanes
+
+    def run(self) -> int:
+        """Go on until there is nothing to do; how many rounds that took."""
+        rounds = 0
+        while self.scheduler.step():
+            rounds += 1
+            assert rounds < 100_000
+        return rounds
+
+    def captions(self, lane: Lane) -> list[Caption]:
+        """Everything that was shown of a lane."""
+        events = [event for each, answer in self.answers if each is lane for event in answer.events]
+        return [event for event in events if isinstance(event, Caption)]
+
+
+def alone(seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar") -> list[Caption]:
+    """The captions that a stream gets when nobody else is there."""
+    model = CachedModel(seed)
+    (lane,) = Rig(model).lanes(target, method=method)
+    slot, shown = model.open_slot(), []
+    for update in updates:
+        shown += [event for event in run(lane.translation.translate(update), model, slot) if isinstance(event, Caption)]
+    return shown

@@ -1,0 +1,128 @@
+"""A server on a table model, in a thread of the tests, on a free port of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+from redraft.methods import get_method
+from redraft.serve.app import make_hub
+from redraft.serve.hub import Hub
+from redraft.serve.run import Server, listen
+from redraft.serve.service import Allowed, Service
+from redraft.serve.settings import ServeSettings
+from redraft.types import TARGET
+from tests.serve.fakes import CURVE, CachedModel
+
+SECONDS = 20
+
+
+@dataclass
+class Answer:
+    """What came back over HTTP."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Socket:
+    """A websocket that speaks JSON."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+
+    def say(self, type: str, **fields: Any) -> None:
+        self.connection.send(json.dumps({"type": type, **fields}))
+
+    def hear(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.connection.recv(SECONDS))
+        return found
+
+    def until(self, *types: str) -> list[dict[str, Any]]:
+        """All messages up to the first of these types."""
+        heard = [self.hear()]
+        while heard[-1]["type"] not in types:
+            heard.append(self.hear())
+        return heard
+
+    def start(self, *targets: str, **fields: Any) -> dict[str, Any]:
+        """Begin a session, and return what the server says to that."""
+        self.say("start", targets=targets or ("de",), **fields)
+        return self.hear()
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    hub: Hub
+    server: Server
+    port: int
+    model: CachedModel
+    loop: asyncio.AbstractEventLoop
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Have something done on the server's loop."""
+        self.loop.call_soon_threadsafe(work)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @contextmanager
+    def socket(self, path: str = "/v1/live", **options: Any) -> Iterator[Socket]:
+        with connect(f"ws://127.0.0.1:{self.port}{path}", **options) as connection:
+            yield Socket(connection)
+
+    def ask(
+        self, path: str, body: Any = None, method: str | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        kind = {"content-type": "application/json"}
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, kind | (headers or {}), method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS) as found:
+                return Answer(found.status, dict(found.headers), found.read().decode())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, dict(error.headers), error.read().decode())
+
+
+@contextmanager
+def running(model: CachedModel | None = None, **settings: Any) -> Iterator[Running]:
+    """A server while the block lasts."""
+    model = model or CachedModel(1)
+    backends = {TARGET: model}
+    chosen = ServeSettings(port=0, **{"starts_per_second": 1000, **settings})
+    service = Service(backends, Allowed((get_method("ssbd"), get_method("ar")), chosen.targets), CURVE)
+    hub = make_hub(chosen, service)
+    listening = listen("127.0.0.1", 0)
+    server = Server(hub)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listening])))
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            thread.join(0.01)
+        yield Running(hub, server, listening.getsockname()[1], model, loop)
+    finally:
+        if thread.is_alive():
+            loop.call_soon_threadsafe(server.stop)
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+        listening.close()
+        loop.close()

@@ -1,0 +1,106 @@
+"""The engine's thread: what is asked of it is done between rounds, and what fails there reaches who asked."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.events import Caption, Update
+from redraft.methods import get_method
+from redraft.models import shipped_path
+from redraft.serve.batch import budget
+from redraft.serve.engine import Engine
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.load import Limits, Load
+from redraft.serve.scheduler import Pass, Scheduler
+from redraft.serve.service import Allowed, Service, Wish
+from redraft.serve.slots import SlotPool
+from redraft.talk import load_talk
+from redraft.translator import Translator
+from redraft.types import TARGET
+from tests.serve.fakes import CURVE, CachedModel, Rig
+
+
+def test_it_translates_what_it_is_given_while_commands_come() -> None:
+    rig = Rig(CachedModel(1))
+    done = threading.Event()
+    lane = rig.service.lanes(Wish(("de",)), lambda _: lambda answer: done.set() if answer.update.final else None)[0]
+    engine = Engine(rig.scheduler)
+    assert not engine.alive
+    engine.start()
+    engine.call(lambda: rig.scheduler.add(lane)).result(10)
+    for seq in range(5):
+        engine.post(partial(rig.scheduler.offer, lane, Update("u", seq, "we saw her"[: 2 + seq], seq == 4)))
+    assert done.wait(10)
+    engine.call(lambda: rig.scheduler.remove(lane)).result(10)
+    assert rig.scheduler.pool.lent == 0
+    engine.stop()
+    assert not engine.alive
+    assert engine.call(lambda: 1).cancelled()
+
+
+def test_what_a_command_raises_is_its_callers_and_the_thread_goes_on() -> None:
+    engine = Engine(Rig(CachedModel(1)).scheduler)
+    engine.start()
+    with pytest.raises(ZeroDivisionError):
+        engine.call(lambda: 1 // 0).result(10)
+    engine.post(lambda: 1 // 0)
+    assert engine.call(lambda: 7).result(10) == 7
+    engine.stop()
+
+
+def test_a_thread_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(CachedModel(1))
+    (lane,) = rig.lanes()
+    monkeypatch.setattr(rig.scheduler, "step", lambda: 1 // 0)
+    engine = Engine(rig.scheduler)
+    engine.start()
+    engine.post(lambda: rig.scheduler.offer(lane, Update("u", 1, "we saw")))
+    engine._thread.join(10)
+    assert not engine.alive
+
+
+def shown(model: Path, target: str, updates: list[Update]) -> list[tuple[str, str]]:
+    """Finals of a stream that has the model to itself."""
+    options = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)
+    with Translator.open(str(model), to=[target], method="ar", engine=options) as translator:
+        events = [event for update in updates for event in translator.translate(update)]
+    return [(event.utterance, event.text) for event in events if isinstance(event, Caption) and event.final]
+
+
+def keep(found: list[tuple[str, str]], answer: Answer) -> None:
+    found += [(event.utterance, event.text) for event in answer.events if isinstance(event, Caption) and event.final]
+
+
+def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
+    talk = [update for update in load_talk() if update.utterance in {"1", "2", "3"}]
+    path = shipped_path("demo-small")
+    model = LlamaCpp(path, LlamaOptions(context_length=256, slots=4, threads=1, gpu_layers=0, exact=True))
+    backends = {TARGET: model}
+    service = Service(backends, Allowed((get_method("ssbd"), get_method("ar"))), CURVE)
+    passes: list[Pass] = []
+    scheduler = Scheduler(backends, SlotPool(backends, 4), Load(Limits(), CURVE), budget(CURVE), passes.append)
+    finals: dict[Lane, list[tuple[str, str]]] = {}
+    lanes: list[tuple[Lane, str]] = []
+    for number in range(6):  # more than there are slots
+        target, method = ("de", "ja", "zh")[number % 3], ("ssbd", "ar")[number % 2]
+        wish = Wish((target,), method=method, options={"beta": 0} if method == "ssbd" else {})
+        found: list[tuple[str, str]] = []
+        (lane,) = service.lanes(wish, lambda _: partial(keep, found))  # noqa: B023 - called at once
+        finals[lane] = found
+        lanes.append((lane, target))
+        scheduler.add(lane)
+    for update in talk:
+        for lane, _ in lanes:
+            scheduler.offer(lane, update)
+            scheduler.step()
+    while scheduler.step():
+        pass
+    alone = {target: shown(path, target, talk) for target in ("de", "ja", "zh")}
+    assert all(finals[lane] == alone[target] for lane, target in lanes)
+    assert max(each.requests for each in passes) == 4
+    model.close()

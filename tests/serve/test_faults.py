@@ -1,0 +1,256 @@
+"""What goes wrong around a server: clients that vanish, read nothing, or send anything at all; a stop in mid-talk."""
+
+from __future__ import annotations
+
+import json
+import socket as sockets
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from websockets.exceptions import ConnectionClosed
+
+from redraft.serve import protocol
+from redraft.serve.live import LiveSession
+from redraft.serve.sockets import _act
+from tests.serve.fakes import CachedModel
+from tests.serve.servers import SECONDS, Running, running
+from tests.serve.test_sockets import expected, finals, say
+
+
+def eventually(check: Any) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + SECONDS
+    while not check():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def all_given_back(server: Running) -> bool:
+    scheduler = server.hub.engine.scheduler
+    return scheduler.lanes == 0 and scheduler.pool.lent == 0
+
+
+def test_a_client_killed_mid_update_leaves_nothing_behind() -> None:
+    with running(keep_seconds=0) as server:
+        for _ in range(5):
+            with server.socket() as socket:
+                socket.start("de", "ja")
+                say(socket, "we saw her duck under the table")
+                # No goodbye: the system resets the connection.
+                linger = b"\x01\0\0\0\0\0\0\0"
+                socket.connection.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
+                socket.connection.socket.close()
+        with server.socket() as socket:
+            socket.start()
+            say(socket, "we saw")
+            assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
+        eventually(lambda: all_given_back(server))
+        assert "redraft_sessions 0.0" in server.ask("/metrics").text
+
+
+@pytest.mark.slow
+def test_a_thousand_connections_come_and_go() -> None:
+    with running(keep_seconds=0, sessions=10_000, sessions_per_address=10_000, starts_per_second=10_000) as server:
+
+        def come_and_go() -> None:
+            for number in range(250):
+                # So many at once may be more than there is capacity for.
+                with server.socket(close_timeout=1) as socket, suppress(ConnectionClosed):
+                    if number % 3:
+                        socket.start()
+                    if number % 3 == 2:
+                        say(socket, "we saw", final=False)
+
+        threads = [threading.Thread(target=come_and_go) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        eventually(lambda: all_given_back(server))
+        assert server.hub.engine.scheduler.failed_passes == 0
+        assert server.ask("/health").status == 200
+
+
+def test_a_reader_that_takes_nothing_is_dropped_and_told_why_when_it_comes_back() -> None:
+    with running(slow_seconds=0.3, updates_per_second=10_000) as server:
+        with server.socket(max_queue=1, close_timeout=0.5) as socket, server.socket() as other:
+            token = socket.start(method="ar")["token"]
+            other.start()
+            raw = socket.connection.socket
+            raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 2048)
+            session = server.hub.owned(token)
+            # From within, since a client that reads nothing cannot be made to send megabytes in little time.
+            big = protocol.Error(code="stale", sentence="x" * 50_000).wire()
+            until = time.monotonic() + SECONDS
+            while session.connection is not None and time.monotonic() < until:
+                server.call(partial(session._broadcast, big))
+                time.sleep(0.002)
+            assert session.connection is None
+            say(other, "we saw")
+            assert finals(other.until("final"))
+        assert "redraft_slow_readers_total 1.0" in server.ask("/metrics").text
+        with server.socket() as socket:
+            socket.start(token=token)
+            error = socket.hear()
+            assert (error["code"], error["fatal"]) == ("slow", False)
+
+
+def test_a_client_that_says_nothing_more_keeps_its_session_and_no_slot() -> None:
+    with running(slots=1) as server, server.socket() as silent, server.socket() as other:
+        silent.start()
+        say(silent, "we saw", final=False)
+        silent.until("partial")
+        other.start()
+        say(other, "her duck")
+        assert finals(other.until("final")) == [("1", "de", expected("her duck"))]
+        say(silent, "we saw her", first=1)
+        assert finals(silent.until("final")) == [("1", "de", expected("we saw her"))]
+
+
+def test_updates_faster_than_the_model_are_held_back_and_finals_all_come() -> None:
+    with running(updates_per_second=10_000) as server, server.socket() as socket:
+        socket.start(method="ar")
+        for number in range(300):
+            say(socket, "we", "we saw", utterance=str(number))
+        socket.say("end")
+        heard = finals(socket.until("done"))
+        assert [name for name, _, _ in heard] == [str(number) for number in range(300)]
+        assert {text for _, _, text in heard} == {expected("we saw")}
+
+
+def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
+    with running() as server:
+        with server.socket() as socket, server.socket() as late:
+            token = socket.start("de", "ja")["token"]
+            say(socket, "we saw her duck")
+            say(socket, "it was", utterance="2", final=False)
+            eventually(lambda: server.hub.owned(token)._heard.get("2"))
+            server.call(server.server.stop)
+            heard = socket.until("error")
+            assert sorted(target for _, target, _ in finals(heard)) == ["de", "ja"]
+            assert (heard[-1]["code"], heard[-1]["fatal"]) == ("draining", True)
+            with pytest.raises(ConnectionClosed) as closed:
+                socket.hear()
+            assert closed.value.rcvd is not None and closed.value.rcvd.code == 1012
+            with suppress(ConnectionClosed):  # that connection had not started yet
+                assert late.start()["code"] == "draining"
+        eventually(lambda: server.server.should_exit)
+
+
+def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
+    with running() as server, server.socket() as socket:
+        socket.start()
+        server.hub.engine.scheduler.step = None  # type: ignore[assignment, method-assign]
+        say(socket, "we saw")
+        error = socket.until("error")[-1]
+        assert (error["code"], error["fatal"]) == ("engine", True)
+        assert server.ask("/health").status == server.ask("/ready").status == 503
+        with server.socket() as other:
+            assert other.start()["code"] == "engine"
+
+
+# Anything at all; HYPOTHESIS_PROFILE=thorough sends some 40,000 frames
+
+names = st.text(max_size=5) | st.integers(-1, 5)
+texts = st.text(max_size=30) | st.sampled_from(["we saw", "\u202e", "\x00\x1b[2J", "<script>", "日本", " " * 9])
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+well_made = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("update"), "utterance": names, "seq": st.integers(-1, 9), "text": texts},
+        optional={"final": st.booleans() | st.integers(), "time": st.floats() | st.none(), "more": anything},
+    ),
+    st.fixed_dictionaries({"type": st.just("ack"), "utterance": names, "target": st.sampled_from(["de", "ja", ""])}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("restore"),
+            "finals": st.lists(
+                st.fixed_dictionaries(
+                    {"type": st.just("final"), "utterance": names, "seq": st.integers(0, 9), "text": texts},
+                    optional={"target": st.sampled_from(["de", "fr"]), "begun": st.floats(0, 9)},
+                ),
+                max_size=2,
+            ),
+        }
+    ),
+    st.fixed_dictionaries({"type": st.sampled_from(["start", "end", "final", ""])}, optional={"targets": anything}),
+)
+frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(max_size=40), st.binary(max_size=40))
+
+
+class Taken:
+    """What a session forwards and remembers."""
+
+    def __init__(self) -> None:
+        self.updates: list[Any] = []
+
+    def session(self) -> LiveSession:
+        return LiveSession("t" * 32, "", ("de",), self.updates.append, lambda *_: None, lambda _: None, lambda _: None)
+
+
+@given(st.lists(frames, max_size=40))
+def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
+    taken = Taken()
+    session, sentences = taken.session(), []
+    for frame in sent:
+        try:
+            message = protocol.FROM_CLIENT.validate_json(frame)
+        except ValidationError as error:
+            sentences.append(protocol.sentence(error))
+        else:
+            _act(message, session)
+    assert all(0 < len(sentence) <= 300 for sentence in sentences)
+    seen: dict[str, int] = {}
+    for update in taken.updates:  # what reaches the engine is in order, and nothing comes twice
+        assert update.seq > seen.get(update.utterance, -1)
+        seen[update.utterance] = update.seq
+        assert update.text == update.text.strip() and not any(ord(each) < 32 for each in update.text)
+    session.transcript.text("srt", ["de"])
+
+
+@given(st.lists(frames, min_size=1, max_size=30))
+def test_no_frames_whatever_break_a_server(fuzzed: Running, sent: list[str | bytes]) -> None:
+    with fuzzed.socket() as socket:
+        socket.start()
+        with suppress(ConnectionClosed):
+            for frame in sent:
+                socket.connection.send(frame)
+            socket.say("end")
+            socket.until("done")
+    assert socket.connection.close_code in (1000, 1002)
+    assert fuzzed.hub.alive
+
+
+@pytest.fixture(scope="module")
+def fuzzed() -> Any:
+    with running(CachedModel(2), sessions=10_000, sessions_per_address=10_000, updates_per_second=10_000) as server:
+        yield server
+
+
+paths = st.sampled_from(
+    ["/v1/translate", "/v1/sessions", "/v1/ingest/x", "/v1/sessions/x", "/v1/sessions/x/transcript", "/docs", "/%00"]
+)
+queries = st.sampled_from(["", "?seq=1", "?seq=%FF", "?format=srt", "?live=1", "?target=", "?final=0&seq=0"])
+bodies = st.one_of(
+    anything.map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries({"targets": st.lists(texts, max_size=3) | anything, "text": texts}).map(
+        lambda value: json.dumps(value).encode()
+    ),
+    st.binary(max_size=60),
+)
+
+
+@given(paths, queries, bodies, st.sampled_from(["GET", "POST", "DELETE", "PUT"]))
+def test_no_request_whatever_gets_a_500(fuzzed: Running, path: str, query: str, body: bytes, method: str) -> None:
+    answer = fuzzed.ask(path + query, body, method)
+    assert answer.status < 500 or answer.status == 503

@@ -1,0 +1,290 @@
+"""What is asked for over plain HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.errors import OptionError
+from redraft.serve.security import HEADERS, Keys, Rate, Rates, new_key
+from redraft.serve.settings import load
+from tests.conftest import ROOT
+from tests.serve.servers import SECONDS, Running, running
+from tests.serve.test_sockets import expected, finals, say
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+def test_one_text_is_translated_at_once(server: Running) -> None:
+    before = server.hub.engine.scheduler.lanes
+    answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de", "ja"], "method": "ar"})
+    assert answer.status == 200
+    assert answer.json["translations"] == {"de": expected("we saw"), "ja": expected("we saw", "ja")}
+    assert answer.json["failures"] == []
+    server.hub.engine.call(lambda: None).result(SECONDS)
+    assert server.hub.engine.scheduler.lanes == before
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "part"),
+    [
+        ({"targets": ["de"]}, 400, "text: field required"),
+        ({"text": "a", "targets": ["xx-none"]}, 400, "target 'xx-none' is not known"),
+        ({"text": "a", "targets": ["de"], "model": "x"}, 400, "model: is not known"),
+        ({"text": "a" * 70_000, "targets": ["de"]}, 413, "at most 65536 bytes"),
+        (b"\xff", 400, "invalid"),
+    ],
+)
+def test_bad_requests_are_refused_in_one_sentence(server: Running, body: Any, status: int, part: str) -> None:
+    answer = server.ask("/v1/translate", body)
+    assert (answer.status, part in answer.json["error"]["sentence"].replace("Invalid", "invalid")) == (status, True)
+
+
+def test_a_body_that_is_no_json_is_refused(server: Running) -> None:
+    answer = server.ask("/v1/translate", b"{}", headers={"content-type": "text/plain"})
+    assert (answer.status, answer.json["error"]["sentence"]) == (400, "the content type must be application/json")
+    assert server.ask("/v1/translate").status == 405
+    assert server.ask("/nowhere").json == {"error": {"code": "missing", "sentence": "there is nothing here"}}
+
+
+def test_captions_by_post_with_a_sequence_number(server: Running) -> None:
+    started = server.ask("/v1/sessions", {"targets": ["de"], "options": {"beta": 0}})
+    assert started.status == 201
+    path = f"/v1/ingest/{started.json['token']}"
+    assert server.ask(path).text == "-1\n"
+    assert server.ask(f"{path}?seq=1&lang=en-US", b"we saw").text == "1\n"
+    assert server.ask(f"{path}?seq=1", b"we saw").text == "1\n"  # again, since no answer had come
+    assert server.ask(f"{path}?seq=2&final=false", b"her").text == "2\n"
+    assert server.ask(f"{path}?seq=5", b"her duck").text == "5\n"
+    assert server.ask(path).text == "5\n"
+    assert server.ask(f"{path}?seq=0", b"late").text == "5\n"
+    assert server.ask(path, method="DELETE").status == 204
+    with urllib.request.urlopen(
+        f"{server.url}/v1/sessions/{started.json['session']}/transcript?live=true", timeout=SECONDS
+    ) as live:
+        assert live.read().decode().splitlines() == [expected("we saw"), expected("her duck")]
+    for wrong in ("", "?seq=-1", "?seq=x", "?seq=1&final=perhaps"):
+        assert server.ask(path + wrong, b"a").status == 400
+    assert server.ask("/v1/ingest/unknown?seq=1", b"a").status == 404
+
+
+def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> None:
+    with server.socket() as socket:
+        session = socket.start("de", "ja")["session"]
+        path = f"/v1/sessions/{session}/transcript"
+        say(socket, "we saw", "we saw <b>")
+        while len(finals(socket.until("final"))) < 1 or server.ask(path).text.count("\n") < 2:
+            pass
+        begun = urllib.request.urlopen(f"{server.url}{path}?format=srt&live=1", timeout=SECONDS)
+        with begun as live:
+            first = live.readline().decode() + live.readline().decode()
+            assert first == "1\n00:00:00,000 --> 00:00:01,000\n"
+            say(socket, "her duck", utterance="2")
+            socket.say("end")
+            socket.until("done")
+            rest = live.read().decode()
+        assert rest.splitlines()[:2] == [expected("we saw <b>"), expected("we saw <b>", "ja")]
+        assert rest.splitlines()[5:7] == [expected("her duck"), expected("her duck", "ja")]
+        assert first + rest == server.ask(f"{path}?format=srt").text
+        vtt = server.ask(f"{path}?format=vtt&target=ja")
+        assert vtt.text.startswith("WEBVTT\n\n1\n") and expected("her duck") not in vtt.text.splitlines()
+        assert vtt.headers["content-type"] == "text/vtt; charset=utf-8"
+        rows = [json.loads(row) for row in server.ask(f"{path}?format=jsonl").text.splitlines()]
+        assert [(row["utterance"], row["language"]) for row in rows] == [(n, t) for n in "12" for t in ("de", "ja")]
+        assert server.ask(f"{path}?target=ja").text.splitlines()[1] == expected("her duck", "ja")
+        assert server.ask(f"/v1/sessions/{session}").json == {
+            "session": session,
+            "targets": ["de", "ja"],
+            "done": True,
+        }
+        assert "format must be one of srt" in server.ask(f"{path}?format=pdf").json["error"]["sentence"]
+        assert "target must be one of de, ja" in server.ask(f"{path}?target=fr").json["error"]["sentence"]
+        assert server.ask("/v1/sessions/unknown/transcript").status == 404
+
+
+def test_health_metrics_and_descriptions(server: Running) -> None:
+    assert server.ask("/health").json == server.ask("/ready").json == {"status": "ok"}
+    server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]})
+    text = server.ask("/metrics").text
+    for line in ("redraft_sessions ", "redraft_pass_seconds_count ", 'redraft_captions_total{kind="final"} '):
+        assert line in text
+    assert "we saw" not in text
+    assert server.ask("/openapi.json").json["openapi"].startswith("3.1")
+    asyncapi = server.ask("/asyncapi.json").json
+    assert {"Start", "Partial", "Done"} <= asyncapi["components"]["messages"].keys()
+    page = server.ask("/docs").text
+    assert "<code>start</code>" in page and "<script" not in page
+
+
+def references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from ([value["$ref"]] if "$ref" in value else [])
+        for each in value.values():
+            yield from references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from references(each)
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/asyncapi.json"])
+def test_every_reference_of_a_description_leads_somewhere(server: Running, path: str) -> None:
+    whole = server.ask(path).json
+    found = set(references(whole))
+    assert len(found) >= 5
+    for reference in found:
+        place = whole
+        for part in reference.removeprefix("#/").split("/"):
+            place = place[part]
+
+
+def test_every_path_of_the_description_is_there(server: Running) -> None:
+    for path, operations in server.ask("/openapi.json").json["paths"].items():
+        for method in operations.keys() - {"parameters"}:
+            answer = server.ask(path.replace("{", "").replace("}", ""), method=method.upper())
+            assert answer.status != 405
+            assert answer.status < 500 and answer.text != '{"error":{"code":"missing","sentence":"nothing"}}'
+
+
+# Who may connect
+
+
+def test_answers_carry_a_strict_policy(server: Running) -> None:
+    for path in ("/docs", "/health", "/nowhere"):
+        headers = server.ask(path).headers
+        assert all(headers[name] == value for name, value in HEADERS.items())
+    assert "unsafe" not in HEADERS["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "path", "method", "status"),
+    [
+        ({"origin": "http://evil.example"}, "/v1/translate", "POST", 403),
+        ({"origin": "null"}, "/v1/translate", "POST", 403),
+        ({"origin": "http://evil.example"}, "/health", "GET", 200),
+        ({"host": "evil.example"}, "/health", "GET", 403),
+        ({"host": "localhost:1"}, "/health", "GET", 200),
+        ({"host": "[::1]:80"}, "/health", "GET", 200),
+        ({"host": "[nonsense"}, "/health", "GET", 403),
+    ],
+)
+def test_foreign_pages_and_names_are_refused(
+    server: Running, headers: dict[str, str], path: str, method: str, status: int
+) -> None:
+    assert server.ask(path, method=method, headers=headers).status == status
+
+
+def test_foreign_pages_open_no_websocket(server: Running) -> None:
+    from websockets.exceptions import InvalidStatus
+
+    with pytest.raises(InvalidStatus), server.socket(origin="http://evil.example"):
+        pass
+    with server.socket(origin=server.url) as socket:
+        assert socket.start()["type"] == "started"
+    with running(origins=("http://stage.example",)) as other, other.socket(origin="http://stage.example") as socket:
+        assert socket.start()["type"] == "started"
+
+
+def test_where_there_are_keys_they_are_needed(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    key, other = new_key(path, "stage"), new_key(path, "hall")
+    assert key not in path.read_text() and path.stat().st_mode & 0o077 == 0
+    with running(keys=path) as server:
+        body = {"text": "a", "targets": ["de"]}
+        assert server.ask("/v1/translate", body).status == 401
+        assert server.ask("/v1/translate", body, headers={"authorization": "Bearer wrong"}).status == 401
+        assert server.ask("/v1/translate", body, headers={"authorization": f"Bearer {key}"}).status == 200
+        assert (server.ask("/metrics").status, server.ask("/health").status) == (401, 200)
+        with server.socket() as socket:
+            assert socket.start()["code"] == "key"
+        with server.socket() as socket:
+            token = socket.start(key=key)["token"]
+        with server.socket(additional_headers={"authorization": f"Bearer {other}"}) as socket:
+            assert socket.start(token=token)["sentence"] == "the session belongs to another API key"
+
+
+@pytest.mark.parametrize("name", ["", "a:b", " a", "#a", "a\nb"])
+def test_names_of_keys(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OptionError, match="name of a key"):
+        new_key(tmp_path / "keys", name)
+
+
+@pytest.mark.parametrize("line", ["nonsense", "a:zz", "a:00", f":{'0' * 64}"])
+def test_a_broken_file_of_keys_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "keys").write_text(f"# keys\n\n{line}\n")
+    with pytest.raises(OptionError, match="line 3: must be NAME:SHA256"):
+        Keys(tmp_path / "keys")
+    with pytest.raises(OptionError, match="cannot be read"):
+        Keys(tmp_path / "none")
+
+
+def test_settings_come_from_flags_before_the_environment_before_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text('port = 1\nslots = 2\nmethods = ["ar"]\nsessions = 3\n')
+    monkeypatch.setenv("REDRAFT_SERVE_PORT", "4")
+    monkeypatch.setenv("REDRAFT_SERVE_SLOTS", "5")
+    found = load(file, port=6, host=None)
+    assert (found.port, found.slots, found.sessions, found.methods) == (6, 5, 3, ("ar",))
+    assert load().sessions == 128
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("port = 70000", "setting port: Input should be less than or equal to 65535"),
+        ("prot = 1", "setting prot"),
+        ("port =", "is not valid TOML"),
+        ('host = "0.0.0.0"', "needs API keys"),
+        ('host = "example.org"', "needs API keys"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, text: str, part: str) -> None:
+    (tmp_path / "serve.toml").write_text(text)
+    with pytest.raises(OptionError, match=part):
+        load(tmp_path / "serve.toml")
+    with pytest.raises(OptionError, match="no such file"):
+        load(tmp_path / "none.toml")
+
+
+def test_the_settings_that_come_with_the_systemd_unit_can_be_used() -> None:
+    assert load(ROOT / "packaging" / "serve.toml").slots == 32
+
+
+def test_addresses_of_this_machine_need_no_keys() -> None:
+    assert all(load(host=host).local for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"))
+
+
+@given(st.lists(st.floats(0, 2), min_size=1, max_size=60))
+def test_no_rate_lets_through_more_than_it_says(waits: list[float]) -> None:
+    now = [0.0]
+    rate, taken = Rate(2, 3, lambda: now[0]), 0
+    for wait in waits:
+        now[0] += wait
+        taken += rate.take() == 0
+        assert taken <= 3 + 2 * now[0] + 1e-6
+    if wait := rate.take():
+        now[0] += wait + 1e-9
+        assert rate.take() == 0
+
+
+def test_addresses_have_rates_of_their_own() -> None:
+    rates = Rates(0.001, 1)
+    assert [rates.take(address) > 0 for address in ("a", "a", "b")] == [False, True, False]
+
+
+def test_threads_of_the_tests_end(server: Running) -> None:
+    assert server.hub.alive
+    assert sum(thread.name == "redraft-engine" for thread in threading.enumerate()) == 1
