@@ -90,7 +90,7 @@ class Translator:
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
-        encoders = {tag: _encoder(backend, style, parse_language(tag)) for tag in to}
+        encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in to}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._watch = watch
         self._backends = {TARGET: backend}
@@ -214,7 +214,13 @@ class _EncodesSources(Protocol):
         """What encoder and decoder read to translate ``text``."""
 
 
-def _encoder(backend: Backend, style: Style, target: Language) -> Encode:
+def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
+    """What makes every prompt of a stream: a source and earlier sentences to the ids that the model is sent.
+
+    Raises:
+        OptionError: the model does not know a language, or has no place for what ``style`` asks for.
+        ModelError: the model has no usable prompt template.
+    """
     source = parse_language(style.source, "source language")
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)

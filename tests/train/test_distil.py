@@ -15,11 +15,12 @@ pytest.importorskip("tqdm", reason="the train extra is not installed")
 from redraft.train import distil as distilling  # noqa: E402
 from redraft.train.calibrate import Calibration, best_outputs, draw  # noqa: E402
 from redraft.train.corpus import Pair  # noqa: E402
-from redraft.train.distil import Distillation, distil, examples, read_examples  # noqa: E402
+from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples  # noqa: E402
 from redraft.train.examples import ExampleStream, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
-from redraft.train.prefixes import at_word_end, score, supported  # noqa: E402
+from redraft.train.prefixes import Cuts, at_word_end, supported  # noqa: E402
+from redraft.train.score import score  # noqa: E402
 from redraft.train.tokenizer import EOS, train_tokenizer  # noqa: E402
 
 WORDS = "one two three four five six seven".split()
@@ -64,12 +65,14 @@ class TestCuts:
     def test_cuts_fall_between_words_or_whole_characters(self, tokenizer) -> None:
         text = "SEVEN THREE SIX"
         ids = tokenizer.encode(text).ids
-        ends = {tokenizer.decode(ids[: at_word_end(ids, length, "de", tokenizer)]) for length in range(len(ids) + 1)}
+        ends = {
+            tokenizer.decode(ids[: at_word_end(ids, length, True, tokenizer.decode)]) for length in range(len(ids) + 1)
+        }
         assert ends == {"", "SEVEN", "SEVEN THREE", text}
         ids = tokenizer.encode("鼠狼").ids
         assert len(ids) > 2  # characters of several tokens
         for length in range(len(ids) + 1):
-            kept = at_word_end(ids, length, "zh", tokenizer)
+            kept = at_word_end(ids, length, False, tokenizer.decode)
             assert kept <= length
             assert tokenizer.decode(ids[:kept]) in ("", "鼠", "鼠狼")
 
@@ -100,8 +103,8 @@ class TestExamples:
         asked = draw(pairs, tokenizer, 60, seed=0, held_out=False, mixture=Mixture(0.0))
         outputs = {each.prompt: each.reference for each in asked}
         part = [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
-        how = Distillation(60, beginnings=3, spoken=0.0, tolerance=0.5)
-        made = list(examples(model, tokenizer, part, how, random.Random(0)))
+        how = Cuts(beginnings=3, spoken=0.0, tolerance=0.5)
+        made = list(examples(RecipeTeacher(model, tokenizer), part, how, random.Random(0)))
         end = tokenizer.token_to_id(EOS)
         assert len(made) == len(asked) + 3 * sum(" " in tokenizer.decode(each.prompt) for each in asked)
         whole = [(ids, start) for ids, start in made if tuple(ids[: start + 1]) in outputs]
@@ -149,8 +152,10 @@ class TestExamples:
             return [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
 
         monkeypatch.setattr(distilling, "calibrate", lambda t, _tokenizer, a, f, p, s: answered(t, a, f, p, s))
-        how = Distillation(sources=30, samples=1, beginnings=1)
-        distil(tmp_path / "teacher.gguf", pairs, {"de": 0.5, "zh": 0.3, "ja": 0.2}, how, tmp_path / "made.jsonl", 1)
+        how = Distillation(sources=30, samples=1, cuts=Cuts(beginnings=1))
+        shares, files = {"de": 0.5, "zh": 0.3, "ja": 0.2}, [tmp_path / name for name in ("made.jsonl", "outputs.jsonl")]
+        answers = distil(tmp_path / "teacher.gguf", pairs, shares, how, files[0], files[1], 1)
+        assert len(answers) == 30
         made = read_examples(tmp_path / "made.jsonl")
         assert len(made) > 45
         assert not (tmp_path / "made.part").exists()
