@@ -20,7 +20,7 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.model import backend_of
 from redraft.errors import ModelError
 from redraft.train.hf.batch import Example
-from redraft.train.hf.lora import Lora, fine_tune
+from redraft.train.hf.lora import Lora, fine_tune, merge
 from redraft.train.hf.sources import Source
 from redraft.train.hf.teacher import TEMPERATURE, HfTeacher
 from redraft.train.outputs import Kept, Key, Output, nearest
@@ -95,7 +95,7 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Source], sett
     adapted = fine_tune(backend, examples, settings.lora, settings.training / "lora.pt")
     if settings.adapter:
         adapted.save_pretrained(settings.out, save_embedding_layers=False)
-    merged = adapted.merge_and_unload()
+    merged = merge(adapted)
     if not settings.adapter:
         merged.save_pretrained(settings.out)
         backend.tokenizer.base.save_pretrained(settings.out)

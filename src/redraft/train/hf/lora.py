@@ -9,6 +9,7 @@ import hashlib
 import json
 import random
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -94,10 +95,20 @@ def _adapted(backend: HfDecoder | HfEncoderDecoder, how: Lora) -> PeftModel:
         task_type="SEQ_2_SEQ_LM" if backend.model.config.is_encoder_decoder else "CAUSAL_LM",
     )
     try:
-        return get_peft_model(backend.model, config)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for something by its old name
+            return get_peft_model(backend.model, config)
     except ValueError as error:
         reason = str(error).split(". ")[0].rstrip(".")
         raise CapabilityError(f"model {backend.name!r} cannot be adapted with LoRA: {reason}") from error
+
+
+def merge(adapted: PeftModel) -> Any:
+    """The model of transformers with its adapters added to its own weights."""
+    with warnings.catch_warnings():
+        # peft notes in the configuration, and says, where embeddings are not tied though that claims it (T5 v1.1).
+        warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
+        return adapted.merge_and_unload()
 
 
 class _Run:

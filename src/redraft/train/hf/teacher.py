@@ -40,7 +40,7 @@ class HfTeacher:
     """
 
     def __init__(self, backend: HfDecoder | HfEncoderDecoder, languages: Sequence[str], style: Style) -> None:
-        self.backend = backend
+        self.backend, self.style = backend, style
         self._encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in languages}
 
     def prompt(self, source: str, language: str) -> Prompt:
