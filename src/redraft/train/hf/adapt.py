@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-from redraft.backends.hf.model import backend_of
+from redraft.backends.hf.model import backend_of, quiet
 from redraft.errors import ModelError
 from redraft.train.hf.batch import Example
 from redraft.train.hf.lora import Lora, fine_tune, merge
@@ -97,7 +97,8 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Source], sett
         adapted.save_pretrained(settings.out, save_embedding_layers=False)
     merged = merge(adapted)
     if not settings.adapter:
-        merged.save_pretrained(settings.out)
+        with quiet(local=True):
+            merged.save_pretrained(settings.out)
         backend.tokenizer.base.save_pretrained(settings.out)
     unfinished = {tag: len(sources) - len(of_language) for tag, of_language in translated.items()}
     return Adapted(backend_of(merged, backend.tokenizer.base, settings.out.name, backend.options), unfinished)
