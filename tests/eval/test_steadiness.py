@@ -8,20 +8,21 @@ import pytest
 
 from redraft.errors import OptionError
 from redraft.eval import steadiness as measuring
+from redraft.eval.measure import Run
 from redraft.eval.record import Step
 from redraft.eval.steadiness import Steadiness, steadiness
-from redraft.events import Update
+from redraft.events import Caption, Failure, Update
 
 
 class Parrot:
     """Says what it is given, by ``say``; a token is a word."""
 
-    caption = None
+    caption: Caption | None = None
 
     def __init__(self, say: Callable[[str], str]) -> None:
         self.say, self.closed, self._ids = say, False, dict[str, int]()
 
-    def translate(self, update: Update) -> tuple[Step, list]:
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
         text = self.say(update.text)
         step = Step(update.seq, update.text, update.final, None, 1, (), text, "", True, 0.0, 0.0, ())
         return step, []
@@ -40,7 +41,7 @@ def measured(monkeypatch: pytest.MonkeyPatch):
 
         def opened(_backend, contenders, *, style):
             assert [(each.method, each.language) for each in contenders] == [("ar", "de")]
-            return [measuring.Run(contenders[0], parrot)]
+            return [Run(contenders[0], parrot)]
 
         monkeypatch.setattr(measuring, "open_runs", opened)
         found = steadiness(None, "de", *more)  # type: ignore[arg-type]
@@ -55,7 +56,8 @@ SOURCES = ["a b c d e f g", "h i"]  # revealed as 3, 6 and 7 words, and as 2
 
 def test_a_model_that_keeps_pace_erases_nothing(measured) -> None:
     pytest.importorskip("sacrebleu", reason="the eval extra is not installed")
-    assert measured(str, SOURCES, SOURCES) == Steadiness(2, 0.0, pytest.approx(100), pytest.approx(1.0))
+    found = measured(str, SOURCES, SOURCES)
+    assert (found.sentences, found.ne, found.chrf, found.length) == (2, 0, pytest.approx(100), pytest.approx(1))
     assert measured(str, SOURCES).chrf is None
 
 

@@ -126,6 +126,7 @@ def _of_recipe(
             raise OptionError(f"to must be {', '.join(LANGUAGES[:-1])} or {LANGUAGES[-1]} for this model, not {tag!r}")
     if out.is_dir():
         raise OptionError(f"out must be a GGUF file to write, and {str(out)!r} is a folder")
+    path = resolve(model)
     with _needing("train"):
         from redraft.cli.prefixes import train_recipe
         from redraft.train.__main__ import KEEP_MEMORY
@@ -137,7 +138,7 @@ def _of_recipe(
     cuts = Cuts(more["beginnings"], more["spoken"], more["tolerance"])
     distillation = Distillation(more["sources"], samples, cuts=cuts, seed=seed)
     kept = {name: more[name] for name in OF_GGUF}
-    settings = Settings(resolve(model), data, out, languages, distillation=distillation, **kept)
+    settings = Settings(path, data, out, languages, distillation=distillation, **kept)
     return train_recipe(settings, held_out)
 
 

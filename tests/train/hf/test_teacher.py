@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the lora extra is not installed")
 pytest.importorskip("transformers", reason="the lora extra is not installed")
 
 from redraft import Translator, Update  # noqa: E402
-from redraft.types import Score  # noqa: E402
+from redraft.types import Rows, Score  # noqa: E402
 from tests.backends.hf.models import END, PAD, VOCABULARY, generation, prompts  # noqa: E402
 from tests.train.hf.tiny import DECODER_ONLY, FAMILIES, sentences, teacher  # noqa: E402
 
@@ -29,7 +29,12 @@ def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
     with generation(backend.model, repetition_penalty=3.0, no_repeat_ngram_size=1, num_beams=3):
         found = taught.outputs(asked)
         assert backend.model.generation_config.num_beams == 3
-    monkeypatch.setattr(backend, "score", lambda requests: (sent.extend(r for _, r in requests), score(requests))[1])
+
+    def noted(requests: list[tuple[int, Score]]) -> list[Rows]:
+        sent.extend(request for _slot, request in requests)
+        return score(requests)
+
+    monkeypatch.setattr(backend, "score", noted)
     with Translator(backend, ["de"], method="ar") as translator:
         for number, (text, prompt, output) in enumerate(zip(texts, asked, found, strict=True)):
             sent.clear()
