@@ -12,7 +12,8 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 pytest.importorskip("gguf", reason="the train extra is not installed")
 pytest.importorskip("tqdm", reason="the train extra is not installed")
 
-from redraft.errors import OptionError
+from redraft.errors import ModelError, OptionError
+from redraft.train.calibrate import Calibration
 from redraft.train.corpus import FILES, held_out
 from redraft.train.distil import Distillation
 from redraft.train.prefix import Settings, fingerprint, held_out_pairs, training_pairs
@@ -62,3 +63,20 @@ def test_runs_are_told_apart_by_all_that_changes_what_is_learnt(tmp_path: Path) 
     before = fingerprint(first)
     model.write_bytes(b"two")
     assert fingerprint(first) != before
+
+
+def test_a_model_that_ends_nothing(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from redraft.train import prefix as training
+    from redraft.train.export import write_gguf
+    from redraft.train.model import Decoder, Shape
+    from redraft.train.tokenizer import train_tokenizer
+
+    pairs = training_pairs(data, ["de"])
+    tokenizer = train_tokenizer(dict.fromkeys(FILES, pairs["de"]), 300, 5_000)
+    write_gguf(Decoder(Shape(300, 32, 1, 1, 32, 32)), tokenizer, tmp_path / "old.gguf", "toy", {})
+    monkeypatch.setattr(training, "distil", lambda *_: [Calibration("de", False, (1, 2))])
+    asked = Settings(tmp_path / "old.gguf", data, tmp_path / "new.gguf", ("de",), 1000, 0.5, Distillation(10))
+    with pytest.raises(ModelError, match="model 'old.gguf' has finished none of its 1 outputs"):
+        training.train_prefix(asked)
+    with pytest.raises(ModelError, match="none.gguf' does not exist"):
+        training.train_prefix(replace(asked, model=tmp_path / "none.gguf"))

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch.multiprocessing as mp
 
 from redraft.backends.quantise import quantise
-from redraft.errors import OptionError
+from redraft.errors import ModelError, OptionError
 from redraft.train.align import require_data, require_recipe
 from redraft.train.calibrate import Calibration
 from redraft.train.corpus import Pair, split
@@ -70,7 +70,7 @@ def train_prefix(settings: Settings) -> list[Calibration]:
     by the same model are used again.
 
     Raises:
-        ModelError: the model was not made by the recipe.
+        ModelError: the model was not made by the recipe, or finishes none of its outputs.
         OptionError: the data folder lacks a file, or pairs of a language.
     """
     require_data(settings.data)
@@ -89,6 +89,8 @@ def train_prefix(settings: Settings) -> list[Calibration]:
         settings.training / "outputs.jsonl",
         settings.processes,
     )
+    if not any(each.output for each in answered):
+        raise ModelError(f"model {settings.model.name!r} has finished none of its {len(answered)} outputs")
     rendezvous = folder / "rendezvous"
     rendezvous.unlink(missing_ok=True)
     task = (stage, folder, settings.data, settings.processes, "cpu", settings.model, rendezvous)

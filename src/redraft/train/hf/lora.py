@@ -71,7 +71,7 @@ def fine_tune(
     torch.manual_seed(how.seed)
     adapted = _adapted(backend, how)
     run = _Run(adapted, len(examples), how, checkpoint, _fingerprint(examples, how))
-    adapted.train()
+    adapted.eval()  # without dropout, so that a run that was cut off ends as it would have
     saved = time.monotonic()
     with tqdm(total=run.steps, initial=run.step, unit="step", desc="LoRA", mininterval=2) as bar:
         for group in islice(_groups(examples, how), run.step, run.steps):
@@ -83,7 +83,7 @@ def fine_tune(
                 run.save()
                 saved = time.monotonic()
     run.save()
-    return adapted.eval()
+    return adapted
 
 
 def _adapted(backend: HfDecoder | HfEncoderDecoder, how: Lora) -> PeftModel:
