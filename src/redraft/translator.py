@@ -90,7 +90,7 @@ class Translator:
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
-        encoders = {tag: encoder_for(backend, style, parse_language(tag)) for tag in to}
+        encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in to}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._watch = watch
         self._backends = {TARGET: backend}
@@ -219,11 +219,11 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     return Vocabulary(target.end_tokens, target.token_bytes, room, pad_token=target.pad_token)
 
 
-def encoder_for(backend: Backend, style: Style, target: Language) -> Encode:
-    """What makes the prompts of a target language.
+def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
+    """What makes every prompt of a stream: a source and earlier sentences to the ids that the model is sent.
 
     Raises:
-        OptionError: the style asks for what the model's template cannot carry.
+        OptionError: the model does not know a language, or has no place for what ``style`` asks for.
         ModelError: the model has no usable prompt template.
     """
     source = parse_language(style.source, "source language")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redraft.cli import train as command
+from redraft.cli import train_prefix as command
 from redraft.train.corpus import FILES
 from tests.cli.conftest import Run
 from tests.cli.test_bad_input import check_refusal

@@ -280,7 +280,7 @@ def test_examples_come_round_whole_and_in_new_orders(tokenizer) -> None:
 def test_what_is_learnt_was_not_held_out(toys: Path, tmp_path: Path, tokenizer, monkeypatch) -> None:
     given = {}
 
-    def drawn(pairs, _tokenizer, number, seed, *, held_out):
+    def drawn(pairs, _tokenizer, number, seed, *, held_out, mixture):
         given[held_out] = (pairs, number, seed)
         return []
 

@@ -15,11 +15,12 @@ pytest.importorskip("tqdm", reason="the train extra is not installed")
 from redraft.train import distil as distilling  # noqa: E402
 from redraft.train.calibrate import Calibration, best_outputs, draw  # noqa: E402
 from redraft.train.corpus import Pair  # noqa: E402
-from redraft.train.distil import Distillation, distil, examples, read_examples  # noqa: E402
+from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples  # noqa: E402
 from redraft.train.examples import ExampleStream, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
-from redraft.train.prefixes import at_word_end, score, supported  # noqa: E402
+from redraft.train.prefixes import Cuts, at_word_end, repeats, supported  # noqa: E402
+from redraft.train.score import score  # noqa: E402
 from redraft.train.tokenizer import EOS, train_tokenizer  # noqa: E402
 
 WORDS = "one two three four five six seven".split()
@@ -59,19 +60,33 @@ class TestCuts:
         assert supported(whole, np.array([-0.2, -1.2, -2.5, -0.1], np.float32), 2.5) == 4
         assert supported(whole, np.array([-9.0, -0.2, -0.1, -3.0], np.float32), 2.5) == 0
         assert supported(whole, whole, 0.0) == 4
-        assert supported(whole[:0], whole[:0], 1.0) == 0
+        assert supported(whole[:0], whole[:0]) == 0
 
     def test_cuts_fall_between_words_or_whole_characters(self, tokenizer) -> None:
         text = "SEVEN THREE SIX"
         ids = tokenizer.encode(text).ids
-        ends = {tokenizer.decode(ids[: at_word_end(ids, length, "de", tokenizer)]) for length in range(len(ids) + 1)}
+        ends = {
+            tokenizer.decode(ids[: at_word_end(ids, length, True, tokenizer.decode)]) for length in range(len(ids) + 1)
+        }
         assert ends == {"", "SEVEN", "SEVEN THREE", text}
         ids = tokenizer.encode("鼠狼").ids
         assert len(ids) > 2  # characters of several tokens
         for length in range(len(ids) + 1):
-            kept = at_word_end(ids, length, "zh", tokenizer)
+            kept = at_word_end(ids, length, False, tokenizer.decode)
             assert kept <= length
             assert tokenizer.decode(ids[:kept]) in ("", "鼠", "鼠狼")
+
+
+class TestCircles:
+    def test_what_goes_round_in_circles_is_not_learnt(self, model: Decoder, tokenizer) -> None:
+        circle = (40, 41, 42) * 3
+        assert repeats(circle)
+        assert not repeats((40, 41, 42) * 2)
+        assert not repeats(())
+        asked = [Calibration("de", False, (1, 40, 41, 5), circle), Calibration("de", False, (1, 42, 41, 5), (50, 51))]
+        how = Cuts(beginnings=0, spoken=0.0)
+        made = examples(RecipeTeacher(model, tokenizer), asked, how, random.Random(0))
+        assert [ids[-3:-1] for ids, _start in made] == [[50, 51]]
 
 
 class TestScore:
@@ -100,8 +115,8 @@ class TestExamples:
         asked = draw(pairs, tokenizer, 60, seed=0, held_out=False, mixture=Mixture(0.0))
         outputs = {each.prompt: each.reference for each in asked}
         part = [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
-        how = Distillation("", 60, {}, beginnings=3, spoken=0.0, tolerance=dict.fromkeys(pairs, 0.5))
-        made = list(examples(model, tokenizer, part, how, random.Random(0)))
+        how = Cuts(beginnings=3, spoken=0.0, tolerance=0.5)
+        made = list(examples(RecipeTeacher(model, tokenizer), part, how, random.Random(0)))
         end = tokenizer.token_to_id(EOS)
         assert len(made) == len(asked) + 3 * sum(" " in tokenizer.decode(each.prompt) for each in asked)
         whole = [(ids, start) for ids, start in made if tuple(ids[: start + 1]) in outputs]
@@ -119,15 +134,6 @@ class TestExamples:
             assert any(output[: len(target)] == target for output in begun)
             shorter += not any(output == target for output in begun)
         assert shorter > 20
-
-    def test_what_goes_round_in_circles_is_not_learnt(self, model: Decoder, tokenizer) -> None:
-        round_ = (40, 41, 42) * 3
-        assert distilling.repeats(round_)
-        assert not distilling.repeats((40, 41, 42) * 2)
-        assert not distilling.repeats(())
-        asked = [Calibration("de", False, (1, 40, 41, 5), round_), Calibration("de", False, (1, 42, 41, 5), (50, 51))]
-        made = examples(model, tokenizer, asked, Distillation("", 2, {}, beginnings=0, spoken=0.0), random.Random(0))
-        assert [ids[-3:-1] for ids, _start in made] == [[50, 51]]
 
     def test_the_best_of_several_outputs_is_the_nearest_to_the_reference(
         self, model: Decoder, pairs, tokenizer
@@ -158,10 +164,12 @@ class TestExamples:
             return [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
 
         monkeypatch.setattr(distilling, "calibrate", lambda t, _tokenizer, a, f, p, s: answered(t, a, f, p, s))
-        how = Distillation("", 30, {"de": 0.5, "zh": 0.5}, samples=1, beginnings=1)
-        distil(tmp_path / "teacher.gguf", pairs, how, tmp_path / "made.jsonl", 1)
+        how = Distillation(sources=30, samples=1, cuts=Cuts(beginnings=1))
+        shares, files = {"de": 0.5, "zh": 0.3, "ja": 0.2}, [tmp_path / name for name in ("made.jsonl", "outputs.jsonl")]
+        answers = distil(tmp_path / "teacher.gguf", pairs, shares, how, files[0], files[1], 1)
+        assert len(answers) == 30
         made = read_examples(tmp_path / "made.jsonl")
-        assert len(made) > 30
+        assert len(made) > 30  # toy outputs that go round in circles are left out
         assert not (tmp_path / "made.part").exists()
         given = {tuple(ids) for ids, _start in made}
         stream = ExampleStream({}, tokenizer, Mixture(0.0, given=1.0), 512, seed=0, given=made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
@@ -12,6 +13,10 @@ from redraft.method import Method
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
 from redraft.types import Backend
+
+if TYPE_CHECKING:
+    from redraft.backends.hf.decoder_only import HfDecoder
+    from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 
 #: Before the name of a model of transformers, on the hub or in a folder.
 HF_PREFIX = "hf:"
@@ -76,6 +81,19 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
         if dtype is not None:
             raise OptionError(f"dtype is for models of transformers; that of {name!r} is in its file, so leave it out")
         return open_model(name, options)
+    device = "auto" if options.gpu_layers else "cpu"
+    known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
+    return open_transformers(name, known)
+
+
+def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
+    """Load a model of transformers by ``hf:NAME`` or its folder.
+
+    Raises:
+        ModelError: there is no such model, or its files are unfit.
+        MissingExtra: transformers is not installed.
+        OptionError: there is no such device.
+    """
     folder = _folder(name.removeprefix(HF_PREFIX))
     try:
         from redraft.backends.hf.model import open_hf
@@ -83,9 +101,7 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
         raise MissingExtra(
             f"model {name!r} needs {error.name}, which is not installed: pip install 'redraft[hf]'"
         ) from error
-    device = "auto" if options.gpu_layers else "cpu"
-    known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
-    return open_hf(str(folder or name.removeprefix(HF_PREFIX)), known)
+    return open_hf(str(folder or name.removeprefix(HF_PREFIX)), options)
 
 
 def _folder(name: str) -> Path | None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from redraft.cli import options as common
+from redraft.cli.train_prefix import FORMATS, LANGUAGES, prefix
 from redraft.errors import MissingExtra
 
-LANGUAGES = ("de", "zh", "ja")
-FORMATS = ("F32", "F16", "Q8_0", "Q4_0", "Q4_K_M")
 EXAMPLES = """\b
 Examples:
   redraft train align --data ../shared/data --out aligned.gguf
@@ -22,12 +21,15 @@ Examples:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def train(context: click.Context) -> None:
-    """Train models further; needs the `train` extra.
+    """Train models further; needs the `train` extra, or for models of transformers the `lora` extra.
 
     The demo models themselves are made by `python -m redraft.train`.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+train.add_command(prefix)
 
 
 @train.command(epilog=EXAMPLES, short_help="Fine-tune a small model on a large one's outputs.")

@@ -14,7 +14,7 @@ from redraft.method import Method, Value
 from redraft.serve.lanes import Answer, Lane
 from redraft.session import Session, Settings
 from redraft.stabilise import Mask
-from redraft.translator import Style, encoder_for, vocabulary_of
+from redraft.translator import Style, prompt_encoder, vocabulary_of
 from redraft.types import DRAFT_MODEL, TARGET, Backend
 
 
@@ -96,7 +96,7 @@ class Service:
             raise OptionError(f"glossary must have at most {self.allowed.glossary} entries, not {len(wish.glossary)}")
         style = Style(wish.source, self.allowed.template, wish.glossary, wish.context)
         languages = [parse_language(tag, "target") for tag in wish.targets]
-        encoders = {each.tag: encoder_for(self.backends[TARGET], style, each) for each in languages}
+        encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
         if len(encoders) < len(wish.targets):
             raise OptionError("targets must be different languages")
         session = Session(encoders, self._vocabulary, settings)

@@ -57,9 +57,10 @@ def train(
         final = out / name / "final.pt"
         if not final.exists():
             click.echo(f"stage {name}: {STAGES[name].phase.tokens / 1e6:.1f}M tokens on {processes} x {device}")
-            prepare(name, data, out, processes, warm_start)
+            prepare(STAGES[name], out / name, data, processes, warm_start)
             rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
-            mp.spawn(work, (name, data, out, processes, device, warm_start, rendezvous), nprocs=processes)
+            task = (STAGES[name], out / name, data, processes, device, warm_start, rendezvous)
+            mp.spawn(work, task, nprocs=processes)
             (out / name / "last.pt").rename(final)
         if name in EXPORTED:
             export(final, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)

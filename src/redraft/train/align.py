@@ -30,7 +30,7 @@ from redraft.train.calibrate import Calibration, calibrate, draw, fingerprint
 from redraft.train.corpus import FILES, split
 from redraft.train.examples import Batch, Example, ExampleStream, Mixture
 from redraft.train.export import write_gguf
-from redraft.train.loop import Phase, Trainer, rank
+from redraft.train.loop import Phase, Trainer, batch_size, rank
 from redraft.train.model import Decoder
 from redraft.train.recipe import PREFIX, SPOKEN
 from redraft.train.restart import read_model, read_tokenizer
@@ -39,8 +39,6 @@ from redraft.train.tokenizer import EOS
 
 #: Peak learning rates, well below those of the recipe: higher ones overfit small calibration sets.
 RATE, EMBEDDING_RATE = 6e-4, 4e-4
-#: Steps that a fine-tuning is to have at least, as far as batches of this many ids allow.
-STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, 3072
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,14 +276,13 @@ def work(number: int, settings: Settings, examples: Sequence[Example], whole: Pa
 
 
 def phase(settings: Settings) -> Phase:
-    """The fine-tuning: rates that fall to zero from the start, and batches small enough for `STEPS` steps."""
-    batch = settings.tokens // (STEPS * settings.processes)
+    """The fine-tuning: rates that fall to zero from the start, and batches small enough for a few hundred steps."""
     return Phase(
         tokens=settings.tokens,
         prefix=PREFIX,
         spoken=SPOKEN,
         decay=1.0,
-        batch=max(SMALLEST_BATCH, min(LARGEST_BATCH, batch)),
+        batch=batch_size(settings.tokens, settings.processes),
         rate=RATE,
         embedding_rate=EMBEDDING_RATE,
         warmup_steps=20,

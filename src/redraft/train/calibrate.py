@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import torch
 import torch.multiprocessing as mp
-from sacrebleu.metrics import CHRF
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
@@ -24,11 +23,12 @@ from redraft.train.corpus import Pair
 from redraft.train.examples import MAX_LENGTH, Batch, Example, ExampleStream, Mixture
 from redraft.train.generate import generate
 from redraft.train.model import Decoder
+from redraft.train.outputs import Kept, Key, Output, nearest
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.tokenizer import EOS, target_tag
 
 #: None where the model has not ended its output within `limit`.
-Outputs: TypeAlias = list[tuple[int, ...] | None]
+Outputs: TypeAlias = list[Output]
 
 #: Prompts that are decoded together.
 ROWS = 128
@@ -121,21 +121,13 @@ def calibrate(
     Returns:
         ``asked`` with outputs, in the same order.
     """
-    question: dict[str, str | int] = {"large": large.name, "asked": fingerprint(large, asked), "samples": samples}
-    answers = _kept(file, question)
-    missing = [each for each in asked if each.prompt not in answers]
-    with tqdm(total=len(asked), initial=len(answers), unit="sentence", desc="calibration", mininterval=2) as bar:
-        if missing:
-            with file.open("a" if answers else "w", encoding="utf-8") as out:
-                if not answers:
-                    out.write(json.dumps(question) + "\n")
-                for group, outputs in _answered(large, missing, processes, samples):
-                    for each, output in zip(group, outputs, strict=True):
-                        answers[each.prompt] = output
-                        out.write(_line(each.prompt, output, tokenizer))
-                    out.flush()
-                    bar.update(len(group))
-    return [replace(each, output=answers[each.prompt]) for each in asked]
+    kept = Kept(file, {"large": large.name, "asked": fingerprint(large, asked), "samples": samples})
+    missing = [each for each in asked if each.prompt not in kept.outputs]
+    with tqdm(total=len(asked), initial=len(kept.outputs), unit="sentence", desc="calibration", mininterval=2) as bar:
+        for group, outputs in _answered(large, missing, processes, samples) if missing else ():
+            kept.add(_row(each.prompt, output, tokenizer) for each, output in zip(group, outputs, strict=True))
+            bar.update(len(group))
+    return [replace(each, output=kept.outputs[each.prompt]) for each in asked]
 
 
 def fingerprint(large: Path, asked: Sequence[Calibration]) -> str:
@@ -145,24 +137,8 @@ def fingerprint(large: Path, asked: Sequence[Calibration]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _line(prompt: tuple[int, ...], output: tuple[int, ...] | None, tokenizer: Tokenizer) -> str:
-    translation = None if output is None else tokenizer.decode(output)
-    row = {"source": tokenizer.decode(prompt), "translation": translation, "prompt": prompt, "output": output}
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-def _kept(file: Path, question: Mapping[str, str | int]) -> dict[tuple[int, ...], tuple[int, ...] | None]:
-    """Outputs by prompt of an earlier run that asked the same; none if it asked something else."""
-    if not file.exists():
-        return {}
-    lines = file.read_bytes().splitlines(keepends=True)
-    if lines and not lines[-1].endswith(b"\n"):  # that run was cut off in the middle of a line
-        lines.pop()
-        file.write_bytes(b"".join(lines))
-    if not lines or lines[0].decode() != json.dumps(question) + "\n":
-        return {}
-    rows = [json.loads(line) for line in lines[1:]]
-    return {tuple(row["prompt"]): None if row["output"] is None else tuple(row["output"]) for row in rows}
+def _row(prompt: Key, output: Output, tokenizer: Tokenizer) -> tuple[Key, Output, str, str | None]:
+    return prompt, output, tokenizer.decode(prompt), None if output is None else tokenizer.decode(output)
 
 
 def _answered(
@@ -200,15 +176,11 @@ def best_outputs(model: Decoder, tokenizer: Tokenizer, samples: int, group: Sequ
     prompts = torch.tensor([each.prompt for each in group])
     end, most = tokenizer.token_to_id(EOS), limit(group[0].prompt)
     drawn = [generate(model, prompts, end, most, TEMPERATURE if seed else 0.0, seed) for seed in range(samples + 1)]
-    chrf = CHRF()
-
-    def nearness(output: list[int], each: Calibration) -> float:
-        return float(chrf.sentence_score(tokenizer.decode(output), [tokenizer.decode(each.reference)]).score)
-
     best: Outputs = []
     for row, each in enumerate(group):
         ended = [output for outputs in drawn if (output := outputs[row]) is not None]
+        place = 0
         if len(ended) > 1:
-            ended.sort(key=lambda output: -nearness(output, each))
-        best.append(tuple(ended[0]) if ended else None)
+            place = nearest([tokenizer.decode(output) for output in ended], tokenizer.decode(each.reference))
+        best.append(tuple(ended[place]) if ended else None)
     return best

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.multiprocessing as mp
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from redraft.train.calibrate import Calibration, calibrate, draw
 from redraft.train.corpus import Pair
-from redraft.train.examples import Example, Mixture, as_spoken
+from redraft.train.examples import Example, Mixture
 from redraft.train.model import Decoder
-from redraft.train.prefixes import TOLERANCES, at_word_end, score, supported
+from redraft.train.prefixes import Cuts, Ids, Translated, prefix_pairs
 from redraft.train.restart import read_model, read_tokenizer
+from redraft.train.score import score
 from redraft.train.tokenizer import BOS, EOS, target_tag
 
 #: Sources that are scored at a time.
@@ -37,54 +39,45 @@ class Distillation:
     """How many examples are made, and of what kind.
 
     Attributes:
-        teacher: the stage whose end translates.
-        sources: whole sources that it translates.
-        languages: shares of the sources' ids by target language; others are left out.
+        sources: whole sources that the teacher translates.
         samples: sampled translations that compete with the greedy one.
-        beginnings: prefix pairs made of each.
         joined: share of sources of several sentences, 0-1.
-        spoken: share of sources written as a recogniser does, 0-1.
-        tolerance: of the cuts into each language, in nats (`redraft.train.prefixes.supported`).
+        cuts: how prefix pairs are made of each.
         seed: of what is drawn.
     """
 
-    teacher: str
     sources: int
-    languages: Mapping[str, float]
     samples: int = 3
-    beginnings: int = 2
     joined: float = 0.4
-    spoken: float = 0.3
-    tolerance: Mapping[str, float] = field(default_factory=lambda: TOLERANCES)
+    cuts: Cuts = field(default_factory=Cuts)
     seed: int = 0
 
 
 def distil(
     teacher: Path,
     pairs: Mapping[str, Sequence[Pair]],
+    languages: Mapping[str, float],
     how: Distillation,
     file: Path,
+    outputs: Path,
     processes: int,
-) -> None:
-    """Write examples to ``file``; the outputs are kept beside the teacher's file, so a run that was cut off goes on.
+) -> list[Calibration]:
+    """Write examples of ``teacher`` to ``file``, unless it is there; returns the sources with their translations.
 
     Args:
         teacher: GGUF of a model of the recipe.
         pairs: of the training part, by language.
+        languages: share of the sources' ids by target language.
         file: JSON Lines to write: the ids of an example, and where its target begins.
+        outputs: where the translations are kept as they come, so that a run that was cut off goes on.
         processes: how many work at the same time, one thread each.
     """
     tokenizer = read_tokenizer(teacher)
-    mixture = Mixture(0.0, joined=how.joined, languages=how.languages)
-    asked = draw(
-        {language: pairs[language] for language in how.languages},
-        tokenizer,
-        how.sources,
-        how.seed,
-        held_out=False,
-        mixture=mixture,
-    )
-    answered = calibrate(teacher, tokenizer, asked, teacher.with_suffix(".outputs.jsonl"), processes, how.samples)
+    mixture = Mixture(0.0, joined=how.joined, languages=languages)
+    asked = draw(pairs, tokenizer, how.sources, how.seed, held_out=False, mixture=mixture)
+    answered = calibrate(teacher, tokenizer, asked, outputs, processes, how.samples)
+    if file.exists():
+        return answered
     parts = [answered[start : start + PART] for start in range(0, len(answered), PART)]
     part_file = file.with_suffix(".part")
     with (
@@ -96,6 +89,7 @@ def distil(
             out.writelines(json.dumps(example) + "\n" for example in examples)
             bar.update(len(part))
     part_file.replace(file)
+    return answered
 
 
 def read_examples(file: Path) -> list[Example]:
@@ -116,44 +110,38 @@ def _load(teacher: Path, how: Distillation) -> None:
 def _examples(numbered: tuple[int, Sequence[Calibration]]) -> list[Example]:
     number, part = numbered
     model, tokenizer, how = _loaded[0]
-    return list(examples(model, tokenizer, part, how, random.Random(how.seed * 1_000_003 + number)))
+    return list(examples(RecipeTeacher(model, tokenizer), part, how.cuts, random.Random(how.seed * 1_000_003 + number)))
 
 
 def examples(
-    model: Decoder, tokenizer: Tokenizer, part: Sequence[Calibration], how: Distillation, generator: random.Random
+    teacher: RecipeTeacher, part: Sequence[Calibration], how: Cuts, generator: random.Random
 ) -> Iterator[Example]:
-    """The whole of every translated source, and `Distillation.beginnings` of it."""
-    end = tokenizer.token_to_id(EOS)
-    known = [(each, each.output) for each in part if each.output and not repeats(each.output)]
-    wholes = score(model, [(each.prompt, output) for each, output in known], end)
-    cut: list[tuple[int, tuple[int, ...]]] = []
-    for place, (each, output) in enumerate(known):
-        words = tokenizer.decode(each.prompt).split(" ")
-        yield _example(_prompt(words, each.language, how, generator, tokenizer), output, end)
-        for _ in range(how.beginnings if len(words) > 1 else 0):
-            heard = words[: generator.randrange(1, len(words))]
-            cut.append((place, _prompt(heard, each.language, how, generator, tokenizer)))
-    beginnings = score(model, [(prompt, known[place][1]) for place, prompt in cut], end)
-    for (place, prompt), logs in zip(cut, beginnings, strict=True):
-        each, output = known[place]
-        length = supported(wholes[place], logs, how.tolerance[each.language])
-        yield _example(prompt, output[: at_word_end(output, length, each.language, tokenizer)], end)
+    """The whole of every translated source, and `Cuts.beginnings` of it."""
+    translated = [
+        Translated(teacher.text(each.prompt), each.language, each.prompt, each.output, teacher.end)
+        for each in part
+        if each.output
+    ]
+    for prompt, learnt in prefix_pairs(teacher, translated, how, generator):
+        yield [*prompt, *learnt], len(prompt) - 1
 
 
-def repeats(output: Sequence[int]) -> bool:
-    """Whether three ids in a row come three times: a model that goes round in circles must not learn it of itself."""
-    found = Counter(zip(output, output[1:], output[2:], strict=False))
-    return max(found.values(), default=0) >= 3
+class RecipeTeacher:
+    """A model of the recipe, as a `redraft.train.prefixes.Teacher`."""
 
+    def __init__(self, model: Decoder, tokenizer: Tokenizer) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self.end: int = tokenizer.token_to_id(EOS)
 
-def _prompt(
-    words: Sequence[str], language: str, how: Distillation, generator: random.Random, tokenizer: Tokenizer
-) -> tuple[int, ...]:
-    text = " ".join(words)
-    text = as_spoken(text) if generator.random() < how.spoken else text
-    ids = tokenizer.encode(text).ids
-    return (tokenizer.token_to_id(BOS), *ids, tokenizer.token_to_id(target_tag(language)))
+    def prompt(self, source: str, language: str) -> Ids:
+        """Ids of ``<s> source <2xx>``."""
+        ids = self._tokenizer.encode(source).ids
+        return (self._tokenizer.token_to_id(BOS), *ids, self._tokenizer.token_to_id(target_tag(language)))
 
+    def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[NDArray[np.float32]]:
+        """As `redraft.train.score.score`."""
+        return score(self._model, pairs, self.end)
 
-def _example(prompt: Sequence[int], output: Sequence[int], end: int) -> Example:
-    return [*prompt, *output, end], len(prompt) - 1
+    def text(self, ids: Sequence[int]) -> str:
+        """Special tokens are left out."""
+        return str(self._tokenizer.decode(ids))

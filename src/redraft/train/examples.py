@@ -195,3 +195,15 @@ class ExampleStream:
 def padded(length: int) -> int:
     """``length`` rounded up to a multiple of `LENGTH_STEP`."""
     return -(-length // LENGTH_STEP) * LENGTH_STEP
+
+
+def grouped(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Places of things of similar length, groups of at most ``most`` ids with padding; a longer one stands alone."""
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * padded(lengths[place]) > most:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group

@@ -21,6 +21,9 @@ from redraft.train.corpus import LANGUAGE_SHARES, Pair
 from redraft.train.examples import Batch, Example, ExampleStream, Mixture
 from redraft.train.model import Decoder, Shape
 
+#: Steps that a short training is to have at least, as far as batches of this many ids allow.
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, 3072
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -52,6 +55,11 @@ class Phase:
     languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
     distilled: float = 0.0
     seed: int = 0
+
+
+def batch_size(tokens: int, processes: int) -> int:
+    """Ids a step and process for a training of ``tokens``: few enough for `STEPS` steps."""
+    return max(SMALLEST_BATCH, min(LARGEST_BATCH, tokens // (STEPS * processes)))
 
 
 class Trainer:

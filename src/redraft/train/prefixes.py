@@ -9,101 +9,149 @@ before the first token of which the beginning says much less than the whole does
 
 The end token is left out of both distributions, since a model that knows prefix pairs ends where it has been taught
 to.  So all targets of one sentence are beginnings of one translation, and a growing source takes nothing back.
+
+The rule is the same for every model; a `Teacher` knows how one is prompted and scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+import random
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
-from redraft.train.examples import SPACED, padded
-from redraft.train.model import Decoder
+from redraft.languages import parse_language
+from redraft.train.examples import as_spoken
 
-#: (prompt ids, output ids without the end)
-Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
+Ids: TypeAlias = tuple[int, ...]
+#: What a teacher is prompted with.
+P = TypeVar("P")
 
-#: In nats, by target language.  More lets more be guessed: a shorter lag and more that is taken back.  Into Japanese,
-#: whose verb comes last, hardly a sentence could begin at the tolerance of the others.
-TOLERANCES = {"de": 1.0, "zh": 1.0, "ja": 2.5}
-#: Ids that are scored together, padding included.
-TOKENS = 4096
+#: In nats.  2 to 3 give German and Chinese targets about nine tenths as long as proportional ones.
+TOLERANCE = 2.5
 
 
-def supported(whole: NDArray[np.float32], beginning: NDArray[np.float32], tolerance: float) -> int:
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """How a translated source becomes prefix pairs.
+
+    Attributes:
+        beginnings: prefix pairs made of each source.
+        spoken: share of sources written as a recogniser does, 0-1.
+        tolerance: of the cuts, in nats, 0 or more.
+    """
+
+    beginnings: int = 2
+    spoken: float = 0.3
+    tolerance: float = TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Translated(Generic[P]):
+    """A whole source with the teacher's translation.
+
+    Attributes:
+        source: the text.
+        language: code or tag of the target language.
+        prompt: what the teacher was prompted with.
+        output: ids of its translation, the end left out.
+        end: the id that ended it.
+    """
+
+    source: str
+    language: str
+    prompt: P
+    output: Ids
+    end: int
+
+
+class Teacher(Protocol[P]):
+    """A model that is taught by itself."""
+
+    def prompt(self, source: str, language: str) -> P:
+        """What it is prompted with to translate ``source``."""
+
+    def score(self, pairs: Sequence[tuple[P, Ids]]) -> list[NDArray[np.float32]]:
+        """For every prompt and output, the (length,) log-probabilities of its tokens, end tokens ruled out."""
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of ids; U+FFFD stands for the bytes of a character that is not complete."""
+
+
+def prefix_pairs(
+    teacher: Teacher[P], translated: Sequence[Translated[P]], how: Cuts, generator: random.Random
+) -> Iterator[tuple[P, Ids]]:
+    """Prompts with what is learnt after them, ends included: the whole of every source, then beginnings of it.
+
+    Outputs that go round in circles are left out: learnt, they come more often.
+    """
+    translated = [each for each in translated if not repeats(each.output)]
+    wholes = teacher.score([(each.prompt, each.output) for each in translated])
+    cut: list[tuple[int, P]] = []
+
+    def prompt(words: Sequence[str], language: str) -> P:
+        text = " ".join(words)
+        return teacher.prompt(as_spoken(text) if generator.random() < how.spoken else text, language)
+
+    for place, each in enumerate(translated):
+        words = each.source.split(" ")
+        yield prompt(words, each.language), (*each.output, each.end)
+        for _ in range(how.beginnings if len(words) > 1 else 0):
+            cut.append((place, prompt(words[: generator.randrange(1, len(words))], each.language)))
+    beginnings = teacher.score([(heard, translated[place].output) for place, heard in cut])
+    for (place, heard), logs in zip(cut, beginnings, strict=True):
+        each = translated[place]
+        length = supported(wholes[place], logs, how.tolerance)
+        kept = at_word_end(each.output, length, spaced(each.language), teacher.text)
+        yield heard, (*each.output[:kept], each.end)
+
+
+def repeats(output: Sequence[int]) -> bool:
+    """Whether three ids in a row come three times."""
+    found = Counter(zip(output, output[1:], output[2:], strict=False))
+    return max(found.values(), default=0) >= 3
+
+
+def supported(whole: NDArray[np.float32], beginning: NDArray[np.float32], tolerance: float = TOLERANCE) -> int:
     """How many tokens of an output the beginning of its source supports.
 
     Args:
-        whole, beginning: (length,) log-probabilities of the output's tokens after either source, from `score`.
+        whole, beginning: (length,) log-probabilities of the output's tokens after either source.
         tolerance: in nats, 0 or more.
     """
     missing = np.flatnonzero(whole - beginning > tolerance)
     return int(missing[0]) if len(missing) else len(whole)
 
 
-def at_word_end(output: Sequence[int], length: int, language: str, tokenizer: Tokenizer) -> int:
-    """The most tokens, at most ``length``, that end a word of ``language``, or a character where it has no spaces."""
+def at_word_end(output: Sequence[int], length: int, spaced: bool, text: Callable[[Sequence[int]], str]) -> int:
+    """The most tokens, at most ``length``, that end a word, or a character where words are not ``spaced``.
+
+    Args:
+        text: as `Teacher.text`.
+    """
     if length >= len(output):
         return len(output)
     for kept in range(length, 0, -1):
-        text = tokenizer.decode(output[:kept])
-        following = tokenizer.decode(output[: kept + 1])
-        if not text.endswith("\N{REPLACEMENT CHARACTER}") and (
-            language not in SPACED or not following[len(text) : len(text) + 1].isalnum()
+        begun, following = text(output[:kept]), text(output[: kept + 1])
+        if not begun.endswith("\N{REPLACEMENT CHARACTER}") and not (
+            spaced and _in_word(following[len(begun) : len(begun) + 1])
         ):
             return kept
     return 0
 
 
-@torch.inference_mode()
-def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.float32]]:
-    """For every pair, the (length,) log-probabilities of the output's tokens, the end token ruled out."""
-    found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
-    for group in _groups(pairs):
-        length = padded(max(len(prompt) + len(output) for prompt, output in (pairs[place] for place in group)))
-        ids = torch.zeros(len(group), length, dtype=torch.long)
-        rows: list[int] = []
-        columns: list[int] = []
-        for row, place in enumerate(group):
-            prompt, output = pairs[place]
-            ids[row, : len(prompt) + len(output)] = torch.tensor([*prompt, *output])
-            rows += [row] * len(output)
-            columns += range(len(prompt) - 1, len(prompt) - 1 + len(output))
-        logs = _log_probabilities(model, ids, torch.tensor(rows), torch.tensor(columns), end)
-        lengths = [len(pairs[place][1]) for place in group]
-        for place, part in zip(group, np.split(logs, np.cumsum(lengths)[:-1]), strict=True):
-            found[place] = part
-    return found
+def _in_word(character: str) -> bool:
+    """Whether it goes on with a word: letters, digits, and marks such as the vowel signs of Hindi."""
+    return character.isalnum() or (character != "" and unicodedata.category(character).startswith("M"))
 
 
-def _groups(pairs: Sequence[Pair]) -> Iterator[list[int]]:
-    """Places of pairs of similar length, `TOKENS` ids together."""
-    lengths = [padded(len(prompt) + len(output)) for prompt, output in pairs]
-    group: list[int] = []
-    for place in sorted(range(len(pairs)), key=lengths.__getitem__):
-        if group and (len(group) + 1) * lengths[place] > TOKENS:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group
-
-
-def _log_probabilities(
-    model: Decoder, ids: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, end: int
-) -> NDArray[np.float32]:
-    with torch.autocast(ids.device.type, torch.bfloat16):
-        hidden = model.hidden(ids)[rows, columns]
-    parts = []
-    for start in range(0, len(hidden), 256):  # logits of more rows leave the processor's cache
-        here = slice(start, start + 256)
-        logits = model.logits(hidden[here].float())
-        logits[:, end] = float("-inf")
-        following = ids[rows[here], columns[here] + 1]
-        parts.append(torch.log_softmax(logits, -1).gather(1, following[:, None]).squeeze(1))
-    logs: NDArray[np.float32] = torch.cat(parts).numpy() if parts else np.empty(0, np.float32)
-    return logs
+@cache
+def spaced(language: str) -> bool:
+    """Whether a language has spaces between words."""
+    return parse_language(language).spaced

@@ -129,7 +129,7 @@ STAGES = {
             seed=51,
         ),
         start="demo",
-        distillation=Distillation("demo", sources=27_000, languages=SHARES),
+        distillation=Distillation(sources=27_000),
     ),
     "plain": Stage(LARGE, Phase(tokens=1_600_000, prefix=0.0, decay=1.0, warmup_steps=1, seed=2), start="base"),
     "small": Stage(SMALL, Phase(tokens=5_000_000, prefix=0.6, decay=0.5, seed=3)),

@@ -19,7 +19,7 @@ from redraft.train.distil import distil, read_examples
 from redraft.train.export import write_gguf
 from redraft.train.loop import Trainer
 from redraft.train.model import Decoder, Shape
-from redraft.train.recipe import STAGES
+from redraft.train.recipe import Stage
 from redraft.train.restart import read_model
 from redraft.train.tokenizer import load_tokenizer
 
@@ -29,18 +29,25 @@ LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
 def work(
-    rank: int, name: str, data: Path, out: Path, processes: int, device: str, warm_start: Path | None, rendezvous: Path
+    rank: int,
+    stage: Stage,
+    folder: Path,
+    data: Path,
+    processes: int,
+    device: str,
+    warm_start: Path | None,
+    rendezvous: Path,
 ) -> None:
     """One training process of a stage; resumes from its last checkpoint if there is one.
 
     Args:
         rank, processes: which process this is, and how many train together.
+        folder: of the stage; the tokenizer and the other stages lie beside it.
         rendezvous: a file that does not exist yet, by which they find each other.
     """
     if processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", init_method=f"file://{rendezvous.resolve()}", rank=rank, world_size=processes)
-    stage, folder = STAGES[name], out / name
     # The optimizers of a warm start know nothing yet.
     phase = replace(stage.phase, warmup_steps=100) if warm_start else stage.phase
     trainer = Trainer(stage.shape, phase, device)
@@ -49,23 +56,27 @@ def work(
     elif warm_start:
         trainer.model.load_state_dict(read_model(warm_start).state_dict())
     elif stage.start:
-        trainer.restore(out / stage.start / "final.pt", new_phase=True)
+        trainer.restore(folder.parent / stage.start / "final.pt", new_phase=True)
     distilled = read_examples(folder / EXAMPLES) if stage.distillation else ()
-    trainer.run(split(data)[0], load_tokenizer(out / "tokenizer.json"), folder, distilled=distilled)
+    training = split(data)[0]
+    pairs = {language: training[language] for language in phase.languages}
+    trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
     if processes > 1:
         dist.destroy_process_group()
 
 
-def prepare(name: str, data: Path, out: Path, processes: int, warm_start: Path | None) -> None:
+def prepare(stage: Stage, folder: Path, data: Path, processes: int, warm_start: Path | None) -> None:
     """Make the examples that a stage learns from the model before it, unless they are there."""
-    stage, file = STAGES[name], out / name / EXAMPLES
+    file = folder / EXAMPLES
     if stage.distillation is None or file.exists():
         return
-    file.parent.mkdir(exist_ok=True)
-    teacher = warm_start or out / f"{stage.distillation.teacher}-f32.gguf"
-    if not teacher.exists():
-        write_checkpoint(out / stage.distillation.teacher / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
-    distil(teacher, split(data)[0], stage.distillation, file, processes)
+    folder.mkdir(exist_ok=True)
+    out = folder.parent
+    teacher = warm_start or out / f"{stage.start}-f32.gguf"
+    if warm_start is None:
+        write_checkpoint(out / str(stage.start) / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
+    outputs = file.with_suffix(".outputs.jsonl")
+    distil(teacher, split(data)[0], stage.phase.languages, stage.distillation, file, outputs, processes)
 
 
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:

@@ -79,7 +79,7 @@ class HfBackend(Generic[S]):
             if length > self.context_length:
                 raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
 
-    def _allowed(self, logits: Tensor) -> Tensor:
+    def allowed(self, logits: Tensor) -> Tensor:
         """The logits with those of banned tokens at minus infinity, as ``generate`` has them."""
         return logits.index_fill(-1, self._banned, float("-inf")) if len(self._banned) else logits
 

@@ -98,7 +98,7 @@ class HfDecoder(HfBackend[_Slot]):
             found = self._forward(slots, rows)[:, -1].float()
             for row, path in zip(found, [[five, six, *nodes[1:]], [five]], strict=False):
                 plain = self.model(input_ids=torch.tensor([path], device=self.device), use_cache=False).logits[0, -1]
-                plain = self._allowed(plain).float()
+                plain = self.allowed(plain).float()
                 share = _ROUNDING if self.dtype == torch.float32 else _COARSE_ROUNDING
                 most = share * float(plain[plain.isfinite()].abs().max())
                 if not torch.allclose(row, plain, rtol=0, atol=most):
@@ -195,7 +195,7 @@ class HfDecoder(HfBackend[_Slot]):
             use_cache=True,
             logits_to_keep=max(row.wanted for row in rows),
         )
-        return self._allowed(output.logits)
+        return self.allowed(output.logits)
 
 
 def _visible(row: _Row, width: int, length: int) -> Tensor:

@@ -107,7 +107,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         state.ids = ids
         self._slots[slot] = state
         wanted = score.prompt_rows + len(score.draft)
-        return TorchRows(self._allowed(output.logits[0, -wanted:]), score.prompt_rows - 1)
+        return TorchRows(self.allowed(output.logits[0, -wanted:]), score.prompt_rows - 1)
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:
         """Read a source; the decoder starts anew, since all that it made depends on the source."""

@@ -79,7 +79,7 @@ def device_of(wanted: str) -> torch.device:
 
 def _loaded(kind: Any, name: str, **options: Any) -> Any:
     try:
-        with _quiet(local=Path(name).is_dir()):
+        with quiet(local=Path(name).is_dir()):
             return kind.from_pretrained(name, **options)
     except (OSError, ValueError, KeyError, ImportError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -88,8 +88,8 @@ def _loaded(kind: Any, name: str, **options: Any) -> Any:
 
 
 @contextmanager
-def _quiet(*, local: bool) -> Iterator[None]:
-    """No progress bar for what is read from a folder; a download keeps its own."""
+def quiet(*, local: bool) -> Iterator[None]:
+    """No progress bar for what is read from a folder, or written; a download keeps its own."""
     silenced = local and logging.is_progress_bar_enabled()
     if silenced:
         logging.disable_progress_bar()
