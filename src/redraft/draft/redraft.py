@@ -153,10 +153,10 @@ class Redraft:
     def _guesses(self, context: Context) -> Iterator[Guess]:
         """Continuations of the output, the likeliest first."""
         shape = self._shape
-        if shape.resynchronise:
-            yield from self._from_previous(context)
         if shape.recycle:
             yield from self._from_rows(context)
+        if shape.resynchronise:
+            yield from self._from_previous(context)
         if shape.lookup:
             self._pool.read(context)
             for rank, place in enumerate(self._pool.find()[:2]):
