@@ -123,7 +123,8 @@ def translate(
         given = _given()
         decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
         limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
-        asked = {"mask_k": mask_k, "mask_unit": mask_unit, "context": context, "glossary": glossary}
+        hidden = {"mask_k": mask_k, "mask_unit": mask_unit, "mask_margin": mask_margin}
+        asked = {**hidden, "context": context, "glossary": glossary}
         with stream.opened(file) as source_file, stream.writer(output, languages) as writer:
             items = stream.updates(source_file, form, lag, rate)
             whole = stream.remote(items, writer, server, key, languages, source=source, **asked, **decoding, **limit)

@@ -51,7 +51,7 @@ class Wanted:
     Attributes:
         source: language spoken.
         method, options: decoding method and its options.
-        mask_k, mask_unit: what is hidden at the end of partial captions.
+        mask_k, mask_unit, mask_margin: what is hidden of partial captions (`redraft.stabilise.Mask`).
         max_tokens: the most tokens of one translation.
         context: earlier sentences that the prompt carries.
         glossary: (source term, translation) pairs.
@@ -62,6 +62,7 @@ class Wanted:
     options: Mapping[str, Value] = field(default_factory=dict)
     mask_k: int = 0
     mask_unit: str = "tokens"
+    mask_margin: float | None = None
     max_tokens: int | None = None
     context: int = 0
     glossary: tuple[tuple[str, str], ...] = ()
