@@ -22,7 +22,13 @@ Examples:
 @click.option("--to", "-t", multiple=True, default=("de", "zh", "ja"), metavar="LANGUAGE", help="Target; repeat.")
 @click.option("--method", multiple=True, default=("ar", "ssbd"), metavar="NAME", help="Method to compare; repeat.")
 @click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias of ssbd.")
-@click.option("--mask-k", type=common.Whole(0), default=3, help="Hide this many tokens at the end of partial captions.")
+@click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many tokens at the end of partial captions.")
+@click.option(
+    "--mask-margin",
+    type=common.Real(-1, 1),
+    default=0.0,
+    help="Hide them from the first token on that is not this much more probable than all others; -1: none.",
+)
 @click.option(
     "--speed",
     type=common.Real(0),
@@ -40,6 +46,7 @@ def demo(
     method: tuple[str, ...],
     beta: float,
     mask_k: int,
+    mask_margin: float,
     speed: float,
     sentences: int,
     model: str,
@@ -66,7 +73,7 @@ def demo(
     from redraft.stabilise import Mask
     from redraft.talk import load_talk
 
-    contenders = stage.contenders(method, to, beta, Mask(mask_k))
+    contenders = stage.contenders(method, to, beta, Mask(mask_k, margin=mask_margin))
     talk = [update for update in load_talk() if not sentences or int(update.utterance) <= sentences]
     chosen = [get_method(each.method) for each in contenders]
     trees = sum("trees" in each.needs for each in chosen)

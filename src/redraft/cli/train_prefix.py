@@ -13,12 +13,9 @@ import click
 from click.core import ParameterSource
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
-from redraft.backends.load import HF_PREFIX, on_transformers, resolve
 from redraft.cli import options as common
 from redraft.cli.translate import TEMPLATES
 from redraft.errors import MissingExtra, OptionError
-from redraft.languages import parse_language
-from redraft.translator import Style
 
 if TYPE_CHECKING:
     from redraft.cli.prefixes import Row
@@ -108,6 +105,8 @@ def prefix(context: click.Context, /, model: str, as_json: bool, **chosen: Any) 
     out, 3 words at a time: normalised erasure, chrF where there are translations, and how long partial outputs are
     (1 keeps pace with the source).
     """
+    from redraft.backends.load import on_transformers
+
     on_hf = on_transformers(model)
     for name in OF_GGUF if on_hf else OF_TRANSFORMERS:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -120,6 +119,8 @@ def prefix(context: click.Context, /, model: str, as_json: bool, **chosen: Any) 
 def _of_recipe(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> tuple[list[Row], str]:
+    from redraft.backends.load import resolve
+
     languages = tuple(dict.fromkeys(to)) or LANGUAGES
     for tag in languages:
         if tag not in LANGUAGES:
@@ -145,6 +146,10 @@ def _of_recipe(
 def _of_transformers(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> tuple[list[Row], str]:
+    from redraft.backends.load import HF_PREFIX
+    from redraft.languages import parse_language
+    from redraft.translator import Style
+
     if not to:
         raise OptionError("to must name one target language or more, such as --to de")
     for tag in to:

@@ -17,7 +17,7 @@ TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 EXAMPLES = """\b
 Examples:
   redraft translate talk.txt --input text --rate 3 --to de --to ja
-  recogniser | redraft translate --to de --mask-k 3
+  recogniser | redraft translate --to de --mask-margin 0.02
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
   redraft translate talk.txt --input text --to de --server http://127.0.0.1:8765
 """
@@ -53,7 +53,8 @@ _OF_THE_SERVER = (
 @click.option(
     "--mask-margin",
     type=common.Real(-1, 1),
-    help="Hide partial captions from the first token on that is not this much more probable than every other one.",
+    default=0.0,
+    help="Hide partial captions from the first token on that is not this much more probable than all others; -1: none.",
 )
 @click.option("--plain-mask", is_flag=True, help="Take what is hidden from the draft too.")
 @common.model
@@ -84,7 +85,7 @@ def translate(
     output: str | None,
     mask_k: int,
     mask_unit: str,
-    mask_margin: float | None,
+    mask_margin: float,
     plain_mask: bool,
     model: str,
     draft_model: str | None,

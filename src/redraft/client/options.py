@@ -62,7 +62,7 @@ class Wanted:
     options: Mapping[str, Value] = field(default_factory=dict)
     mask_k: int = 0
     mask_unit: str = "tokens"
-    mask_margin: float | None = None
+    mask_margin: float = 0.0
     max_tokens: int | None = None
     context: int = 0
     glossary: tuple[tuple[str, str], ...] = ()

@@ -58,8 +58,8 @@ class Wanted(Message):
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
     mask_k: int = Field(0, ge=0, le=100, description="units hidden at the end of partial captions")
     mask_unit: Literal["tokens", "words"] = "tokens"
-    mask_margin: float | None = Field(
-        None, ge=-1, le=1, description="by how much a token must be more probable than all others before it is shown"
+    mask_margin: float = Field(
+        0.0, ge=-1, le=1, description="by how much a token must be more probable than all others before it is shown"
     )
     max_tokens: int | None = Field(None, ge=1, description="the most tokens of one translation")
     context: int = Field(0, ge=0, le=100, description="earlier sentences that the prompt carries")
