@@ -34,6 +34,7 @@ CARD = Path("src") / "redraft" / "models" / "README.md"
 #: Columns beside those of the terminal.
 MORE = {
     "ssbd": ("bleu", "tokens_per_second"),
+    "redraft": ("ne_output", "chrf", "model_share"),
     "mask": ("laal",),
     "peers": ("same_as_ar", "tokens_per_second", "laal"),
     "replay": ("tokens_per_second",),
@@ -41,6 +42,7 @@ MORE = {
 #: Bench -> its plots that are shown.
 PICTURES = {
     "ssbd": ("quality", "limit", "acceptance", "cost"),
+    "redraft": ("speedups",),
     "beta": ("quality", "speed"),
     "mask": ("flicker", "lag"),
     "cold": ("limit",),
