@@ -103,14 +103,10 @@ def test_the_engine_as_it_stands() -> None:
     ("mistake", "old", "new"),
     [
         ("a lost bonus token", "verdict.token is not None:", "verdict.token is not None and not kept:"),
-        ("an unchecked end token in a draft", "finished = end is not None or", "end = None\n        finished = "),
-        ("an unchecked end token after a draft", "or verdict.token in end_tokens", "or False"),
-        ("an end token that is shown", "tuple(kept[:end])", "tuple(kept[: None if end is None else end + 1])"),
-        (
-            "a draft that is scored but not kept",
-            "output += tuple(kept[:end])",
-            "kept = kept[:1]; output += tuple(kept[:end])",
-        ),
+        ("an unchecked end token in a draft", "not end_tokens.isdisjoint(kept)", "False"),
+        ("an unchecked end token after a draft", "finished = verdict.token in end_tokens", "finished = False"),
+        ("an end token that is shown", "list(takewhile(lambda token: token not in end_tokens, kept))", "kept"),
+        ("a draft that is scored but not kept", "output += tuple(kept)", "kept = kept[:1]; output += tuple(kept)"),
         ("a prefix without the output", "Score(prompt + output,", "Score(prompt + output[:-1],"),
         ("a draft over the limit", "limit - len(output) - 1,", "limit - len(output) + 1,"),
     ],
@@ -150,12 +146,8 @@ def test_mistakes_in_the_walk(mistake: str, old: str, new: str, monkeypatch: pyt
             "lib.llama_memory_seq_cp(self._memory, best, slot, own, -1)",
             "lib.llama_memory_seq_cp(self._memory, min(state.branches), slot, own, -1)",
         ),
-        ("a branch at the wrong depth", "len(score.prefix) + depths[node] - 1", "len(score.prefix) + node"),
-        (
-            "a row too late",
-            "roots.append(rows + score.prompt_rows - 1)",
-            "roots.append(rows + score.prompt_rows)",
-        ),
+        ("a branch at the wrong depth", "length - 1 + depth for depth in draft.depths", "length + n for n in range(5)"),
+        ("a row too late", "(start, feed.rows, score.prompt_rows - 1)", "(start, feed.rows, score.prompt_rows)"),
     ],
 )
 def test_mistakes_in_the_cache(

@@ -41,9 +41,9 @@ def test_the_caps_cut_a_path_where_it_branches_off() -> None:
     tree.hang(ROOT, steps(1, 3))
     assert tree.hang(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
     assert tree.hang(ROOT, steps(1, 3, 6)) == [0, 2, 3], "but a leaf can be continued"
-    small: Tree[Provenance] = Tree(9, 3)
-    assert small.hang(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]
-    assert small.hang(ROOT, steps(5)) == []
+    tree = Tree(9, 3)
+    assert tree.hang(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]
+    assert tree.hang(ROOT, steps(5)) == []
 
 
 @given(
