@@ -56,20 +56,24 @@ export class Captions {
   }
 
   #show(utterance, stable, unstable) {
-    let row = this.#rows.get(utterance);
-    if (!row) {
-      row = document.createElement("p");
-      row.append(document.createElement("span"), document.createElement("span"));
-      row.lastChild.className = "unstable";
-      this.#rows.set(utterance, row);
-    }
+    const row = this.#rows.get(utterance) ?? newRow();
+    this.#rows.set(utterance, row);
     this.#keepingEnd(() => {
-      if (!row.isConnected) this.#partials.append(row);
+      if (!row.isConnected) {
+        this.#release();
+        this.#partials.append(row);
+      }
       row.firstChild.textContent = stable;
       row.lastChild.textContent = unstable;
       grow(row);
     });
     return row;
+  }
+
+  /** A new row moves what is above it anyway: final captions no longer hold more room than they need. */
+  #release() {
+    const { lastElementChild } = this.#finals;
+    if (lastElementChild) lastElementChild.style.minHeight = "";
   }
 
   #keepingEnd(change) {
@@ -84,6 +88,14 @@ export class Captions {
     for (const row of this.#rows.values()) grow(row);
     this.#view.scrollTop = this.#view.scrollHeight;
   }
+}
+
+/** What does not change any more, and what may. */
+function newRow() {
+  const row = document.createElement("p");
+  row.append(document.createElement("span"), document.createElement("span"));
+  row.lastChild.className = "unstable";
+  return row;
 }
 
 /** Never let a row become lower than it was: what stands below would jump. */

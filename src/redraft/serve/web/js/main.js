@@ -5,6 +5,7 @@ import { Memory, Volatile } from "./memory.js";
 import { Panel } from "./panel.js";
 import { planOf } from "./plan.js";
 import { Player } from "./player.js";
+import { problem } from "./problem.js";
 import { Session, STATES } from "./session.js";
 import { showLinks } from "./share.js";
 import { canListen, Speech } from "./speech.js";
@@ -86,6 +87,7 @@ function restore() {
     columns.final(final);
   }
   for (const update of memory.open.values()) columns.said(update);
+  at("speed").value = memory.read("position")?.speed ?? 1;
   session.resume();
   session.finishOpen((utterance) => !utterance.startsWith(`${player.run}.`));
   player.resume();
@@ -99,16 +101,14 @@ function comparePlain() {
   if (!session || !at("compare").checked) return;
   plain = new Session(new Memory(new Volatile()));
   plain.addEventListener("stats", ({ detail }) => panel.showPlain(detail));
+  plain.addEventListener("state", ({ detail }) => {
+    if (detail === "over") at("compare").checked = false;
+  });
   plain.addEventListener("problem", ({ detail }) => problem(`Plain re-translation: ${detail.sentence}`));
   plain.begin({ ...memory.session.start, method: "ar" });
 }
 
 // What is shown of it
-
-function problem(sentence) {
-  at("problem").textContent = sentence;
-  at("problem").hidden = !sentence;
-}
 
 function showState(state) {
   at("state").textContent = STATES[state];

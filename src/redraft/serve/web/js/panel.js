@@ -22,7 +22,6 @@ export class Panel {
   #place;
   #rate = new Rate();
   #plainRate = new Rate();
-  #measured = false;
 
   /** @param {HTMLElement} place holds the table, whose cells are named by figure, and a list for the bars */
   constructor(place) {
@@ -33,28 +32,27 @@ export class Panel {
   clear() {
     this.#rate = new Rate();
     this.clearPlain();
-    for (const cell of this.#place.querySelectorAll("td")) cell.textContent = "–";
+    for (const cell of this.#place.querySelectorAll("tbody td")) cell.textContent = "–";
     this.#place.querySelector(".bars").replaceChildren();
   }
 
   clearPlain() {
     this.#plainRate = new Rate();
-    this.#measured = false;
     this.#write("plain", Object.fromEntries(Object.keys(FORMS).map((name) => [name, null])));
   }
 
   /** Counts of the session. */
   show(stats) {
     this.#write("own", figuresOf(stats, this.#rate));
-    if (!this.#measured) this.#write("plain", plainFigures(stats));
+    this.#write("plain", plainFigures(stats));
     const bars = Object.entries(stats.targets).map(([target, counts]) => barOf(target, counts));
     this.#place.querySelector(".bars").replaceChildren(...bars);
   }
 
-  /** Counts of plain re-translation of the same updates, which runs beside the session. */
+  /** What was measured of plain re-translation, which runs beside the session; its passes follow from counts. */
   showPlain(stats) {
-    this.#measured = true;
-    this.#write("plain", figuresOf(stats, this.#plainRate));
+    const { speed, lag, lag95, erasure } = figuresOf(stats, this.#plainRate);
+    this.#write("plain", { speed, lag, lag95, erasure });
   }
 
   #write(column, figures) {

@@ -8,13 +8,15 @@
 
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
-    const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
     const show = () => button.setAttribute("aria-pressed", String(isDark()));
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       localStorage.setItem(NAME, root.dataset.theme);
       show();
     });
+    system.addEventListener("change", show);
     show();
   });
 }

@@ -31,6 +31,7 @@ export class WantedForm {
     const targets = [...this.#form.querySelectorAll("[name=target]:checked")].map((box) => box.value);
     const first = this.#form.querySelector("[name=target]");
     first.setCustomValidity(targets.length ? "" : "Choose at least one language.");
+    this.#form.querySelector("details").open = true; // what is closed cannot be complained about
     if (!this.#form.reportValidity()) return null;
     return { source: source.value, targets, method: method.value, mask_k: Number(mask.value), key: key.value || undefined };
   }
@@ -41,11 +42,14 @@ export class WantedForm {
     Object.assign(this.#form.method, { value: method });
     Object.assign(this.#form.mask, { value: mask_k });
     for (const box of this.#form.querySelectorAll("[name=target]")) box.checked = targets.includes(box.value);
+    this.#form.querySelector("#chosen").textContent = `${source} → ${targets.join(", ")}`;
   }
 
   /** While a session lasts, nothing of it can be changed. */
   lock(locked) {
     this.#form.querySelector("fieldset").disabled = locked;
+    this.#form.querySelector("details").open = !locked;
+    if (!locked) this.#form.querySelector("#chosen").textContent = "";
   }
 }
 

@@ -1,15 +1,11 @@
 // The captions of somebody else's session, to be read only.
 
 import { Columns } from "./columns.js";
+import { problem } from "./problem.js";
 import { STATES } from "./session.js";
 import { Viewer } from "./viewer.js";
 
 const at = (id) => document.getElementById(id);
-
-function problem(sentence) {
-  at("problem").textContent = sentence;
-  at("problem").hidden = !sentence;
-}
 
 /** The languages of a session; null where there is no such session. */
 async function targetsOf(name) {
