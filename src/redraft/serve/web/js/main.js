@@ -58,7 +58,10 @@ function listenTo(made, start) {
   session.addEventListener("final", ({ detail }) => columns.final(detail));
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
   session.addEventListener("problem", ({ detail }) => problem(detail.sentence));
-  session.addEventListener("started", ({ detail }) => showLinks(at("links"), detail.session, detail.targets));
+  session.addEventListener("started", ({ detail }) => {
+    showLinks(at("links"), detail.session, detail.targets);
+    at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
+  });
   session.addEventListener("state", ({ detail }) => {
     showState(detail);
     if (detail === "over") left();
@@ -117,7 +120,6 @@ function showState(state) {
 
 function showControls() {
   at("end").hidden = !session;
-  at("share").hidden = !memory.session?.name;
   const playing = player.run !== null;
   for (const button of document.querySelectorAll(".play")) button.hidden = playing;
   for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
