@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.methods import get_method
 from redraft.models import SMALL_OF
-from redraft.serve import http
+from redraft.serve import http, pages
 from redraft.serve.batch import budget
 from redraft.serve.engine import Engine
 from redraft.serve.hub import Hub
@@ -32,9 +30,6 @@ from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch
 from redraft.types import DRAFT_MODEL, TARGET, Backend
-
-#: The page and what belongs to it.
-WEB = Path(__file__).parent / "web"
 
 
 def open_backends(settings: ServeSettings) -> dict[str, Backend]:
@@ -143,7 +138,7 @@ def _routes() -> list[BaseRoute]:
         ),
         WebSocketRoute("/v1/live", live),
         WebSocketRoute("/v1/watch/{session}", watch),
-        *([Mount("/", StaticFiles(directory=WEB, html=True))] if WEB.is_dir() else []),
+        *pages.routes(),
     ]
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from redraft import events
 from redraft.errors import RedraftError
 from redraft.events import Caption, Update
+from redraft.serve import protocol
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import LiveSession
@@ -69,6 +70,18 @@ class Hub:
     def alive(self) -> bool:
         """Whether anything can be translated."""
         return self.engine.alive
+
+    def offer(self) -> protocol.Offer:
+        """What a client may ask for."""
+        allowed = self._service.allowed
+        sources, targets = self._service.languages
+        return protocol.Offer(
+            methods=tuple(method.name for method in allowed.methods),
+            source_languages=sources,
+            target_languages=targets,
+            most_targets=allowed.targets,
+            key=self._keys is not None,
+        )
 
     def owner(self, key: str | None) -> str:
         """Whose API key this is; empty where none is needed.

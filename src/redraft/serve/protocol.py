@@ -92,6 +92,17 @@ class Translated(Message):
     failures: list[str] = Field(default_factory=list, description="what could not be done, a sentence each")
 
 
+class Offer(Message):
+    """What a client may ask for on this server (HTTP)."""
+
+    protocol: int = VERSION
+    methods: tuple[str, ...] = Field(description="decoding methods; the first is usual")
+    source_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
+    target_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
+    most_targets: int = Field(description="the most target languages of a session")
+    key: bool = Field(description="whether an API key is needed")
+
+
 class Start(Wanted):
     """The first message of a connection: begins a session, or goes on with one after a drop."""
 

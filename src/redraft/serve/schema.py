@@ -29,7 +29,13 @@ _SERVER: tuple[type[BaseModel], ...] = (
     protocol.Error,
     protocol.Done,
 )
-_HTTP: tuple[type[BaseModel], ...] = (protocol.Wanted, protocol.Translate, protocol.Translated, protocol.Started)
+_HTTP: tuple[type[BaseModel], ...] = (
+    protocol.Offer,
+    protocol.Wanted,
+    protocol.Translate,
+    protocol.Translated,
+    protocol.Started,
+)
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
 _SESSION = {"name": "session", "in": "path", "required": True, "schema": {"type": "string"}}
 _TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -74,6 +80,15 @@ def openapi() -> dict[str, Any]:
                     ],
                     "responses": _responses(200, {kind: {} for kind in FORMS.values()}),
                 },
+            },
+            "/v1/offer": {
+                "get": {
+                    "summary": "What a client may ask for",
+                    "responses": _responses(200, {"application/json": {"schema": _reference("Offer")}}),
+                }
+            },
+            "/v1/talk": {
+                "get": {"summary": "The demo talk's updates", "responses": _responses(200, {"application/json": {}})}
             },
             "/health": {"get": {"summary": "Whether it works", "responses": _responses(200, {"application/json": {}})}},
             "/ready": {

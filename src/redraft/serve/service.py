@@ -11,6 +11,7 @@ from redraft.cost import CostCurve
 from redraft.errors import CapabilityError, OptionError
 from redraft.languages import parse_language
 from redraft.method import Method, Value
+from redraft.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.serve.lanes import Answer, Lane
 from redraft.session import Session, Settings
 from redraft.stabilise import Mask
@@ -78,6 +79,13 @@ class Service:
         self.curve = curve or known_curve(backends[TARGET])
         self._vocabulary = vocabulary_of(backends)
 
+    @property
+    def languages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Source and target languages that the model says it was trained on; empty where it does not say."""
+        metadata = self.backends[TARGET].metadata
+        sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
+        return _tags(sources), _tags(targets)
+
     def lanes(self, wish: Wish, answers: Callable[[str], Callable[[Answer], None]]) -> list[Lane]:
         """One lane a target language.
 
@@ -113,3 +121,7 @@ class Service:
                 raise OptionError(f"{name} must be at most {most}, not {value}")
         max_tokens = self.allowed.max_tokens if wish.max_tokens is None else wish.max_tokens
         return Settings(method, method.check(wish.options), wish.mask, wish.context, max_tokens, self.curve)
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(tag.strip() for tag in text.split(",") if tag.strip())

@@ -1,0 +1,58 @@
+// Captions in several languages side by side, a column each.
+
+import { Captions } from "./captions.js";
+import { mark, nameOf, ownNameOf } from "./languages.js";
+
+export class Columns {
+  #captions = new Map();
+
+  /**
+   * @param {HTMLElement} place where the columns go
+   * @param {string[]} targets languages
+   * @param {string | null} source the language spoken, which gets a column too; null shows none
+   */
+  constructor(place, targets, source = null) {
+    place.replaceChildren();
+    if (source !== null) this.#captions.set("", column(place, source, "Spoken", { spoken: false }));
+    for (const target of targets) this.#captions.set(target, column(place, target, ownNameOf(target)));
+  }
+
+  said({ utterance, text, final }) {
+    const captions = this.#captions.get("");
+    if (final) captions?.final(utterance, text);
+    else captions?.partial(utterance, text);
+  }
+
+  partial({ utterance, target, stable, unstable }) {
+    this.#captions.get(target)?.partial(utterance, stable, unstable);
+  }
+
+  final({ utterance, target, text }) {
+    this.#captions.get(target)?.final(utterance, text);
+  }
+}
+
+function column(place, tag, title, options) {
+  const section = document.createElement("section");
+  const heading = document.createElement("h2");
+  const view = document.createElement("div");
+  section.className = "column";
+  heading.append(...titleOf(title, tag));
+  view.className = "view";
+  view.tabIndex = 0; // to be scrolled by keyboard
+  view.setAttribute("role", "group");
+  view.setAttribute("aria-label", `${title}, ${nameOf(tag)}`);
+  section.append(heading, view);
+  place.append(section);
+  return new Captions(view, tag, options);
+}
+
+/** The title, and after it the language's English name where that is another. */
+function titleOf(title, tag) {
+  const own = document.createElement("span");
+  const english = document.createElement("small");
+  own.textContent = title;
+  english.textContent = nameOf(tag);
+  if (title === ownNameOf(tag)) mark(own, tag);
+  return title === english.textContent ? [own] : [own, english];
+}

@@ -1,0 +1,173 @@
+// The page: puts its parts together.
+
+import { Columns } from "./columns.js";
+import { Memory, Volatile } from "./memory.js";
+import { Panel } from "./panel.js";
+import { planOf } from "./plan.js";
+import { Player } from "./player.js";
+import { problem } from "./problem.js";
+import { Session, STATES } from "./session.js";
+import { showLinks } from "./share.js";
+import { canListen, Speech } from "./speech.js";
+import { listenToTyping } from "./typing.js";
+import { WantedForm } from "./wanted.js";
+
+const at = (id) => document.getElementById(id);
+
+const offer = await (await fetch("/v1/offer")).json();
+const memory = new Memory(sessionStorage, () => problem("The browser keeps no more: after a reload captions would be missing."));
+const wanted = new WantedForm(at("wanted"), offer);
+const panel = new Panel(at("panel"));
+const player = new Player(memory, (...update) => session?.send(...update), showControls);
+const speech = new Speech(showControls, problem);
+const typing = listenToTyping(at("typed"), ready);
+
+/** The session; null before it begins and after it is left. */
+let session = null;
+/** Plain re-translation beside it, to compare. */
+let plain = null;
+let columns = null;
+
+// A session's life
+
+/** The session, begun if need be; null if what is wanted does not do. */
+function ready() {
+  if (session) return session;
+  const start = wanted.read();
+  if (!start) return null;
+  memory.clear();
+  panel.clear();
+  listenTo(new Session(memory), start);
+  session.begin(start);
+  comparePlain();
+  return session;
+}
+
+/** Show what a new or remembered session says. */
+function listenTo(made, start) {
+  session = made;
+  problem("");
+  wanted.show(start);
+  wanted.lock(true);
+  columns = new Columns(at("captions"), start.targets, start.source);
+  session.addEventListener("said", ({ detail }) => {
+    columns.said(detail);
+    plain?.send(detail.utterance, detail.text, detail.final);
+  });
+  session.addEventListener("partial", ({ detail }) => columns.partial(detail));
+  session.addEventListener("final", ({ detail }) => columns.final(detail));
+  session.addEventListener("stats", ({ detail }) => panel.show(detail));
+  session.addEventListener("problem", ({ detail }) => problem(detail.sentence));
+  session.addEventListener("started", ({ detail }) => {
+    showLinks(at("links"), detail.session, detail.targets);
+    at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
+  });
+  session.addEventListener("state", ({ detail }) => {
+    showState(detail);
+    if (detail === "over") left();
+  });
+  showControls();
+}
+
+/** The session is over; what it has shown stays until the next one begins. */
+function left() {
+  player.stop();
+  if (speech.listening) speech.stop();
+  typing.reset();
+  plain?.leave();
+  session = plain = null;
+  memory.clear();
+  wanted.lock(false);
+  showControls();
+}
+
+/** Go on with what was there before a reload. */
+function restore() {
+  const { start } = memory.session;
+  listenTo(new Session(memory), start);
+  for (const final of [...memory.finals.values()].filter(Boolean)) {
+    columns.said({ utterance: final.utterance, text: final.source, final: true });
+    columns.final(final);
+  }
+  for (const update of memory.open.values()) columns.said(update);
+  at("speed").value = memory.read("position")?.speed ?? 1;
+  session.resume();
+  session.finishOpen((utterance) => !utterance.startsWith(`${player.run}.`));
+  player.resume();
+}
+
+/** Begin or end plain re-translation of the same updates. */
+function comparePlain() {
+  plain?.leave();
+  plain = null;
+  panel.clearPlain();
+  if (!session || !at("compare").checked) return;
+  plain = new Session(new Memory(new Volatile()));
+  plain.addEventListener("stats", ({ detail }) => panel.showPlain(detail));
+  plain.addEventListener("state", ({ detail }) => {
+    if (detail === "over") at("compare").checked = false;
+  });
+  plain.addEventListener("problem", ({ detail }) => problem(`Plain re-translation: ${detail.sentence}`));
+  plain.begin({ ...memory.session.start, method: "ar" });
+}
+
+// What is shown of it
+
+function showState(state) {
+  at("state").textContent = STATES[state];
+  at("state").dataset.state = state;
+}
+
+function showControls() {
+  at("end").hidden = !session;
+  const playing = player.run !== null;
+  for (const button of document.querySelectorAll(".play")) button.hidden = playing;
+  for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
+  at("listen").textContent = speech.listening ? "Stop listening" : "Listen";
+}
+
+// Sources
+
+function play(plan, speed) {
+  if (plan.length && ready()) player.play(plan, session.nextRun(), speed);
+}
+
+function stopPlaying() {
+  const { run } = player;
+  player.stop();
+  session?.finishOpen((utterance) => utterance.startsWith(`${run}.`));
+}
+
+at("talk-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  play(await (await fetch("/v1/talk")).json(), Number(at("speed").value));
+});
+at("paste-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  play(planOf(at("pasted").value, at("wanted").source.value, at("spoken").checked), 1);
+});
+at("listen").addEventListener("click", () => {
+  if (speech.listening) speech.stop();
+  else if (ready()) speech.start(at("wanted").source.value, session);
+});
+at("end").addEventListener("click", () => {
+  if (speech.listening) speech.stop();
+  player.stop();
+  session.end();
+});
+at("compare").addEventListener("change", comparePlain);
+for (const button of document.querySelectorAll(".stop")) button.addEventListener("click", stopPlaying);
+for (const radio of document.querySelectorAll("[name=kind]")) radio.addEventListener("change", showSource);
+at("wanted").addEventListener("submit", (event) => event.preventDefault());
+
+function showSource() {
+  const { value } = document.querySelector("[name=kind]:checked");
+  for (const part of document.querySelectorAll("[data-kind]")) part.hidden = part.dataset.kind !== value;
+}
+
+at("compare").closest("label").hidden = !offer.methods.includes("ar");
+at("listen").disabled = !canListen;
+at("deaf").hidden = canListen;
+showSource();
+showControls();
+if (memory.session) restore();

@@ -1,0 +1,42 @@
+// The options of the overlay, from its address: each has a range or a form, and what is outside is named.
+
+const number = (least, most) => ({
+  allowed: `a number from ${least} to ${most}`,
+  read: (text) => (/^\d{1,4}(\.\d{1,2})?$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : null),
+});
+const word = (...words) => ({ allowed: words.join(", "), read: (text) => (words.includes(text) ? text : null) });
+const colour = {
+  allowed: "3, 6 or 8 hexadecimal digits",
+  read: (text) => (/^([0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text) ? `#${text}` : null),
+};
+const pattern = (form, allowed) => ({ allowed, read: (text) => (form.test(text) ? text : null) });
+
+/** Name -> [what it may be, what it is if not given]. */
+const OPTIONS = {
+  session: [pattern(/^[0-9a-f]{32}$/, "the name of a session, 32 hexadecimal digits"), null],
+  target: [pattern(/^[A-Za-z0-9 ()_-]{1,100}$/, "a target language of the session"), null],
+  size: [number(8, 400), 48],
+  lines: [number(1, 20), 2],
+  colour: [colour, "#ffffff"],
+  outline: [colour, "#000000"],
+  align: [word("start", "center", "end"), "center"],
+  unstable: [word("dim", "plain", "hide"), "dim"],
+};
+
+/**
+ * @param {string} query of the address
+ * @throws {RangeError} a sentence that names the option and what is allowed
+ */
+export function optionsOf(query) {
+  const given = new URLSearchParams(query);
+  for (const name of given.keys()) {
+    if (!(name in OPTIONS)) throw new RangeError(`${name.slice(0, 40)} is no option: there are ${Object.keys(OPTIONS).join(", ")}`);
+  }
+  const found = {};
+  for (const [name, [kind, usual]] of Object.entries(OPTIONS)) {
+    found[name] = given.has(name) ? kind.read(given.get(name)) : usual;
+    if (given.has(name) && found[name] === null) throw new RangeError(`${name} must be ${kind.allowed}`);
+  }
+  if (found.session === null) throw new RangeError("session must be given: the name of a session");
+  return found;
+}

@@ -1,0 +1,43 @@
+// A pasted text as timed updates, as if somebody spoke it.
+
+const SECONDS_A_WORD = 0.4;
+const WORDS_AN_UPDATE = 2;
+const PAUSE = 0.6;
+/** Characters that are spoken in the time of a word, where no spaces tell words apart. */
+const UNSPACED = 3;
+
+/**
+ * @param {string} text any number of sentences
+ * @param {string} language of the text
+ * @param {boolean} spoken word after word; otherwise every sentence comes whole, at once
+ */
+export function planOf(text, language, spoken) {
+  const plan = [];
+  let clock = 0;
+  sentencesOf(text, language).forEach((sentence, index) => {
+    const utterance = String(index + 1);
+    const beginnings = spoken ? beginningsOf(sentence) : [];
+    for (const beginning of beginnings) {
+      clock += SECONDS_A_WORD * WORDS_AN_UPDATE;
+      plan.push({ utterance, text: beginning, final: false, time: clock });
+    }
+    clock += spoken ? PAUSE : 0;
+    plan.push({ utterance, text: sentence, final: true, time: clock });
+  });
+  return plan;
+}
+
+function sentencesOf(text, language) {
+  const lines = text.split(/\n+/);
+  const split = globalThis.Intl?.Segmenter && new Intl.Segmenter(language, { granularity: "sentence" });
+  const parts = split ? lines.flatMap((line) => [...split.segment(line)].map((part) => part.segment)) : lines;
+  return parts.map((part) => part.trim()).filter(Boolean);
+}
+
+function beginningsOf(sentence) {
+  const spaced = /\s/.test(sentence);
+  const units = spaced ? sentence.split(/\s+/) : sentence.match(new RegExp(`.{1,${UNSPACED}}`, "gsu"));
+  const ends = [];
+  for (let end = WORDS_AN_UPDATE; end < units.length; end += WORDS_AN_UPDATE) ends.push(end);
+  return ends.map((end) => units.slice(0, end).join(spaced ? " " : ""));
+}

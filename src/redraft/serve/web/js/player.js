@@ -1,0 +1,63 @@
+// Plays timed updates as if somebody spoke, and goes on where it was after a reload.
+
+export class Player {
+  #memory;
+  #send;
+  #changed;
+  #timer = null;
+
+  /**
+   * @param {import("./memory.js").Memory} memory where plan and position are kept
+   * @param {(utterance: string, text: string, final: boolean) => void} send takes an update
+   * @param {() => void} changed called when playing begins or ends
+   */
+  constructor(memory, send, changed) {
+    this.#memory = memory;
+    this.#send = send;
+    this.#changed = changed;
+  }
+
+  /** The run that is being played; null if none is. */
+  get run() {
+    return this.#memory.read("position")?.run ?? null;
+  }
+
+  /**
+   * @param {{utterance: string, text: string, final: boolean, time: number}[]} plan updates, in the order of time
+   * @param {string} run what the names of its utterances begin with
+   * @param {number} speed how much faster than real time
+   */
+  play(plan, run, speed) {
+    this.#memory.write("plan", plan);
+    this.#memory.write("position", { run, speed, next: 0 });
+    this.resume();
+  }
+
+  resume() {
+    const plan = this.#memory.read("plan");
+    const position = this.#memory.read("position");
+    if (!plan || !position) return;
+    clearTimeout(this.#timer);
+    this.#changed();
+    const time = (place) => (plan[place]?.time ?? 0) * (1000 / position.speed);
+    const begun = performance.now() - time(position.next - 1);
+    const step = () => {
+      while (position.next < plan.length && begun + time(position.next) <= performance.now()) {
+        const { utterance, text, final } = plan[position.next];
+        position.next += 1;
+        this.#memory.write("position", position);
+        this.#send(`${position.run}.${utterance}`, text, final);
+      }
+      if (position.next < plan.length) this.#timer = setTimeout(step, begun + time(position.next) - performance.now());
+      else this.stop();
+    };
+    step();
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+    this.#memory.forget("plan");
+    this.#memory.forget("position");
+    this.#changed();
+  }
+}

@@ -1,0 +1,192 @@
+// A session of one's own on the server: updates out, captions in, whatever happens to the connection or the page.
+//
+// Events carry the server's message as `detail`: "started", "partial", "final", "stats", "done".  Besides there are
+// "problem" {sentence, fatal}, "state" (a word of STATES) and "said" (an update that was sent or will be).
+
+import { Backoff } from "./backoff.js";
+
+const PROTOCOL = 1;
+/** What a server refuses that may go well a little later. */
+const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
+/** Characters of one `restore` message; servers take at least as many bytes. */
+const RESTORE = 5_000;
+
+export const STATES = { idle: "Not connected", connecting: "Connecting", live: "Live", waiting: "Reconnecting", over: "Ended" };
+
+export const keyOf = ({ utterance, target }) => JSON.stringify([utterance, target]);
+
+/** The address of a websocket of this server. */
+export function address(path) {
+  const url = new URL(path, location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  return url;
+}
+
+export class Session extends EventTarget {
+  #memory;
+  #socket = null;
+  #backoff = new Backoff();
+  #unsent = new Map();
+  #refusal = null;
+  #live = false;
+
+  /** @param {import("./memory.js").Memory} memory what is known already */
+  constructor(memory) {
+    super();
+    this.#memory = memory;
+  }
+
+  get memory() {
+    return this.#memory;
+  }
+
+  /** Begin a session; `wanted` has the fields of the message `start`. */
+  begin(wanted) {
+    this.#memory.note({ start: wanted, begun: Date.now(), runs: 0 });
+    this.#connect();
+  }
+
+  /** Go on with the session that the memory holds. */
+  resume() {
+    this.#connect();
+  }
+
+  /** A name that no utterance of this session has begun with yet. */
+  nextRun() {
+    this.#memory.note({ runs: this.#memory.session.runs + 1 });
+    return String(this.#memory.session.runs);
+  }
+
+  /** Send the whole text of an utterance so far. */
+  send(utterance, text, final) {
+    const seq = (this.#memory.open.get(utterance)?.seq ?? -1) + 1;
+    const time = Math.max(0, Date.now() - this.#memory.session.begun) / 1000;
+    const update = { type: "update", utterance, seq, text, final, time };
+    this.#memory.keepOpen(update);
+    this.#unsent.delete(utterance);
+    this.#unsent.set(utterance, update);
+    this.#tell("said", update);
+    this.#flush();
+  }
+
+  /** Make final what was left open, of utterances whose name `chosen` accepts. */
+  finishOpen(chosen = () => true) {
+    const left = [...this.#memory.open.values()].filter((update) => !update.final && chosen(update.utterance));
+    for (const { utterance, text } of left) this.send(utterance, text, true);
+  }
+
+  /** No more updates will come. */
+  end() {
+    this.finishOpen();
+    this.#memory.note({ ending: true });
+    this.#flush();
+  }
+
+  /** Leave at once, whatever is still under way. */
+  leave() {
+    const socket = this.#socket;
+    this.#socket = null;
+    this.#live = false;
+    socket?.close();
+  }
+
+  #connect() {
+    this.#tell("state", "connecting");
+    const socket = new WebSocket(address("/v1/live"));
+    const { start, token } = this.#memory.session;
+    this.#socket = socket;
+    this.#refusal = null;
+    socket.onopen = () => this.#say({ type: "start", protocol: PROTOCOL, ...start, token });
+    socket.onmessage = ({ data }) => socket === this.#socket && this.#hear(JSON.parse(data));
+    socket.onclose = () => socket === this.#socket && this.#closed();
+  }
+
+  #say(message) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+  }
+
+  #flush() {
+    if (!this.#live) return;
+    for (const update of this.#unsent.values()) this.#say(update);
+    this.#unsent.clear();
+    if (this.#memory.session.ending) this.#say({ type: "end" });
+  }
+
+  #hear(message) {
+    const hear = {
+      started: () => this.#started(message),
+      final: () => this.#concluded(message, message),
+      error: () => this.#failed(message),
+      done: () => this.#done(),
+    }[message.type];
+    hear?.();
+    if (["started", "partial", "stats", "done"].includes(message.type)) this.#tell(message.type, message);
+  }
+
+  #started({ token, session, targets, resumed }) {
+    this.#memory.note({ token, name: session, targets });
+    this.#backoff.reset();
+    if (!resumed) this.#restore();
+    this.#unsent = new Map(this.#memory.open);
+    this.#live = true;
+    this.#flush();
+    this.#tell("state", "live");
+  }
+
+  /** Tell a server that was started anew what it has forgotten. */
+  #restore() {
+    let finals = [];
+    let length = 0;
+    for (const final of [...this.#memory.finals.values()].filter(Boolean)) {
+      finals.push(final);
+      length += JSON.stringify(final).length;
+      if (length > RESTORE) {
+        this.#say({ type: "restore", finals });
+        [finals, length] = [[], 0];
+      }
+    }
+    if (finals.length) this.#say({ type: "restore", finals });
+  }
+
+  /** An utterance has ended in a language; what comes a second time is acknowledged again and passed over. */
+  #concluded({ utterance, target }, final) {
+    const key = keyOf({ utterance, target });
+    const { finals, session } = this.#memory;
+    if (!finals.has(key)) {
+      this.#memory.keepFinal(key, final);
+      if (final) this.#tell("final", final);
+      if (session.targets.every((each) => finals.has(keyOf({ utterance, target: each })))) this.#memory.dropOpen(utterance);
+    }
+    this.#say({ type: "ack", utterance, target });
+  }
+
+  #failed(error) {
+    if (error.fatal) this.#refusal = error;
+    else if (error.final) this.#concluded(error, null);
+    else if (error.code === "stale" && error.utterance) this.#memory.dropOpen(error.utterance);
+    if (!error.fatal) this.#tell("problem", { sentence: error.sentence, fatal: false });
+  }
+
+  #done() {
+    this.leave();
+    this.#tell("state", "over");
+  }
+
+  #closed() {
+    this.#live = false;
+    const refusal = this.#refusal;
+    if (refusal && !(this.#memory.session.token && PASSING.has(refusal.code))) {
+      this.#socket = null;
+      this.#tell("state", "over");
+      this.#tell("problem", refusal);
+      return;
+    }
+    this.#tell("state", "waiting");
+    const left = this.#socket;
+    setTimeout(() => left === this.#socket && this.#connect(), this.#backoff.next());
+  }
+
+  #tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}

@@ -1,0 +1,290 @@
+"""The page in a real browser: Debian's chromium, by Playwright."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from redraft.talk import load_talk
+from tests.serve.servers import Running, running
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+SENTENCES = 4
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+USUAL = ("de", "zh", "ja")
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    # One each, and never too busy: no test is to wait for what others have asked for.
+    with running(busy=1.0) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser: Any, server: Running) -> Iterator[Callable[..., Any]]:
+    """Opens a page; nothing may go wrong in it, nor be kept from it by the policy."""
+    complaints: list[str] = []
+    contexts: list[Any] = []
+
+    def open_page(path: str = "/", script: str = "", **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+        page.route("**/v1/talk", lambda route: route.fulfill(json=shortened(12)))
+        if script:
+            page.add_init_script(script)
+        page.goto(server.url + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def shortened(times: float) -> list[dict[str, Any]]:
+    """The first sentences of the talk, so many times faster."""
+    updates = [asdict(update) for update in load_talk() if int(update.utterance) <= SENTENCES]
+    return [{**update, "time": update["time"] / times} for update in updates]
+
+
+def play(page: Any) -> None:
+    page.click("text=Play the demo talk")
+
+
+def finals(page: Any, tag: str) -> list[str]:
+    found: list[str] = page.locator(f".finals[lang={tag}] p").all_inner_texts()
+    return found
+
+
+def wait_for_finals(page: Any, tag: str = "ja", number: int = SENTENCES) -> None:
+    expect(page.locator(f".finals[lang={tag}] p")).to_have_count(number, timeout=20_000)
+
+
+def name_of(page: Any) -> str:
+    return str(json.loads(page.evaluate("sessionStorage.getItem('redraft.session')"))["name"])
+
+
+def transcript(server: Running, page: Any) -> dict[str, list[str]]:
+    """What the server has, by language."""
+    lines = server.ask(f"/v1/sessions/{name_of(page)}/transcript?format=jsonl").text.splitlines()
+    captions = [json.loads(line) for line in lines]
+    return {tag: [each["text"] for each in captions if each["language"] == tag] for tag in USUAL}
+
+
+def check_finals(server: Running, page: Any, number: int = SENTENCES) -> None:
+    """Every sentence once in every language, as the server has it."""
+    for tag in USUAL:
+        wait_for_finals(page, tag, number)
+    texts = {tag: [text.strip() for text in finals(page, tag)] for tag in USUAL}
+    assert texts == {tag: [" ".join(text.split()) for text in all_] for tag, all_ in transcript(server, page).items()}
+    assert page.locator(".partials p").count() == 0
+
+
+def test_the_demo_talk_plays_in_three_languages(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    play(page)
+    expect(page.locator("#state")).to_have_text("Live")
+    check_finals(server, page)
+    spoken = [update.text for update in load_talk() if update.final][:SENTENCES]
+    assert page.locator(".column:first-child .finals p").all_inner_texts() == spoken
+    expect(page.locator('[data-own="passes"]')).not_to_have_text("–")
+    assert page.locator(".bars li").count() == 3
+    # Screen readers are read final captions only, and those of the speaker not at all.
+    assert [each.get_attribute("aria-live") for each in page.locator(".finals").all()] == ["off", *["polite"] * 3]
+    assert page.locator("[aria-live] .partials, .partials [aria-live]").count() == 0
+    page.click("text=End session")
+    expect(page.locator("#state")).to_have_text("Ended")
+    assert page.evaluate("sessionStorage.length") == 0
+    assert (
+        server.ask(page.get_attribute("#links a[download$=srt]", "href").removeprefix(server.url)).text.count("-->")
+        == SENTENCES
+    )
+    assert len(finals(page, "de")) == SENTENCES
+
+
+def test_a_reload_in_the_middle_loses_and_doubles_nothing(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    play(page)
+    expect(page.locator(".finals[lang=ja] p").first).to_be_visible()
+    name = name_of(page)
+    page.reload()
+    expect(page.locator("#state")).to_have_text("Live")
+    assert name_of(page) == name and len(finals(page, "ja")) < SENTENCES
+    check_finals(server, page)
+
+
+def test_a_server_that_has_forgotten_everything_is_told(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    play(page)
+    expect(page.locator(".finals[lang=ja] p").first).to_be_visible()
+    session = server.hub.find(name_of(page))
+
+    def forget() -> None:
+        assert session.connection is not None
+        session.connection.close(1012, "started anew")
+        server.hub._forget(session)
+
+    server.call(forget)
+    check_finals(server, page)
+    assert server.hub.find(name_of(page)) is not session
+
+
+def test_what_is_typed_is_translated_and_never_taken_for_markup(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.get_by_text("Type", exact=True).click()
+    page.locator("#typed").press_sequentially("we saw <img src=x onerror=alert(1)>")
+    expect(page.locator(".partials p").first).to_have_text("we saw <img src=x onerror=alert(1)>")
+    page.reload()  # what was not finished is, since the box is empty now
+    wait_for_finals(page, number=1)
+    page.get_by_text("Type", exact=True).click()
+    page.locator("#typed").press_sequentially("her duck\nand\n")
+    check_finals(server, page, 3)
+    assert page.locator("main img").count() == 0
+
+
+def test_a_pasted_text_is_spoken_sentence_by_sentence(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.get_by_text("Paste", exact=True).click()
+    page.fill("#pasted", "We saw her duck. And it was.\n\nHer cat too")
+    page.uncheck("#spoken")
+    page.click("text=Translate >> visible=true")
+    check_finals(server, page, 3)
+
+
+def test_what_the_browser_hears_is_translated(server: Running, visit: Callable[..., Any]) -> None:
+    heard = """
+    window.SpeechRecognition = class {
+      start() {
+        const result = (transcript, isFinal) => Object.assign([{ transcript }], { isFinal });
+        setTimeout(() => this.onresult({ resultIndex: 0, results: [result("we saw", false)] }), 50);
+        setTimeout(() => this.onresult({ resultIndex: 0, results: [result("We saw her.", true)] }), 150);
+      }
+      stop() { this.onend(); }
+    };
+    """
+    page = visit(script=heard)
+    page.get_by_text("Speak", exact=True).click()
+    page.click("#listen")
+    check_finals(server, page, 1)
+    expect(page.locator("#listen")).to_have_text("Stop listening")
+    page.click("#listen")
+    expect(page.locator("#listen")).to_have_text("Listen")
+
+
+def test_plain_re_translation_beside_it(visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.check("#compare")
+    play(page)
+    for figure in ("passes", "lag", "erasure"):
+        expect(page.locator(f'[data-plain="{figure}"]')).not_to_have_text("–", timeout=20_000)
+
+
+def test_by_keyboard_alone(visit: Callable[..., Any]) -> None:
+    page = visit()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        assert (
+            page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            or page.evaluate("getComputedStyle(document.activeElement.parentElement).outlineStyle") != "none"
+        )
+        if page.evaluate("document.activeElement.textContent") == "Play the demo talk":
+            break
+    page.keyboard.press("Enter")
+    wait_for_finals(page)
+
+
+def test_dark_and_light(visit: Callable[..., Any]) -> None:
+    page = visit(color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    page.click("#theme")
+    light = page.evaluate(ground)
+    page.reload()
+    assert dark != light == page.evaluate(ground)
+    assert page.get_attribute("#theme", "aria-pressed") == "false"
+
+
+def test_on_a_phone_nothing_is_cut_off(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit(viewport=PHONE, has_touch=True, is_mobile=True)
+    play(page)
+    check_finals(server, page)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    boxes = [column.bounding_box() for column in page.locator(".column").all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"] for box in boxes)
+    assert all(above["y"] + above["height"] <= below["y"] for above, below in pairwise(boxes))
+
+
+def test_others_watch_and_cannot_speak(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.locator(".targets [value=zh]").uncheck()
+    page.locator(".targets [value=ar]").check()
+    play(page)
+    wait_for_finals(page)
+    viewer = visit(f"/watch?session={name_of(page)}")
+    for tag in ("de", "ja", "ar"):
+        wait_for_finals(viewer, tag)
+        assert finals(viewer, tag) == finals(page, tag)
+    assert viewer.locator(".finals[lang=ar]").get_attribute("dir") == "rtl"
+    assert viewer.locator("textarea, input, select").count() == 0
+
+
+def test_the_overlay_shows_the_last_lines(visit: Callable[..., Any]) -> None:
+    page = visit()
+    play(page)
+    wait_for_finals(page)
+    name = name_of(page)
+    overlay = visit(f"/overlay?session={name}&target=ja&size=30&lines=1&colour=ff0&outline=00f&align=start")
+    wait_for_finals(overlay)
+    assert overlay.locator("#overlay p").last.inner_text() == finals(page, "ja")[-1]
+    style = overlay.evaluate(
+        "(({ fontSize, color, textAlign }) => [fontSize, color, textAlign])"
+        "(getComputedStyle(document.getElementById('overlay')))"
+    )
+    assert style == ["30px", "rgb(255, 255, 0)", "start"]
+    assert overlay.evaluate("getComputedStyle(document.body).backgroundColor") == "rgba(0, 0, 0, 0)"
+    assert overlay.locator("#overlay").bounding_box()["height"] <= 40
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("", "session must be given"),
+        ("session=../../etc", "session must be the name of a session"),
+        ("session={name}&size=9999", "size must be a number from 8 to 400"),
+        ("session={name}&size=1e2", "size must be a number"),
+        ("session={name}&lines=0", "lines must be a number from 1 to 20"),
+        ("session={name}&colour=red;x:url(/)", "colour must be 3, 6 or 8 hexadecimal digits"),
+        ("session={name}&align=left", "align must be start, center, end"),
+        ("session={name}&target=<img src=x>", "target must be a target language"),
+        ("session={name}&<b>=1", "<b> is no option"),
+        ("session={name}", "there is no such session"),
+    ],
+)
+def test_bad_options_of_the_overlay_are_named(visit: Callable[..., Any], query: str, sentence: str) -> None:
+    page = visit(f"/overlay?{query.replace('{name}', 'a' * 32)}")
+    expect(page.locator("#problem")).to_contain_text(re.compile(re.escape(sentence)))
+    assert page.locator("img, b").count() == 0
