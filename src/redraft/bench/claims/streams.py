@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from redraft.bench.claims.compare import Claim, Compared, against, bounded, number, options, pick, present, ranked
 from redraft.bench.tables import BETA as USUAL
+from redraft.bench.tables import MASKS
 from redraft.eval.figures import Row
 from redraft.languages import parse_language
 from redraft.methods import all_methods
@@ -156,7 +157,30 @@ def _words(rows: Sequence[Row]) -> Compared:
             yield from against([words], "<=", tokens, "ne_display")
 
 
+def _margin(row: Row) -> float:
+    """The number that the field ``mask`` ends with, as in ``below margin 0.02``."""
+    return float(str(row["mask"]).split()[-1])
+
+
+def _margins(rows: Iterable[Row]) -> list[Row]:
+    """SSBD by growing margin."""
+    return sorted((row for row in rows if "margin" in str(row.get("mask"))), key=_margin)
+
+
+def _margin_shown(rows: Sequence[Row]) -> Compared:
+    yield from ranked(_margins(rows), ">", "ne_display")
+    yield from ranked(_margins(rows), "<", "laal")
+
+
+def _margin_against(rows: Sequence[Row]) -> Compared:
+    none = [row for row in _margins(rows) if _margin(row) == 0]
+    least = [row for row in _masked(rows, "tokens") if _k(row) == min(MASKS)]
+    yield from against(none, "<", least, "ne_display", "laal")
+
+
 MASK = (
+    Claim("The larger the margin, the less of what is shown is taken back, and the later it comes.", _margin_shown),
+    Claim("A margin of 0 takes less back than the smaller mask of tokens, and shows it earlier.", _margin_against),
     Claim("The more is hidden by display-only mask-k, the less of what is shown is taken back.", _shown),
     Claim("The same is so of plain mask-k, from the smallest k on.", _plain_shown),
     Claim("Display-only mask-k changes neither passes nor tokens, acceptance nor output.", _display_only),
