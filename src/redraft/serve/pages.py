@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from redraft.serve.hub import Hub
 from redraft.talk import load_talk
 
 WEB = Path(__file__).parent / "web"
+#: Path -> file: the page, captions on a transparent ground for streaming programs, and somebody else's session.
+PAGES = {"/": "index.html", "/overlay": "overlay.html", "/watch": "watch.html", "/icon.svg": "icon.svg"}
 
 
 async def offer(request: Request) -> Response:
@@ -27,20 +30,18 @@ async def talk(request: Request) -> Response:
     return JSONResponse([asdict(update) for update in load_talk()])
 
 
-async def overlay(request: Request) -> Response:
-    """Captions on a transparent ground, for streaming programs."""
-    return FileResponse(WEB / "overlay.html")
-
-
-async def watch(request: Request) -> Response:
-    """Captions of somebody else's session."""
-    return FileResponse(WEB / "watch.html")
-
-
 def routes() -> list[BaseRoute]:
-    """All of the above; everything else that is asked for is looked for among the files."""
-    plain = {"/v1/offer": offer, "/v1/talk": talk, "/overlay": overlay, "/watch": watch}
+    """All of the above, and every file; nothing at the root that would take the paths of others."""
     return [
-        *(Route(path, endpoint, methods=["GET"]) for path, endpoint in plain.items()),
-        Mount("/", StaticFiles(directory=WEB, html=True)),
+        Route("/v1/offer", offer, methods=["GET"]),
+        Route("/v1/talk", talk, methods=["GET"]),
+        *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
+        *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),
     ]
+
+
+def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return FileResponse(WEB / name)
+
+    return answer
