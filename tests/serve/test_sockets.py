@@ -69,6 +69,14 @@ def test_partial_captions_come_before_the_final_one(server: Running) -> None:
         assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
 
 
+def test_counts_of_the_last_captions_come_even_if_nothing_follows(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start()
+        say(socket, "we saw", "we saw her", "we saw her duck")
+        counts = [each["targets"]["de"] for each in (socket.until("stats")[-1], socket.until("stats")[-1])]
+        assert counts[0]["updates"] < counts[1]["updates"] and counts[1]["shown"] > 0
+
+
 def test_after_a_drop_what_was_not_acknowledged_comes_again(server: Running) -> None:
     with server.socket() as socket:
         token = socket.start()["token"]

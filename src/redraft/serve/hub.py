@@ -294,6 +294,7 @@ class Hub:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = time.monotonic()
             for session in list(self._sessions.values()):
+                session.send_stats()  # those of the last captions, too
                 if not self.engine.alive:
                     session.fail("engine", "the server cannot translate any more and must be started again")
                 keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds

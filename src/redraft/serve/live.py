@@ -87,6 +87,8 @@ class LiveSession:
     _lags: deque[float] = field(default_factory=lambda: deque(maxlen=_LAGS))
     _room: asyncio.Event = field(default_factory=asyncio.Event)
     _stats_sent: float = 0.0
+    #: Whether anything was counted since then.
+    _counted: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
@@ -173,7 +175,8 @@ class LiveSession:
             self._lags.append(answer.lag * 1000)
             self._counts[target].show(caption)
             self._publish_caption(caption, target, answer.lag)
-        self._send_stats()
+        self._counted = True
+        self.send_stats()
         self._finish()
 
     def _publish_caption(self, caption: events.Caption, target: str, lag: float) -> None:
@@ -206,10 +209,11 @@ class LiveSession:
             outbox.drop(key)
             outbox.put(message)
 
-    def _send_stats(self) -> None:
+    def send_stats(self) -> None:
+        """Tell of new counts, if the last ones were told of long enough ago."""
         now = time.monotonic()
-        if now - self._stats_sent >= STATS_EVERY:
-            self._stats_sent = now
+        if self._counted and now - self._stats_sent >= STATS_EVERY:
+            self._stats_sent, self._counted = now, False
             self._broadcast(self.stats().wire(), "stats")
 
     def stats(self) -> protocol.Stats:
