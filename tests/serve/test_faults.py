@@ -115,7 +115,8 @@ def test_a_client_that_says_nothing_more_keeps_its_session_and_no_slot() -> None
 
 
 def test_updates_faster_than_the_model_are_held_back_and_finals_all_come() -> None:
-    with running(updates_per_second=10_000) as server, server.socket() as socket:
+    # The client's library reads while the test still writes.
+    with running(updates_per_second=10_000) as server, server.socket(max_queue=None) as socket:
         socket.start(method="ar")
         for number in range(300):
             say(socket, "we", "we saw", utterance=str(number))

@@ -73,8 +73,9 @@ def test_counts_of_the_last_captions_come_even_if_nothing_follows(server: Runnin
     with server.socket() as socket:
         socket.start()
         say(socket, "we saw", "we saw her", "we saw her duck")
-        counts = [each["targets"]["de"] for each in (socket.until("stats")[-1], socket.until("stats")[-1])]
-        assert counts[0]["updates"] < counts[1]["updates"] and counts[1]["shown"] > 0
+        # The first counts come at once, maybe before the last caption.
+        while not (counts := socket.until("stats")[-1]["targets"]["de"])["shown"]:
+            assert counts["updates"] < 3
 
 
 def test_after_a_drop_what_was_not_acknowledged_comes_again(server: Running) -> None:
@@ -215,7 +216,7 @@ def test_bad_messages_are_answered_and_the_session_goes_on(server: Running) -> N
 def test_who_sends_nothing_but_nonsense_is_not_listened_to(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
-        for _ in range(30):
+        for _ in range(20):
             socket.connection.send("[]")
         assert [each["fatal"] for each in (socket.hear() for _ in range(20))] == [False] * 19 + [True]
         with pytest.raises(ConnectionClosed):

@@ -30,11 +30,12 @@ class Outbox:
         self._most = most
         self._waiting: OrderedDict[Hashable, str] = OrderedDict()
         self._put = 0
-        self._news = asyncio.Event()
+        self._news, self._space = asyncio.Event(), asyncio.Event()
+        self._space.set()
 
     def put(self, message: str, key: Hashable | None = None) -> None:
         """Have a message sent.  One with the same ``key`` that still waits is dropped: the newest counts."""
-        if self.closing:
+        if self.closing or self.slow:  # what comes after a gap would look like all there is
             return
         self._put += 1
         self._waiting.pop(key, None)
@@ -42,6 +43,8 @@ class Outbox:
         if len(self._waiting) > self._most:
             self.slow = True
             self._waiting.clear()
+        if 2 * len(self._waiting) > self._most:
+            self._space.clear()
         self._news.set()
 
     def fill(self, messages: Iterable[str]) -> None:
@@ -71,4 +74,11 @@ class Outbox:
                 return None
             self._news.clear()
             await self._news.wait()
-        return self._waiting.popitem(last=False)[1]
+        message = self._waiting.popitem(last=False)[1]
+        if 2 * len(self._waiting) <= self._most:
+            self._space.set()
+        return message
+
+    async def room(self) -> None:
+        """Wait until no more than half of what may wait is there, so that the next answer has room."""
+        await self._space.wait()

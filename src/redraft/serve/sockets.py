@@ -152,7 +152,7 @@ async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
 
 
 async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
-    """Act on what the client says; read no faster than its rate allows, and than its updates are translated."""
+    """Act on what the client says; read no faster than its rate allows, and than updates are translated and sent."""
     wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     while wrong < _MOST_WRONG:
         text = await _text(websocket)
@@ -170,6 +170,7 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
         while wait := rate.take():
             await asyncio.sleep(wait)
         await session.room()
+        await outbox.room()
     outbox.close(1002, "too many messages that are not as they should be")
     await asyncio.Event().wait()  # what waits is still to be sent
 
