@@ -1,6 +1,6 @@
 """Self-distilled prefix training of a model that the recipe has made, from its GGUF to a new one.
 
-What stage ``demo`` of the recipe does, for any such model: it translates sources of the corpus, learns its best
+What stage ``steady`` of the recipe does, for any such model: it translates sources of the corpus, learns its best
 translations with prefix pairs cut by what it knows itself (`redraft.train.distil`), and goes on with the corpus beside
 them.
 """
@@ -116,8 +116,8 @@ def training_pairs(data: Path, languages: Sequence[str]) -> dict[str, list[Pair]
 
 
 def _stage(settings: Settings) -> Stage:
-    """Stage ``demo`` of the recipe, for this model and of this length."""
-    phase = STAGES["demo"].phase
+    """Stage ``steady`` of the recipe, for this model and of this length."""
+    phase = STAGES["steady"].phase
     phase = replace(
         phase,
         tokens=settings.tokens,
