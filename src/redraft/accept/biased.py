@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 from redraft.accept.everything import Everything
+from redraft.accept.exact import favourite
 from redraft.accept.walk import walk
 from redraft.types import Draft, Rows, Verdict
 
@@ -43,10 +44,9 @@ class Biased:
             return Everything().judge(draft, rows)
 
         def choose(node: int, children: list[int]) -> int | None:
-            best = rows.argmax(node)
-            for child in children:
-                if draft.tokens[child] == best:
-                    return child
+            child = favourite(draft, rows, node, children)
+            if child is not None:
+                return child
             probable = max(children, key=lambda child: rows.logprob(node, draft.tokens[child]))
             return probable if self.keeps(rows, node, draft.tokens[probable]) else None
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from redraft.accept.walk import walk
 from redraft.types import Draft, Rows, Verdict
+
+
+def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
+    """The child of ``node`` that is the target's best token there; None if that was not drafted."""
+    best = rows.argmax(node)
+    return next((child for child in children if draft.tokens[child] == best), None)
 
 
 class Exact:
@@ -11,9 +19,4 @@ class Exact:
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """The path of argmaxes through the draft tree."""
-
-        def choose(node: int, children: list[int]) -> int | None:
-            best = rows.argmax(node)
-            return next((child for child in children if draft.tokens[child] == best), None)
-
-        return walk(draft, rows, choose)
+        return walk(draft, rows, partial(favourite, draft, rows))

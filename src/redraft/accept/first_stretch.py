@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from redraft.accept.biased import Biased
-from redraft.accept.exact import Exact
+from redraft.accept.exact import Exact, favourite
 from redraft.accept.walk import walk
 from redraft.draft.stretch import Stretch
 from redraft.types import ROOT, Draft, Provenance, Rows, Verdict
@@ -52,5 +52,4 @@ class FirstStretch:
         first = children[0]
         if draft.provenance[first] is Provenance.PREVIOUS:
             return first if self._biased.keeps(rows, node, draft.tokens[first]) else None
-        best = rows.argmax(node)
-        return next((child for child in children if draft.tokens[child] == best), None)
+        return favourite(draft, rows, node, children)

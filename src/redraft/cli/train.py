@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
 
 from redraft.cli import options as common
-from redraft.cli.train_prefix import FORMATS, LANGUAGES, prefix
-from redraft.errors import MissingExtra
+from redraft.cli.train_prefix import FORMATS, LANGUAGES, needing, prefix
 
 EXAMPLES = """\b
 Examples:
@@ -75,11 +75,9 @@ def align(
     new model and used again by a later run. Afterwards a table tells how often the small model's most probable token
     is the large one's, before and after, on sources that were held out.
     """
-    try:
+    with needing("train"):
         from redraft.train import align as alignment
         from redraft.train.__main__ import KEEP_MEMORY
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"training needs {error.name} of the train extra: pip install 'redraft[train]'") from error
     from redraft.backends.load import resolve
     from redraft.eval.signature import signature
 
@@ -111,10 +109,9 @@ def align(
 
 def _print(rows: list[dict[str, str | int | float]], line: str, as_json: bool) -> None:
     if as_json:
-        import json
+        from redraft.eval.table import print_json
 
-        for row in rows:
-            click.echo(json.dumps({**row, "signature": line}))
+        print_json(rows, line, sys.stdout)
         return
     from rich.console import Console
     from rich.table import Table

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,7 +128,7 @@ def _of_recipe(
     if out.is_dir():
         raise OptionError(f"out must be a GGUF file to write, and {str(out)!r} is a folder")
     path = resolve(model)
-    with _needing("train"):
+    with needing("train"):
         from redraft.cli.prefixes import train_recipe
         from redraft.train.__main__ import KEEP_MEMORY
         from redraft.train.distil import Distillation
@@ -158,7 +158,7 @@ def _of_transformers(
         raise OptionError(f"out must be a folder to write, and {str(out)!r} is a file")
     if Path(model.removeprefix(HF_PREFIX)).expanduser().resolve() == out.resolve():
         raise OptionError(f"out must be another folder than that of the model, {str(out)!r}")
-    with _needing("lora"):
+    with needing("lora"):
         from redraft.cli.prefixes import train_lora
         from redraft.train.hf.adapt import Settings
         from redraft.train.hf.lora import Lora
@@ -186,7 +186,8 @@ def _of_transformers(
 
 
 @contextmanager
-def _needing(extra: str) -> Iterator[None]:
+def needing(extra: str) -> Iterator[None]:
+    """Say which extra is missing where what is imported is not there."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -197,8 +198,9 @@ def _needing(extra: str) -> Iterator[None]:
 
 def _print(rows: Sequence[dict[str, Any]], line: str, as_json: bool) -> None:
     if as_json:
-        for row in rows:
-            click.echo(json.dumps({**row, "signature": line}))
+        from redraft.eval.table import print_json
+
+        print_json(rows, line, sys.stdout)
         return
     from rich.console import Console
     from rich.table import Table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -77,7 +77,7 @@ def _format(value: Figure, form: str) -> str:
     return value if isinstance(value, str) else format(value, form)
 
 
-def print_json(rows: Sequence[Row], signature: str, file: TextIO) -> None:
+def print_json(rows: Sequence[Mapping[str, Figure]], signature: str, file: TextIO) -> None:
     """One JSON object a line, each with all fields and the signature."""
     for row in rows:
         file.write(json.dumps({**row, "signature": signature}, ensure_ascii=False) + "\n")
