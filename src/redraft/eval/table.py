@@ -40,6 +40,22 @@ COLUMNS = {
     "same_as_ar": ("as ar", "d"),
     "bleu": ("BLEU", ".1f"),
     "chrf": ("chrF", ".1f"),
+    "admission": ("admission", ""),
+    "talks": ("talks", "d"),
+    "sessions": ("sessions", "d"),
+    "refused": ("refused", "d"),
+    "broken": ("broken", "d"),
+    "passed_over": ("passed over", "d"),
+    "caption_lag_p50_ms": ("lag p50", ".0f"),
+    "caption_lag_p95_ms": ("p95", ".0f"),
+    "caption_lag_max_ms": ("max (ms)", ".0f"),
+    "ne_units": ("NE", ".2f"),
+    "lanes_a_pass": ("lanes/pass", ".1f"),
+    "server_cpu": ("CPU", ".2f"),
+    "client_cpu": ("client's", ".2f"),
+    "server_mb": ("MB", ".0f"),
+    "server_mb_slope": ("MB/min", ".2f"),
+    "left_over": ("left over", "d"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -13,11 +13,10 @@ from redraft.client import Backoff, Client, ServerError, Wanted
 from redraft.loadtest.gauges import Sample, read, settled, watch
 from redraft.loadtest.hearing import Hearing
 from redraft.loadtest.script import Script
+from redraft.method import Value
 
 #: Seconds that captions of a talk that has ended may take, and in which a lost connection must be had again.
 PATIENCE = 30.0
-#: Seconds from the beginning of the last talk until captions count.
-WARM_UP = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,9 @@ class Plan:
         talks: how many at once.
         seconds: for how long, from the beginning of the first.
         languages: target languages; each talk has one, in turn.
-        wanted: method and options.
+        method, options: how the server is to translate.
         stagger: seconds over which the talks begin.
+        warm_up: seconds from then until captions count.
         talk_seconds: after so long a talk ends and another begins in its place; 0 lets all last to the end.
         seed: of where in the script a talk begins.
     """
@@ -37,8 +37,10 @@ class Plan:
     talks: int
     seconds: float
     languages: tuple[str, ...] = ("de",)
-    wanted: Wanted = Wanted()
+    method: str = "ssbd"
+    options: Mapping[str, Value] = field(default_factory=dict)
     stagger: float = 10.0
+    warm_up: float = 5.0
     talk_seconds: float = 0.0
     seed: int = 0
 
@@ -85,7 +87,7 @@ async def hold(
     """
     before = await asyncio.to_thread(read, server)
     begun = time.monotonic()
-    outcome = Outcome(plan, begun + plan.stagger + WARM_UP, begun + plan.seconds)
+    outcome = Outcome(plan, begun + plan.stagger + plan.warm_up, begun + plan.seconds)
     beside = [asyncio.create_task(watch(server, outcome.samples)), asyncio.create_task(_tick(begun, progress))]
     try:
         await asyncio.gather(*(_place(number, begun, server, script, outcome) for number in range(plan.talks)))
@@ -114,7 +116,8 @@ async def _place(number: int, begun: float, server: str, script: Script, outcome
     while start < outcome.ended:
         await asyncio.sleep(max(0.0, start - time.monotonic()))
         until = min(start + length, outcome.ended)
-        client = Client(server, [language], plan.wanted, backoff=Backoff(patience=PATIENCE))
+        wanted = Wanted(method=plan.method, options=plan.options)
+        client = Client(server, [language], wanted, backoff=Backoff(patience=PATIENCE))
         await _talk(client, script, chance.randrange(len(script.stream.segments)), start, until, outcome)
         await asyncio.sleep(max(0.0, until - time.monotonic()))  # a talk that was refused leaves its place empty
         start, length = max(until, time.monotonic()), plan.talk_seconds

@@ -12,13 +12,6 @@ from redraft.eval.figures import Row
 from redraft.loadtest.crowd import Outcome
 from redraft.loadtest.gauges import MEGABYTE, Sample, memory_slope, slope
 
-#: Columns of the terminal's table.
-COLUMNS = (
-    *("method", "options", "admission", "talks", "sessions", "refused", "broken", "failures"),
-    *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
-    *("lanes_a_pass", "server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
-)
-
 
 def row(outcome: Outcome) -> Row:
     """The figures of a run.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redraft.bench.load import Result
-from redraft.bench.plots import bands, masks, scatter
+from redraft.bench.plots import bands, live, masks, scatter
 from redraft.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
 from redraft.bench.results import LAST_POSITION
 from redraft.languages import parse_language
@@ -125,6 +125,14 @@ PLOTS = (
         scatter.curve,
         (*_ALL, "bild", "quality"),
         right=0.75,
+    ),
+    Plot(
+        "talks",
+        "How far captions lag, by how many talks the server has at once; the dashed line is one second.",
+        live.has_trials,
+        live.talks,
+        ("capacity",),
+        right=1.3,
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 
-async def capacity(carried: Callable[[int], Awaitable[bool]], most: int) -> int:
+async def greatest(carried: Callable[[int], Awaitable[bool]], most: int) -> int:
     """The greatest number that is carried, 0 if not even 1 is.
 
     What is carried is taken to be carried with fewer talks, too; measurements near the limit may say otherwise.
