@@ -39,7 +39,8 @@ MORE = {
     "mask": ("laal",),
     "peers": ("same_as_ar", "tokens_per_second", "laal"),
     "replay": ("tokens_per_second",),
-    "load": ("seconds", "refusals", "caption_lag_slope"),
+    "capacity": ("lanes_a_pass",),
+    "load": ("seconds", "sessions", "refusals", "caption_lag_slope", "lanes_a_pass"),
 }
 #: Bench -> its plots that are shown.
 PICTURES = {
@@ -132,8 +133,8 @@ def markdown(result: Result) -> str:
 
 
 def _columns(result: Result) -> list[str]:
-    usual = LIVE if result.bench in LOAD_TESTS else STREAMED
-    usual = TABLES[result.bench].columns if result.bench in TABLES else usual
+    columns = {**{name: each.columns for name, each in TABLES.items()}, **dict.fromkeys(LOAD_TESTS, LIVE)}
+    usual = columns.get(result.bench, STREAMED)
     wanted = {*usual, *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
 

@@ -67,8 +67,12 @@ class Result:
         """Data set and language in words."""
         data = self.data.removesuffix(PERTURBED)
         misheard = ", misheard at first" if data != self.data else ""
-        names = " and ".join(parse_language(each).name for each in self.language.split(","))
-        return f"{SETS.get(data, data)}{misheard}, to {names}"
+        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}"
+
+    @property
+    def language_name(self) -> str:
+        """The target language in English; live talks may have several, with a comma between them."""
+        return " and ".join(parse_language(each).name for each in self.language.split(","))
 
     @property
     def facts(self) -> dict[str, str]:

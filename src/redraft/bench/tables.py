@@ -30,9 +30,9 @@ COLD = (
 
 #: Of live talks against a server (`redraft.loadtest`).
 LIVE = (
-    *("method", "options", "admission", "talks", "sessions", "refused", "broken", "passed_over"),
+    *("method", "options", "admission", "talks", "refused", "broken", "passed_over"),
     *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
-    *("lanes_a_pass", "server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
+    *("server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
 )
 
 DIVIDED = (

@@ -10,7 +10,6 @@ from redraft.bench.load import Result
 from redraft.bench.plots import bands, live, masks, scatter
 from redraft.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
 from redraft.bench.results import LAST_POSITION
-from redraft.languages import parse_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,7 +131,7 @@ PLOTS = (
         live.has_trials,
         live.talks,
         ("capacity",),
-        right=1.3,
+        right=1.6,
     ),
 )
 
@@ -156,6 +155,6 @@ def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
 
 
 def _panel(plot: Plot, result: Result, several: bool) -> Panel:
-    words = [parse_language(result.language).name] * several + ["replay"] * result.replayed
+    words = [result.language_name] * several + ["replay"] * result.replayed
     height = plot.inches(result) + BOTTOM
     return Panel(lambda axes: plot.draw(axes, result), ", ".join(words), height, plot.left, plot.right)

@@ -24,11 +24,13 @@ def has_trials(result: Result) -> bool:
 def talks(axes: Axes, result: Result) -> None:
     """p95 of the caption lag over the number of talks, a line for each method and setting."""
     labels = []
+    same = set.intersection(*(set(title.split()) for title in result.trials))
     styles = [(colour, style) for style in ("-", "--") for colour in COLOURS]
     for (title, trials), (colour, style) in zip(result.trials.items(), styles * len(result.trials), strict=False):
         points = [(number, lag / 1e3) for number, lag in sorted(trials)]
         draw_line(axes, points, colour, style)
-        labels.append(Label(*points[-1], title, colour))
+        words = [word for word in title.split() if word not in same] or [title]
+        labels.append(Label(*points[-1], " ".join(words), colour))
     axes.axhline(BOUND, color=INK, linewidth=1, linestyle="--")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
