@@ -57,6 +57,8 @@ COLUMNS = {
 }
 
 
+#: Columns of characters that a table may take in a file.
+LEAST_WIDTH = 160
 #: What most tables show.
 USUAL = (
     *("target_language", "method", "options", "mask", "updates", "output_tokens", "target_passes", "draft_passes"),
@@ -80,8 +82,9 @@ def print_table(rows: Sequence[Row], signature: str, console: Console, columns: 
             table.add_row()
         last = row["target_language"]
         table.add_row(*(_format(row.get(name), COLUMNS[name][1]) for name in filled))
-    # A file or a pipe has no width; only a terminal's lines must not break.
-    console.print(table, width=None if console.is_terminal else max(console.width, 120))
+    if not console.is_terminal:  # a file or a pipe has no width; only a terminal's lines must not break
+        console.width = max(console.width, LEAST_WIDTH)
+    console.print(table)
     console.print(Text(signature, style="dim"), soft_wrap=True)
 
 
