@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -63,3 +65,23 @@ def test_updates_that_fail_are_failures_and_without_answer(script: Script) -> No
 def test_a_server_that_is_not_there_is_named(script: Script) -> None:
     with pytest.raises(ServerError, match="http://127.0.0.1:1 cannot be reached"):
         asyncio.run(hold("http://127.0.0.1:1", script, Plan(1, 1.0)))
+
+
+def test_a_server_of_something_else_is_refused(script: Script) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Metrics) as server:
+        threading.Thread(target=server.serve_forever).start()
+        with pytest.raises(ServerError, match="there is no server of Redraft at http://127.0.0.1"):
+            asyncio.run(hold(f"http://127.0.0.1:{server.server_port}", script, Plan(1, 1.0)))
+        server.shutdown()
+
+
+class _Metrics(BaseHTTPRequestHandler):
+    """Tells of something that Redraft does not know."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"up 1\n")
+
+    def log_message(self, *_: object) -> None:
+        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ from redraft.loadtest.search import greatest
 def sample(time: float, megabytes: float, cpu: float = 0.0, passes: float = 0.0) -> Sample:
     names = ("process_resident_memory_bytes", "process_cpu_seconds_total", "redraft_pass_seconds_count")
     values = dict(zip(names, (1e6 * megabytes, cpu, passes), strict=True))
-    return Sample(time, {**values, "redraft_pass_requests_sum": 3 * passes}, cpu / 10)
+    held = dict.fromkeys(("redraft_sessions", "redraft_languages", "redraft_slots_in_use"), 2.0)
+    return Sample(time, {**values, **held, "redraft_pass_requests_sum": 3 * passes}, cpu / 10)
 
 
 def test_a_slope_is_that_of_the_line_through_the_points() -> None:
@@ -75,13 +77,24 @@ def test_figures_of_a_run() -> None:
     assert found["late_p95_ms"] == pytest.approx(2) and found["left_over"] == 0
 
 
+def test_what_a_system_does_not_tell_is_not_taken_for_nothing() -> None:
+    done = outcome()
+    done.samples = [
+        replace(each, values={name: value for name, value in each.values.items() if "process" not in name})
+        for each in done.samples
+    ]
+    found = row(done)
+    assert [found[name] for name in ("server_mb", "server_mb_slope", "server_cpu")] == [None] * 3
+    assert found["client_cpu"] == pytest.approx(0.05) and len(beyond(found, None, 1.0)) == 1
+
+
 def test_bounds_that_are_broken_are_told_in_words() -> None:
     good = row(outcome())
     assert beyond(good, None, None) == beyond(good, 2.0, 0.5) == []
     assert beyond(good, 1.9, None) == ["p95 of the caption lag is 1905 ms, over 1900"]
     assert beyond({**good, "server_mb_slope": 1.5}, None, 1.0) == ["the server grows by 1.50 MB a minute, over 1.00"]
     assert beyond({**good, "server_mb_slope": None}, None, 1.0) == [
-        "server_mb_slope was not measured: the run is too short"
+        "server_mb_slope was not measured: the run is too short, or the server does not tell it"
     ]
     left = row(outcome(broken=[ServerError("connection", "gone")], left={"sessions": 1, "lanes": 2, "slots": 2}))
     assert [sentence.split()[0] for sentence in beyond(left, None, None)] == ["1", "5"]

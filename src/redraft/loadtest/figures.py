@@ -10,7 +10,7 @@ import numpy as np
 from redraft.client import ServerError
 from redraft.eval.figures import Row
 from redraft.loadtest.crowd import Outcome
-from redraft.loadtest.gauges import MEGABYTE, Sample, memory_slope, slope
+from redraft.loadtest.gauges import memory_slope, slope
 
 
 def row(outcome: Outcome) -> Row:
@@ -65,21 +65,19 @@ def _machine(outcome: Outcome) -> Row:
     if len(samples) < 2:
         return {}
     first, last = samples[0], samples[-1]
-    seconds, passes = last.time - first.time, _more(samples, "redraft_pass_seconds_count")
-    grown = memory_slope(samples)
+    seconds = last.time - first.time
+    more = {name: last.values[name] - value for name, value in first.values.items() if name in last.values}
+    passes, cpu = more["redraft_pass_seconds_count"], more.get("process_cpu_seconds_total")
+    held, grown = [each.megabytes for each in samples if each.megabytes is not None], memory_slope(samples)
     return {
         "target_passes": int(passes),
-        "lanes_a_pass": round(_more(samples, "redraft_pass_requests_sum") / passes, 2) if passes else None,
-        "server_cpu": round(_more(samples, "process_cpu_seconds_total") / seconds, 3),
+        "lanes_a_pass": round(more["redraft_pass_requests_sum"] / passes, 2) if passes else None,
+        "server_cpu": None if cpu is None else round(cpu / seconds, 3),
         "client_cpu": round((last.client_cpu - first.client_cpu) / seconds, 3),
-        "server_mb": round(max(each["process_resident_memory_bytes"] for each in samples) / MEGABYTE, 1),
+        "server_mb": round(max(held), 1) if held else None,
         "server_mb_slope": None if grown is None else round(grown, 3),
         "slots_in_use": max(each.held["slots"] for each in samples),
     }
-
-
-def _more(samples: Sequence[Sample], name: str) -> float:
-    return samples[-1][name] - samples[0][name]
 
 
 def beyond(row: Row, max_p95: float | None, max_slope: float | None) -> list[str]:
@@ -107,7 +105,7 @@ def beyond(row: Row, max_p95: float | None, max_slope: float | None) -> list[str
         if most is None:
             continue
         if not isinstance(value, int | float):
-            found.append(f"{name} was not measured: the run is too short")
+            found.append(f"{name} was not measured: the run is too short, or the server does not tell it")
         elif value > scale * most:
             found.append(words.format(value, scale * most))
     return found

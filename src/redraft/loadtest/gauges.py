@@ -33,22 +33,24 @@ class Sample:
     values: Mapping[str, float]
     client_cpu: float
 
-    def __getitem__(self, name: str) -> float:
-        """A metric; 0 where the server has none of this name, as on a system that does not tell it."""
-        return self.values.get(name, 0.0)
-
     @property
     def held(self) -> dict[str, int]:
         """What talks hold: sessions, lanes (target languages) and slots of the cache."""
         names = {"sessions": "redraft_sessions", "lanes": "redraft_languages", "slots": "redraft_slots_in_use"}
-        return {what: int(self[name]) for what, name in names.items()}
+        return {what: int(self.values[name]) for what, name in names.items()}
+
+    @property
+    def megabytes(self) -> float | None:
+        """Memory that the server holds (resident set); None on a system that does not tell it."""
+        held = self.values.get("process_resident_memory_bytes")
+        return None if held is None else held / MEGABYTE
 
 
 def read(server: str) -> Sample:
     """The server as it is now.
 
     Raises:
-        ServerError: it does not answer.
+        ServerError: it does not answer, or is no server of Redraft.
     """
     try:
         with urlopen(f"{server.rstrip('/')}/metrics", timeout=PATIENCE) as answer:
@@ -57,6 +59,8 @@ def read(server: str) -> Sample:
         raise ServerError("connection", f"the server at {server} cannot be reached: {error}") from None
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     values = {sample.name: float(sample.value) for sample in samples if not sample.labels}
+    if "redraft_sessions" not in values:
+        raise ServerError("protocol", f"there is no server of Redraft at {server}: it does not tell of its sessions")
     return Sample(time.monotonic(), values, time.process_time())
 
 
@@ -86,8 +90,8 @@ def slope(points: Iterable[tuple[float, float]]) -> float | None:
 
 
 def memory_slope(samples: Sequence[Sample]) -> float | None:
-    """By how many megabytes the server grows a minute, in the last three quarters of the samples' time."""
+    """By how many megabytes the server grows a minute, in the last three quarters of the samples' time, if known."""
     if not samples:
         return None
     warm = samples[0].time + (samples[-1].time - samples[0].time) / 4
-    return slope((each.time, each["process_resident_memory_bytes"] / MEGABYTE) for each in samples if each.time >= warm)
+    return slope((each.time, each.megabytes) for each in samples if each.time >= warm and each.megabytes is not None)
