@@ -28,6 +28,12 @@ COLD = (
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
 
+#: Of live talks against a server (`redraft.loadtest`).
+LIVE = (
+    *("method", "options", "admission", "talks", "refused", "broken", "passed_over"),
+    *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
+    *("server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
+)
 
 DIVIDED = (
     *("method", "options", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
