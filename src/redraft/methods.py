@@ -384,7 +384,6 @@ def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
 
 
 GUESSES = (
-    ("resynchronise", "guess from the previous output after a correction"),
     ("recycle", "guess what the model said last after the same tokens"),
     ("lookup", "guess what followed the same tokens in source and output"),
     ("beyond", "guess what was nearly said in place of the previous end"),
@@ -400,7 +399,7 @@ REDRAFT: tuple[Option | Choice, ...] = (
 register(
     Method(
         "redraft",
-        "SSBD's output in fewer passes: after a correction, guesses from the previous output and earlier rows",
+        "SSBD's output in fewer passes: behind the previous translation, guesses from earlier rows and from the text",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then the likeliest guess",
         "biased on the first stretch, exact after it",
