@@ -15,7 +15,7 @@ pytest.importorskip("tqdm", reason="the train extra is not installed")
 from redraft.train import distil as distilling  # noqa: E402
 from redraft.train.calibrate import Calibration, best_outputs, draw  # noqa: E402
 from redraft.train.corpus import Pair  # noqa: E402
-from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples  # noqa: E402
+from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples, translate  # noqa: E402
 from redraft.train.examples import ExampleStream, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
@@ -166,8 +166,9 @@ class TestExamples:
         monkeypatch.setattr(distilling, "calibrate", lambda t, _tokenizer, a, f, p, s: answered(t, a, f, p, s))
         how = Distillation(sources=30, samples=1, cuts=Cuts(beginnings=1))
         shares, files = {"de": 0.5, "zh": 0.3, "ja": 0.2}, [tmp_path / name for name in ("made.jsonl", "outputs.jsonl")]
-        answers = distil(tmp_path / "teacher.gguf", pairs, shares, how, files[0], files[1], 1)
+        answers = translate(tmp_path / "teacher.gguf", pairs, shares, how, files[1], 1)
         assert len(answers) == 30
+        distil(tmp_path / "teacher.gguf", answers, how, files[0], 1)
         made = read_examples(tmp_path / "made.jsonl")
         assert len(made) > 30  # toy outputs that go round in circles are left out
         assert not (tmp_path / "made.part").exists()

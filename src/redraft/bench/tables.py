@@ -85,7 +85,7 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
 
 
 #: What `redraft` guesses with, each an option that turns it off.
-PARTS = ("resynchronise", "recycle", "lookup", "beyond")
+PARTS = ("recycle", "lookup", "beyond")
 
 
 def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:

@@ -53,31 +53,35 @@ class Distillation:
     seed: int = 0
 
 
-def distil(
+def translate(
     teacher: Path,
     pairs: Mapping[str, Sequence[Pair]],
     languages: Mapping[str, float],
     how: Distillation,
-    file: Path,
     outputs: Path,
     processes: int,
 ) -> list[Calibration]:
-    """Write examples of ``teacher`` to ``file``, unless it is there; returns the sources with their translations.
+    """Sources with the translations of ``teacher``.
 
     Args:
         teacher: GGUF of a model of the recipe.
         pairs: of the training part, by language.
         languages: share of the sources' ids by target language.
-        file: JSON Lines to write: the ids of an example, and where its target begins.
         outputs: where the translations are kept as they come, so that a run that was cut off goes on.
         processes: how many work at the same time, one thread each.
     """
     tokenizer = read_tokenizer(teacher)
     mixture = Mixture(0.0, joined=how.joined, languages=languages)
     asked = draw(pairs, tokenizer, how.sources, how.seed, held_out=False, mixture=mixture)
-    answered = calibrate(teacher, tokenizer, asked, outputs, processes, how.samples)
-    if file.exists():
-        return answered
+    return calibrate(teacher, tokenizer, asked, outputs, processes, how.samples)
+
+
+def distil(teacher: Path, answered: Sequence[Calibration], how: Distillation, file: Path, processes: int) -> None:
+    """Write the examples that are learnt of what `translate` has answered.
+
+    Args:
+        file: JSON Lines to write: the ids of an example, and where its target begins.
+    """
     parts = [answered[start : start + PART] for start in range(0, len(answered), PART)]
     part_file = file.with_suffix(".part")
     with (
@@ -89,7 +93,6 @@ def distil(
             out.writelines(json.dumps(example) + "\n" for example in examples)
             bar.update(len(part))
     part_file.replace(file)
-    return answered
 
 
 def read_examples(file: Path) -> list[Example]:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from redraft import __version__
 from redraft.backends.quantise import quantise
 from redraft.train.corpus import split
-from redraft.train.distil import distil, read_examples
+from redraft.train.distil import distil, read_examples, translate
 from redraft.train.export import write_gguf
 from redraft.train.loop import Trainer
 from redraft.train.model import Decoder, Shape
@@ -76,7 +76,8 @@ def prepare(stage: Stage, folder: Path, data: Path, processes: int, warm_start: 
     if warm_start is None:
         write_checkpoint(out / str(stage.start) / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
     outputs = file.with_suffix(".outputs.jsonl")
-    distil(teacher, split(data)[0], stage.phase.languages, stage.distillation, file, outputs, processes)
+    answered = translate(teacher, split(data)[0], stage.phase.languages, stage.distillation, outputs, processes)
+    distil(teacher, answered, stage.distillation, file, processes)
 
 
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:
