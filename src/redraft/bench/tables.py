@@ -64,6 +64,8 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
     return [
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
+        # What is shown of it, by the paper and by default.
+        *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASKS[0]), Mask(margin=MARGINS[0]))),
         _line("cd", language),
         _line("redraft", language, beta=BETA),
         _line("redraft-tree", language, beta=BETA, cost="flat"),
