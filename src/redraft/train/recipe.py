@@ -13,7 +13,7 @@
     demo      an average of the weights of steadier and japanese: it ships
     small     the same vocabulary at a fifth the size, prefix pairs from the start: drafts for the demo model
 
-The small model that ships was then aligned with the large one after ``longer`` (`redraft train align`).
+The small model that ships was then aligned with ``longer`` and with ``demo`` (`redraft train align`).
 
 A constant rate with a branch at its end trains two comparable models at little more than the price of one.  Counts of
 tokens include padding.
@@ -37,7 +37,7 @@ SMALL = Shape(VOCABULARY, hidden=96, layers=2, heads=3, feed_forward=256, head=3
 PREFIX = 0.5
 #: Share of sources without capitals and punctuation in them.
 SPOKEN = 0.3
-#: Of the target languages in self-distillation.
+#: Of the target languages in self-distillation: of the sources that are translated, and of the training.
 SHARES = {"de": 0.6, "zh": 0.17, "ja": 0.23}
 
 
