@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -27,13 +28,20 @@ from redraft.train.tokenizer import train_tokenizer  # noqa: E402
 SHAPE = Shape(300, hidden=32, layers=1, heads=1, feed_forward=32, head=32)
 
 
-def save(file: Path, shape: Shape = SHAPE, seed: int = 0) -> dict[str, torch.Tensor]:
+def save(file: Path, shape: Shape = SHAPE, seed: int = 0) -> dict[str, Any]:
     """A checkpoint with random weights, which are returned."""
     torch.manual_seed(seed)
     weights = Decoder(shape).state_dict()
     file.parent.mkdir(parents=True, exist_ok=True)
     torch.save({"shape": asdict(shape), "model": weights}, file)
     return weights
+
+
+def trained(name: str) -> Stage:
+    """A stage that is trained."""
+    stage = STAGES[name]
+    assert isinstance(stage, Stage)
+    return stage
 
 
 @pytest.fixture
@@ -90,15 +98,12 @@ class TestGraph:
             if isinstance(stage, Average):
                 assert set(stage.shares) <= done
                 assert sum(stage.shares.values()) == pytest.approx(1)
-                shapes = {made.shape for part in stage.shares if isinstance(made := STAGES[part], Stage)}
-                assert len(shapes) == 1
+                assert len({trained(part).shape for part in stage.shares}) == 1
             else:
                 assert {stage.start, stage.teacher} - {None} <= done
                 assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
                 if stage.start:  # an average has no optimizers to go on with
-                    start = STAGES[stage.start]
-                    assert isinstance(start, Stage)
-                    assert start.shape == stage.shape
+                    assert trained(stage.start).shape == stage.shape
             done.add(name)
         assert set(EXPORTED) <= done
 
@@ -131,7 +136,7 @@ class TestOrigin:
             lambda teacher, _pairs, *rest: asked.append((teacher.read_bytes(), teacher.name, *rest)),
         )
         for name in ("steady", "steadier", "japanese"):
-            prepare(STAGES[name], out / name, out, 1, None)
+            prepare(trained(name), out / name, out, 1, None)
         weights, names, shares, distillations, files, outputs, _processes = zip(*asked, strict=True)
         assert len(set(weights)) == 1
         assert set(names) == {"late-f32.gguf"}
@@ -140,16 +145,16 @@ class TestOrigin:
         assert files == tuple(out / name / "distilled.jsonl" for name in ("steady", "steadier", "japanese"))
         assert set(outputs) == {out / "late-f32.outputs.jsonl"}
         asked.clear()
-        prepare(STAGES["late"], out / "late", out, 1, None)
+        prepare(trained("late"), out / "late", out, 1, None)
         files[0].write_text("")
-        prepare(STAGES["steady"], out / "steady", out, 1, None)
+        prepare(trained("steady"), out / "steady", out, 1, None)
         assert asked == []
 
     def test_a_warm_start_teaches_where_the_teacher_is_missing(self, out: Path, monkeypatch) -> None:
         asked = []
         monkeypatch.setattr(running, "split", lambda _: ({}, {}))
         monkeypatch.setattr(running, "distil", lambda teacher, *rest: asked.append((teacher, rest[-2])))
-        prepare(STAGES["steadier"], out / "steadier", out, 1, out / "given.gguf")
+        prepare(trained("steadier"), out / "steadier", out, 1, out / "given.gguf")
         assert asked == [(out / "given.gguf", out / "given.outputs.jsonl")]
         with pytest.raises(ModelError, match="stage 'late' is not in"):
-            prepare(STAGES["japanese"], out / "japanese", out, 1, None)
+            prepare(trained("japanese"), out / "japanese", out, 1, None)
