@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,6 +136,21 @@ class TestExamples:
             shorter += not any(output == target for output in begun)
         assert shorter > 20
 
+    def test_a_language_may_have_a_tolerance_of_its_own(self, model: Decoder, pairs, tokenizer) -> None:
+        asked = draw(pairs, tokenizer, 60, seed=0, held_out=False, mixture=Mixture(0.0))
+        part = [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
+
+        def made(how: Cuts) -> list[list[int]]:
+            found = examples(RecipeTeacher(model, tokenizer), part, how, random.Random(0))
+            return [ids for ids, _start in found]
+
+        strict = made(Cuts(spoken=0.0, tolerance=0.0))
+        lax = made(Cuts(spoken=0.0, tolerance=9.0))
+        mixed = made(Cuts(spoken=0.0, tolerance=9.0, tolerances={"de": 0.0}))
+        german = tokenizer.token_to_id("<2de>")
+        assert mixed == [one if german in one else other for one, other in zip(strict, lax, strict=True)]
+        assert strict != mixed != lax
+
     def test_the_best_of_several_outputs_is_the_nearest_to_the_reference(
         self, model: Decoder, pairs, tokenizer
     ) -> None:
@@ -170,8 +186,13 @@ class TestExamples:
         assert len(answers) == 30
         distil(tmp_path / "teacher.gguf", answers, how, files[0], 1)
         made = read_examples(tmp_path / "made.jsonl")
+        tags = {language: tokenizer.token_to_id(f"<2{language}>") for language in pairs}
+        assert {ids[start] for ids, start in made} == set(tags.values())
         assert len(made) > 30  # toy outputs that go round in circles are left out
         assert not (tmp_path / "made.part").exists()
+        one = replace(how, learnt=("ja",))
+        distil(tmp_path / "teacher.gguf", answers, one, tmp_path / "ja.jsonl", 1)
+        assert {ids[start] for ids, start in read_examples(tmp_path / "ja.jsonl")} == {tags["ja"]}
         given = {tuple(ids) for ids, _start in made}
         stream = ExampleStream({}, tokenizer, Mixture(0.0, given=1.0), 512, seed=0, given=made)
         end = tokenizer.token_to_id(EOS)

@@ -23,7 +23,7 @@ from redraft.train.calibrate import Calibration
 from redraft.train.corpus import Pair, split
 from redraft.train.distil import Distillation, distil, translate
 from redraft.train.loop import batch_size
-from redraft.train.recipe import STAGES, Stage
+from redraft.train.recipe import STEADY, Stage
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.stages import EXAMPLES, work, write_checkpoint
 
@@ -118,13 +118,12 @@ def training_pairs(data: Path, languages: Sequence[str]) -> dict[str, list[Pair]
 
 def _stage(settings: Settings) -> Stage:
     """Stage ``steady`` of the recipe, for this model and of this length."""
-    phase = STAGES["steady"].phase
     phase = replace(
-        phase,
+        STEADY.phase,
         tokens=settings.tokens,
         distilled=settings.share,
         batch=batch_size(settings.tokens, settings.processes),
-        languages={tag: share for tag, share in phase.languages.items() if tag in settings.languages},
+        languages={tag: share for tag, share in STEADY.phase.languages.items() if tag in settings.languages},
         seed=settings.distillation.seed,
     )
     return Stage(read_model(settings.model).shape, phase, distillation=settings.distillation)
