@@ -128,16 +128,18 @@ class TestOrigin:
     def test_outputs_of_a_teacher_are_made_once(self, out: Path, monkeypatch) -> None:
         """By the same file at the same place, which is what `redraft.train.calibrate` knows them by."""
         save(out / "late" / FINAL)
-        asked = []
+        asked, learnt = [], []
         monkeypatch.setattr(running, "split", lambda _: ({"de": []}, {}))
         monkeypatch.setattr(
             running,
-            "distil",
+            "translate",
             lambda teacher, _pairs, *rest: asked.append((teacher.read_bytes(), teacher.name, *rest)),
         )
+        monkeypatch.setattr(running, "distil", lambda _teacher, _answered, *rest: learnt.append(rest))
         for name in ("steady", "steadier", "japanese"):
             prepare(trained(name), out / name, out, 1, None)
-        weights, names, shares, distillations, files, outputs, _processes = zip(*asked, strict=True)
+        weights, names, shares, distillations, outputs, _processes = zip(*asked, strict=True)
+        _distillations, files, _processes = zip(*learnt, strict=True)
         assert len(set(weights)) == 1
         assert set(names) == {"late-f32.gguf"}
         assert all(each == SHARES for each in shares)
@@ -153,7 +155,8 @@ class TestOrigin:
     def test_a_warm_start_teaches_where_the_teacher_is_missing(self, out: Path, monkeypatch) -> None:
         asked = []
         monkeypatch.setattr(running, "split", lambda _: ({}, {}))
-        monkeypatch.setattr(running, "distil", lambda teacher, *rest: asked.append((teacher, rest[-2])))
+        monkeypatch.setattr(running, "translate", lambda teacher, *rest: asked.append((teacher, rest[-2])))
+        monkeypatch.setattr(running, "distil", lambda *_: None)
         prepare(trained("steadier"), out / "steadier", out, 1, out / "given.gguf")
         assert asked == [(out / "given.gguf", out / "given.outputs.jsonl")]
         with pytest.raises(ModelError, match="stage 'late' is not in"):
