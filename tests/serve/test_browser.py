@@ -120,7 +120,7 @@ def test_the_demo_talk_plays_in_three_languages(server: Running, visit: Callable
     expect(page.locator("#state")).to_have_text("Ended")
     assert page.evaluate("sessionStorage.length") == 0
     assert (
-        server.ask(page.get_attribute("#links a[download$=srt]", "href").removeprefix(server.url)).text.count("-->")
+        server.ask(page.get_attribute("#transcripts a[download$=srt]", "href").removeprefix(server.url)).text.count("-->")
         == SENTENCES
     )
     assert len(finals(page, "de")) == SENTENCES

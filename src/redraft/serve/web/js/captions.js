@@ -5,6 +5,8 @@ import { mark } from "./languages.js";
 
 /** Pixels from the end within which the view counts as being at the end. */
 const NEAR = 48;
+/** Milliseconds at the beginning within which captions are those of before: they are not read out again. */
+const SETTLING = 1000;
 
 export class Captions {
   #view;
@@ -13,27 +15,33 @@ export class Captions {
   #rows = new Map();
   #ended = new Set();
   #most;
+  #earlier;
+  /** Whether the view stays at the end. */
+  #following = true;
 
   /**
    * @param {HTMLElement} view what scrolls
    * @param {string} tag the language
-   * @param {{label?: string, spoken?: boolean, most?: number}} options `spoken`: whether screen readers read final
-   *   captions out; `most`: how many final captions are kept
+   * @param {object} options
+   * @param {boolean} [options.spoken] whether screen readers read final captions out
+   * @param {number} options.most how many final captions are kept
+   * @param {string} [options.earlier] said above them once there were more
    */
-  constructor(view, tag, { label, spoken = true, most = Infinity } = {}) {
+  constructor(view, tag, { spoken = true, most, earlier = "" }) {
     this.#view = view;
     this.#most = most;
     this.#finals = document.createElement("div");
     this.#partials = document.createElement("div");
     this.#finals.className = "finals";
     this.#partials.className = "partials";
-    if (label) this.#finals.setAttribute("aria-label", label);
     this.#finals.setAttribute("role", "log");
     this.#finals.setAttribute("aria-live", "off");
-    // What is there at the beginning, after a reload, is not read out again.
-    if (spoken) setTimeout(() => this.#finals.setAttribute("aria-live", "polite"));
+    if (spoken) setTimeout(() => this.#finals.setAttribute("aria-live", "polite"), SETTLING);
     for (const part of [this.#finals, this.#partials]) mark(part, tag);
-    view.append(this.#finals, this.#partials);
+    this.#earlier = Object.assign(document.createElement("p"), { className: "earlier", textContent: earlier, hidden: true });
+    view.append(this.#earlier, this.#finals, this.#partials);
+    const distance = () => view.scrollHeight - view.scrollTop - view.clientHeight;
+    view.addEventListener("scroll", () => (this.#following = distance() < NEAR), { passive: true });
     new ResizeObserver(() => this.#resized()).observe(view);
   }
 
@@ -51,8 +59,16 @@ export class Captions {
       const row = this.#show(utterance, text, "");
       this.#finals.append(row);
       this.#rows.delete(utterance);
-      while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
+      if (this.#finals.childElementCount > this.#most) this.#trim();
     });
+  }
+
+  /** Remove the oldest final captions; who reads others sees nothing move. */
+  #trim() {
+    const before = this.#view.scrollHeight;
+    while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
+    this.#earlier.hidden = !this.#earlier.textContent;
+    this.#view.scrollTop -= before - this.#view.scrollHeight;
   }
 
   #show(utterance, stable, unstable) {
@@ -77,16 +93,16 @@ export class Captions {
   }
 
   #keepingEnd(change) {
-    const { scrollTop, scrollHeight, clientHeight } = this.#view;
     change();
-    if (scrollHeight - scrollTop - clientHeight < NEAR) this.#view.scrollTop = this.#view.scrollHeight;
+    if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
   }
 
   /** Heights that held for another width hold no longer. */
   #resized() {
-    for (const row of this.#view.querySelectorAll("p")) row.style.minHeight = "";
+    for (const row of this.#finals.children) row.style.minHeight = "";
+    for (const row of this.#rows.values()) row.style.minHeight = "";
     for (const row of this.#rows.values()) grow(row);
-    this.#view.scrollTop = this.#view.scrollHeight;
+    this.#keepingEnd(() => {});
   }
 }
 
