@@ -18,6 +18,7 @@ export class Captions {
   #earlier;
   /** Whether the view stays at the end. */
   #following = true;
+  #frame = 0;
 
   /**
    * @param {HTMLElement} view what scrolls
@@ -48,62 +49,60 @@ export class Captions {
   /** Show a caption that may still change. */
   partial(utterance, stable, unstable = "") {
     if (this.#ended.has(utterance)) return;
-    this.#show(utterance, stable, unstable);
+    const row = this.#rows.get(utterance) ?? this.#placed(newRow());
+    this.#rows.set(utterance, row);
+    write(row, stable, unstable);
+    grow(row);
+    this.#follow();
   }
 
   /** Show a final caption; one that is there already is passed over. */
   final(utterance, text) {
     if (this.#ended.has(utterance)) return;
     this.#ended.add(utterance);
-    this.#keepingEnd(() => {
-      const row = this.#show(utterance, text, "");
-      this.#finals.append(row);
-      this.#rows.delete(utterance);
-      if (this.#finals.childElementCount > this.#most) this.#trim();
-    });
+    const row = this.#rows.get(utterance) ?? this.#placed(newRow());
+    write(row, text, "");
+    if (this.#rows.delete(utterance)) grow(row);
+    this.#finals.append(row);
+    if (this.#finals.childElementCount > this.#most) this.#trim();
+    this.#follow();
   }
 
-  /** Remove the oldest final captions; who reads others sees nothing move. */
-  #trim() {
-    const before = this.#view.scrollHeight;
-    while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
-    this.#earlier.hidden = !this.#earlier.textContent;
-    this.#view.scrollTop -= before - this.#view.scrollHeight;
-  }
-
-  #show(utterance, stable, unstable) {
-    const row = this.#rows.get(utterance) ?? newRow();
-    this.#rows.set(utterance, row);
-    this.#keepingEnd(() => {
-      if (!row.isConnected) {
-        this.#release();
-        this.#partials.append(row);
-      }
-      row.firstChild.textContent = stable;
-      row.lastChild.textContent = unstable;
-      grow(row);
-    });
+  /** The row, put in at the end; it moves what is above it anyway, which need no longer hold more room than it fills. */
+  #placed(row) {
+    const { lastElementChild } = this.#finals;
+    if (lastElementChild) lastElementChild.style.minHeight = "";
+    this.#partials.append(row);
     return row;
   }
 
-  /** A new row moves what is above it anyway: final captions no longer hold more room than they need. */
-  #release() {
-    const { lastElementChild } = this.#finals;
-    if (lastElementChild) lastElementChild.style.minHeight = "";
+  /** Remove the oldest final captions; who has scrolled up sees nothing move. */
+  #trim() {
+    const before = this.#following ? 0 : this.#view.scrollHeight;
+    while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
+    this.#earlier.hidden = !this.#earlier.textContent;
+    if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
   }
 
-  #keepingEnd(change) {
-    change();
-    if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
+  /** Go on to the end, once a frame, however many captions come within it. */
+  #follow() {
+    cancelAnimationFrame(this.#frame);
+    this.#frame = requestAnimationFrame(() => {
+      if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
+    });
   }
 
   /** Heights that held for another width hold no longer. */
   #resized() {
-    for (const row of this.#finals.children) row.style.minHeight = "";
-    for (const row of this.#rows.values()) row.style.minHeight = "";
+    for (const row of [...this.#finals.children, ...this.#rows.values()]) row.style.minHeight = "";
     for (const row of this.#rows.values()) grow(row);
-    this.#keepingEnd(() => {});
+    this.#follow();
   }
+}
+
+function write(row, stable, unstable) {
+  row.firstChild.textContent = stable;
+  row.lastChild.textContent = unstable;
 }
 
 /** What does not change any more, and what may. */

@@ -10,6 +10,7 @@ const EARLIER = "Earlier captions are in the transcript.";
 export class Columns {
   #captions = new Map();
   #sections = new Map();
+  #place;
 
   /**
    * @param {HTMLElement} place where the columns go
@@ -17,15 +18,23 @@ export class Columns {
    * @param {string | null} source the language spoken, which gets a column too; null shows none
    */
   constructor(place, targets, source = null) {
+    this.#place = place;
     place.replaceChildren();
-    if (source !== null) this.#add(place, "", source, "Spoken", { spoken: false });
-    for (const target of targets) this.#add(place, target, target, ownNameOf(target));
+    if (source !== null) this.#add("", source, "Spoken", { spoken: false });
+    for (const target of targets) this.#add(target, target, ownNameOf(target));
+    this.#count();
   }
 
-  #add(place, key, tag, title, options) {
+  /** The fewer columns there are, the larger the type. */
+  #count() {
+    const shown = [...this.#sections.values()].filter((section) => !section.hidden);
+    this.#place.style.setProperty("--columns", shown.length);
+  }
+
+  #add(key, tag, title, options) {
     const section = sectionOf(tag, title);
     section.classList.toggle("source", key === "");
-    place.append(section);
+    this.#place.append(section);
     this.#sections.set(key, section);
     this.#captions.set(key, new Captions(section.lastElementChild, tag, { most: MOST, earlier: EARLIER, ...options }));
   }
@@ -33,6 +42,7 @@ export class Columns {
   /** Hide all languages but these; what is hidden goes on. */
   showOnly(targets) {
     for (const [key, section] of this.#sections) section.hidden = !targets.has(key);
+    this.#count();
   }
 
   said({ utterance, text, final }) {

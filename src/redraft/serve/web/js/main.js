@@ -67,7 +67,7 @@ function listenTo(made, start) {
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
   let begun = Boolean(memory.session?.token);
   session.addEventListener("problem", ({ detail }) => {
-    if (detail.fatal && !begun) at("captions").replaceChildren(empty);
+    if (detail.fatal && !begun) notBegun();
     if (!wanted.complain(detail)) problem(detail.sentence);
   });
   session.addEventListener("started", ({ detail }) => {
@@ -92,6 +92,12 @@ function left() {
   memory.clear();
   wanted.lock(false);
   showControls();
+}
+
+/** There has been no session: all is as it was before. */
+function notBegun() {
+  at("captions").replaceChildren(empty);
+  showState("idle", SENTENCES);
 }
 
 /** Go on with what was there before a reload. */

@@ -10,18 +10,18 @@ const MASK = [
   {
     name: "mask_margin",
     label: "Margin",
-    help: "How much more probable than any other a word must be to be shown before the sentence is over. From -1 to 1.",
+    help: "By how much a word must be more probable than any other not to be dimmed while the sentence grows. From -1 to 1.",
     usual: 0,
     attributes: NUMBER,
   },
-  { name: "mask_k", label: "Held back", help: "How much of the end stays hidden. From 0 to 100.", usual: 0, attributes: NUMBER },
-  { name: "mask_unit", label: "Counted in", help: "What is held back: parts of words, or words.", words: ["tokens", "words"], usual: "tokens" },
+  { name: "mask_k", label: "Dimmed at the end", help: "How much, whatever its probability. From 0 to 100.", usual: 0, attributes: NUMBER },
+  { name: "mask_unit", label: "Counted in", help: "Parts of words, as the model has them, or words.", words: ["tokens", "words"], usual: "tokens" },
 ];
 
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
-  help: `How many the model is told of. From 0 to ${most}.`,
+  help: `How many the model is told of, as context. From 0 to ${most}.`,
   usual: 0,
   attributes: NUMBER,
 });
