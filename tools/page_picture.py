@@ -46,9 +46,10 @@ def draw(url: str) -> bytes:
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         page.goto(url)
         page.click("text=Play the demo talk")
+        page.locator("#state[data-state=live]").wait_for()
         for finals in page.locator(".finals").all():
             finals.locator("p").nth(FINALS - 1).wait_for(timeout=120_000)
-        page.locator(".partials .unstable:not(:empty)").first.wait_for()  # in the middle of a sentence
+        page.locator(".partials .unstable:not(:empty)").first.wait_for(timeout=60_000)  # in the middle of a sentence
         picture: bytes = page.screenshot()
         browser.close()
     return picture
