@@ -95,6 +95,7 @@ class Rig:
     model: CachedModel
     slots: int = 8
     budget: int = 1000
+    most: int = 256
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
@@ -107,6 +108,7 @@ class Rig:
             SlotPool(backends, self.slots),
             Load(Limits(lanes=1000, busy=1.0), CURVE),
             self.budget,
+            self.most,
             self.passes.append,
             self.clock,
         )

@@ -176,18 +176,19 @@ class LlamaCpp:
             return []
         self._check(requests)
         feed = Feed()
-        spans: list[tuple[int, int, int]] = []
-        for slot, score in requests:
+        spans: dict[int, tuple[int, int]] = {}
+        # The engine runs sequences together only where they stand in the order of their numbers, without gaps.
+        for slot, score in sorted(requests, key=lambda request: request[0]):
             start = feed.rows
             self._prepare(slot, score, feed)
-            spans.append((start, feed.rows, score.prompt_rows - 1))
+            spans[slot] = start, feed.rows
         try:
             logits = self._decode(feed)
         except RedraftError:
             for slot, _score in requests:
                 self._forget(slot)
             raise
-        return [NumpyRows(logits[start:end], root) for start, end, root in spans]
+        return [NumpyRows(logits[slice(*spans[slot])], score.prompt_rows - 1) for slot, score in requests]
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Refuse what cannot be done before anything is changed; free branches that older trees still hold."""

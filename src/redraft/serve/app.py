@@ -69,6 +69,7 @@ def make_hub(settings: ServeSettings, service: Service) -> Hub:
         SlotPool(service.backends, settings.slots),
         Load(Limits(settings.languages, settings.busy), service.curve),
         budget(service.curve, settings.pass_seconds),
+        settings.batch_lanes,
         metrics.passed,
     )
     return Hub(service, Engine(scheduler), settings, metrics)

@@ -40,6 +40,7 @@ class Scheduler:
         pool: the slots of their caches.
         load: told how long the work takes.
         budget: new tokens of one pass (`redraft.serve.batch.budget`).
+        most: lanes of one pass, 1 or more.
         watch: told of every pass.
         clock: the time in seconds.
     """
@@ -50,13 +51,15 @@ class Scheduler:
         pool: SlotPool,
         load: Load,
         budget: int,
+        most: int,
         watch: Callable[[Pass], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.pool, self.load, self.clock = pool, load, clock
         #: How often the model failed, and how often it failed a lane that was tried alone.
         self.failed_passes = self.failed_lanes = 0
-        self._backends, self._budget, self._watch = backends, budget, watch
+        self._backends, self._watch = backends, watch
+        self._budget, self._most = budget, most
         #: All lanes; those that wait longest for their turn first.
         self._lanes: dict[Lane, None] = {}
 
@@ -127,7 +130,7 @@ class Scheduler:
     def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
         model = next(lane.score.model for lane, _ in ready if lane.score)
         backend = self._backends[model]
-        parts = choose(ready, self._budget, batches=backend.capabilities.batches)
+        parts = choose(ready, self._budget, self._most if backend.capabilities.batches else 1)
         for part in parts:
             self._lanes[part.lane] = self._lanes.pop(part.lane)
         started = self.clock()

@@ -36,6 +36,7 @@ class ServeSettings(BaseSettings):
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 all that fit")
     exact: bool = Field(False, description="bit-equal batched and single passes; slower")
     pass_seconds: float = Field(0.1, gt=0, le=10, description="the longest that a pass may take, about")
+    batch_lanes: int = Field(256, ge=1, le=256, description="the most translations in one pass; 1 batches nothing")
 
     sessions: int = Field(128, ge=1, le=10_000, description="the most sessions")
     sessions_per_address: int = Field(64, ge=1, le=10_000, description="the most sessions of one address")

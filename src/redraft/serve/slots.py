@@ -55,6 +55,7 @@ class SlotPool:
         self._owned: OrderedDict[Hashable, Slot] = OrderedDict()
         for _ in range(size):
             self._free.append(Slot(self._open()))
+        self._free.reverse()  # the first are lent first: backends run neighbours together
 
     def _open(self) -> dict[str, int]:
         return {name: backend.open_slot() for name, backend in self._backends.items()}
