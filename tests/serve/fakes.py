@@ -108,9 +108,9 @@ class Rig:
             SlotPool(backends, self.slots),
             Load(Limits(lanes=1000, busy=1.0), CURVE),
             self.budget,
-            self.most,
             self.passes.append,
             self.clock,
+            self.most,
         )
 
     def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:

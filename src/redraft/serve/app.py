@@ -13,8 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from redraft.backends.llama_model import usable_cores
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
+from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_replicas, resolve
+from redraft.errors import OptionError
 from redraft.methods import get_method
 from redraft.models import SMALL_OF
 from redraft.serve import http, pages
@@ -30,6 +32,9 @@ from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch
 from redraft.types import DRAFT_MODEL, TARGET, Backend
+
+#: Models up to this size, in bytes, run faster in one context a core than in one context of as many threads.
+SMALL_MODEL = 64 << 20
 
 
 def open_backends(settings: ServeSettings) -> dict[str, Backend]:
@@ -49,11 +54,20 @@ def open_backends(settings: ServeSettings) -> dict[str, Backend]:
         gpu_layers=settings.gpu_layers,
         exact=settings.exact,
     )
-    backends: dict[str, Backend] = {TARGET: open_backend(settings.model, options)}
+    backends: dict[str, Backend] = {TARGET: _open(settings.model, options, settings.replicas)}
     small = settings.draft_model or SMALL_OF.get(settings.model)
     if small and any(method.draft_model == "small" for method in methods):
-        backends[DRAFT_MODEL] = open_backend(small, options)
+        backends[DRAFT_MODEL] = _open(small, options, settings.replicas)
     return backends
+
+
+def _open(name: str, options: LlamaOptions, replicas: int) -> Backend:
+    if on_transformers(name):
+        if replicas > 1:
+            raise OptionError(f"replicas must be 0 or 1 for {name!r}, a model of transformers, not {replicas}")
+        return open_backend(name, options)
+    small = resolve(name).stat().st_size <= SMALL_MODEL
+    return open_replicas(name, options, replicas or (min(usable_cores(), options.slots) if small else 1))
 
 
 def make_hub(settings: ServeSettings, service: Service) -> Hub:
@@ -69,8 +83,8 @@ def make_hub(settings: ServeSettings, service: Service) -> Hub:
         SlotPool(service.backends, settings.slots),
         Load(Limits(settings.languages, settings.busy), service.curve),
         budget(service.curve, settings.pass_seconds),
-        settings.batch_lanes,
         metrics.passed,
+        most=settings.batch_lanes,
     )
     return Hub(service, Engine(scheduler), settings, metrics)
 

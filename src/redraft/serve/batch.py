@@ -13,6 +13,8 @@ from redraft.types import EMPTY_DRAFT, Score
 #: A pass may take this many seconds, so that nobody waits long for a place in the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
+#: As many lanes as there can be slots.
+MOST_LANES = 256
 
 
 @dataclass(frozen=True, slots=True)

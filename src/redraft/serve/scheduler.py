@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from redraft.errors import RedraftError
 from redraft.events import Update
-from redraft.serve.batch import Part, choose
+from redraft.serve.batch import MOST_LANES, Part, choose
 from redraft.serve.lanes import Lane
 from redraft.serve.load import WINDOW, Load
 from redraft.serve.slots import Slot, SlotPool
@@ -40,9 +40,9 @@ class Scheduler:
         pool: the slots of their caches.
         load: told how long the work takes.
         budget: new tokens of one pass (`redraft.serve.batch.budget`).
-        most: lanes of one pass, 1 or more.
         watch: told of every pass.
         clock: the time in seconds.
+        most: lanes of one pass, 1 or more; with 1 nothing is batched.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Scheduler:
         pool: SlotPool,
         load: Load,
         budget: int,
-        most: int,
         watch: Callable[[Pass], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        most: int = MOST_LANES,
     ) -> None:
         self.pool, self.load, self.clock = pool, load, clock
         #: How often the model failed, and how often it failed a lane that was tried alone.
