@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from redraft.backends import load
+from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_replicas
+from redraft.backends.load import open_replicas, usual_replicas
 from redraft.backends.quantise import quantise
 from redraft.backends.replicas import Replicas
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
@@ -100,5 +103,30 @@ def test_one_context_needs_no_others(model: Path) -> None:
     backend = open_replicas(str(model), OPTIONS, 1)
     assert isinstance(backend, LlamaCpp) and backend.options == OPTIONS
     backend.close()
-    with pytest.raises(OptionError, match="replicas must be at most 5, the number of slots, not 6"):
+    with pytest.raises(OptionError, match="replicas must be at most 5, one for each slot of the cache, not 6"):
         open_replicas(str(model), OPTIONS, 6)
+
+
+def test_small_models_on_the_cpu_run_on_every_core(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "usable_cores", lambda: 4)
+    assert usual_replicas(str(model), OPTIONS) == 4
+    assert usual_replicas(str(model), replace(OPTIONS, slots=3)) == 3
+    with monkeypatch.context() as patched:
+        patched.setattr(load, "on_gpu", lambda layers: True)
+        assert usual_replicas(str(model), OPTIONS) == 1
+    monkeypatch.setattr(load, "SMALL_MODEL", model.stat().st_size - 1)
+    assert usual_replicas(str(model), OPTIONS) == 1
+
+
+def test_contexts_share_the_cores(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "usable_cores", lambda: 5)
+    made: list[LlamaOptions] = []
+
+    class Noted(LlamaCpp):
+        def __init__(self, path: Path, options: LlamaOptions, *weights: LlamaModel) -> None:
+            made.append(options)
+            super().__init__(path, replace(options, threads=1), *weights)
+
+    monkeypatch.setattr(load, "LlamaCpp", Noted)
+    open_replicas(str(model), replace(OPTIONS, threads=0, branches=3), 2).close()
+    assert made == [replace(OPTIONS, threads=2, slots=3, branches=2)] * 2

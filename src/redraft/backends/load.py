@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from redraft.backends.hf.options import DTYPES, HfOptions
-from redraft.backends.llama_model import usable_cores
+from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.replicas import Replicas
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: Before the name of a model of transformers, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
+#: Bytes of weights up to which a model counts as small: they lie in the processor's caches.
+SMALL_MODEL = 64 << 20
 #: Further branches that the draft tree of one slot may have.
 BRANCHES_OF_A_TREE = 15
 
@@ -66,6 +68,19 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
     return LlamaCpp(resolve(name), options)
 
 
+def usual_replicas(name: str, options: LlamaOptions) -> int:
+    """How many contexts of a model are fastest for many slots: one a core if it is small and on the CPU, else one.
+
+    The contexts of a large one would each read all weights from memory.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    path = resolve(name)
+    small = path.is_file() and path.stat().st_size <= SMALL_MODEL
+    return min(usable_cores(), options.slots) if small and not on_gpu(options.gpu_layers) else 1
+
+
 def open_replicas(name: str, options: LlamaOptions, count: int) -> Backend:
     """Load a model by name or path on llama.cpp, in several contexts that share its weights, its slots and the cores.
 
@@ -78,7 +93,7 @@ def open_replicas(name: str, options: LlamaOptions, count: int) -> Backend:
         OptionError: there are fewer slots than contexts.
     """
     if count > options.slots:
-        raise OptionError(f"replicas must be at most {options.slots}, the number of slots, not {count}")
+        raise OptionError(f"replicas must be at most {options.slots}, one for each slot of the cache, not {count}")
     each = replace(
         options,
         slots=-(-options.slots // count),

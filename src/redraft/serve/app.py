@@ -13,9 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from redraft.backends.llama_model import usable_cores
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_replicas, resolve
+from redraft.backends.load import (
+    BRANCHES_OF_A_TREE,
+    on_transformers,
+    open_backend,
+    open_replicas,
+    usual_replicas,
+)
 from redraft.errors import OptionError
 from redraft.methods import get_method
 from redraft.models import SMALL_OF
@@ -32,9 +37,6 @@ from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch
 from redraft.types import DRAFT_MODEL, TARGET, Backend
-
-#: Models up to this size, in bytes, run faster in one context a core than in one context of as many threads.
-SMALL_MODEL = 64 << 20
 
 
 def open_backends(settings: ServeSettings) -> dict[str, Backend]:
@@ -66,8 +68,7 @@ def _open(name: str, options: LlamaOptions, replicas: int) -> Backend:
         if replicas > 1:
             raise OptionError(f"replicas must be 0 or 1 for {name!r}, a model of transformers, not {replicas}")
         return open_backend(name, options)
-    small = resolve(name).stat().st_size <= SMALL_MODEL
-    return open_replicas(name, options, replicas or (min(usable_cores(), options.slots) if small else 1))
+    return open_replicas(name, options, replicas or usual_replicas(name, options))
 
 
 def make_hub(settings: ServeSettings, service: Service) -> Hub:
