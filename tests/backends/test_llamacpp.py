@@ -243,6 +243,27 @@ def test_slots_of_one_batch_do_not_see_each_other(load: Load, q8: Path, branches
         assert same(rows, np.array(alone))
 
 
+def test_slots_stand_in_the_order_of_their_numbers(load: Load, q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = load(q8, slots=4)
+    for _ in range(4):
+        backend.open_slot()
+    seen: list[list[int]] = []
+    decode_batch = backend._decode_batch
+
+    def watched(feed: Feed) -> np.ndarray:
+        seen.append([sequence for (sequence,) in feed.sequences])
+        return decode_batch(feed)
+
+    monkeypatch.setattr(backend, "_decode_batch", watched)
+    requests = [(slot, Score(IDS[slot : slot + 2], chain(IDS[30 : 30 + slot]))) for slot in (2, 0, 3, 1)]
+    answers = backend.score(requests)
+    # In another order llama.cpp runs every sequence by itself.
+    assert seen == [[0] * 2 + [1] * 3 + [2] * 4 + [3] * 5]
+    together = [table(rows, range(ROOT, slot)) for rows, (slot, _) in zip(answers, requests, strict=True)]
+    for rows, request in zip(together, requests, strict=True):
+        assert same(rows, table(backend.score([request])[0], range(ROOT, request[0])))
+
+
 def test_decodings_in_lock_step_give_the_output_of_each_alone(load: Load, q8: Path) -> None:
     backend = load(q8, slots=3)
     prompts = [IDS[:9], IDS[5:20], IDS[:4]]

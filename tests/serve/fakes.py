@@ -95,6 +95,7 @@ class Rig:
     model: CachedModel
     slots: int = 8
     budget: int = 1000
+    most: int = 256
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
@@ -109,6 +110,7 @@ class Rig:
             self.budget,
             self.passes.append,
             self.clock,
+            self.most,
         )
 
     def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:

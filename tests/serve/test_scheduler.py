@@ -83,6 +83,19 @@ def test_any_number_of_slots_and_any_budget_give_the_same_captions(seed: int, sl
         assert finals(rig, lane) == [(each.utterance, each.text) for each in alone(seed, updates) if each.final]
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_operator_bounds_the_lanes_of_a_pass(most: int) -> None:
+    rig = Rig(CachedModel(2), most=most)
+    sessions = [(rig.lanes(method="ar")[0], talk(seed, 1)) for seed in range(5)]
+    for lane, updates in sessions:
+        for update in updates:
+            rig.scheduler.offer(lane, update)
+    rig.run()
+    for lane, updates in sessions:
+        assert finals(rig, lane) == [(each.utterance, each.text) for each in alone(2, updates) if each.final]
+    assert max(each.requests for each in rig.passes) == most
+
+
 def test_a_pass_stays_within_its_budget_and_long_prompts_come_in_pieces() -> None:
     rig = Rig(CachedModel(1), budget=20)
     (long,), (short,) = rig.lanes(method="ar"), rig.lanes(method="ar")
@@ -311,6 +324,21 @@ def test_the_budget_is_what_a_pass_may_take(seconds: float) -> None:
     assert LEAST_BUDGET <= found <= MOST_BUDGET
     assert found == MOST_BUDGET or CURVE(found + 1) > seconds
     assert found == LEAST_BUDGET or CURVE(found) <= seconds
+
+
+def test_slots_that_are_lent_stay_neighbours() -> None:
+    model = CachedModel(slots=8)
+    pool = SlotPool({TARGET: model}, 8)
+
+    def number(owner: str) -> int:
+        slot = pool.take(owner, lambda other: False)
+        assert slot is not None
+        return slot.numbers[TARGET]
+
+    assert [number(owner) for owner in "abcde"] == [0, 1, 2, 3, 4]
+    for owner in "bda":
+        pool.give_back(owner)
+    assert [number(owner) for owner in "fghi"] == [0, 1, 3, 5]
 
 
 def test_slots_are_opened_at_once_or_refused() -> None:

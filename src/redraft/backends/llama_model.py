@@ -48,6 +48,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def on_gpu(layers: int) -> bool:
+    """Whether a model with so many layers on the GPU, -1 for all, uses one here."""
+    return layers != 0 and bool(lib.llama_supports_gpu_offload())
+
+
 def check_gguf(path: Path) -> None:
     """Refuse what is no GGUF before the engine sees it.
 

@@ -83,14 +83,20 @@ class _Slot:
 class LlamaCpp:
     """A model with a cache of several slots; implements `redraft.types.Backend`.
 
+    Args:
+        path: the file.
+        options: how it is run.
+        model: its weights, where another backend has loaded them already and will be closed after this one.
+
     Raises:
         ModelError: the file is missing, broken, or does not fit into memory.
         CapabilityError: the model cannot be rolled back.
     """
 
-    def __init__(self, path: Path, options: LlamaOptions = LlamaOptions()) -> None:
+    def __init__(self, path: Path, options: LlamaOptions = LlamaOptions(), model: LlamaModel | None = None) -> None:
         self.options = options
-        self.model = LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
+        self._owns_model = model is None
+        self.model = model or LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
         self.capabilities = Capabilities(trees=options.branches > 0, prompt_rows=True, batches=True)
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
@@ -156,12 +162,13 @@ class LlamaCpp:
         lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
 
     def close(self) -> None:
-        """Free context and weights."""
+        """Free the context, and the weights if they are its own."""
         if self._context:
             self._batch.close()
             lib.llama_free(self._context)
             self._context = None
-            self.model.close()
+            if self._owns_model:
+                self.model.close()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Answer requests of different slots in one batched pass.
@@ -176,18 +183,19 @@ class LlamaCpp:
             return []
         self._check(requests)
         feed = Feed()
-        spans: list[tuple[int, int, int]] = []
-        for slot, score in requests:
+        spans: dict[int, tuple[int, int]] = {}
+        # The engine runs sequences together only where they stand in the order of their numbers, without gaps.
+        for slot, score in sorted(requests, key=lambda request: request[0]):
             start = feed.rows
             self._prepare(slot, score, feed)
-            spans.append((start, feed.rows, score.prompt_rows - 1))
+            spans[slot] = start, feed.rows
         try:
             logits = self._decode(feed)
         except RedraftError:
             for slot, _score in requests:
                 self._forget(slot)
             raise
-        return [NumpyRows(logits[start:end], root) for start, end, root in spans]
+        return [NumpyRows(logits[slice(*spans[slot])], score.prompt_rows - 1) for slot, score in requests]
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Refuse what cannot be done before anything is changed; free branches that older trees still hold."""

@@ -14,7 +14,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
+from redraft.backends.load import (
+    BRANCHES_OF_A_TREE,
+    on_transformers,
+    open_backend,
+    open_replicas,
+    usual_replicas,
+)
+from redraft.errors import OptionError
 from redraft.methods import get_method
 from redraft.models import SMALL_OF
 from redraft.serve import http, pages
@@ -49,11 +56,19 @@ def open_backends(settings: ServeSettings) -> dict[str, Backend]:
         gpu_layers=settings.gpu_layers,
         exact=settings.exact,
     )
-    backends: dict[str, Backend] = {TARGET: open_backend(settings.model, options)}
+    backends: dict[str, Backend] = {TARGET: _open(settings.model, options, settings.replicas)}
     small = settings.draft_model or SMALL_OF.get(settings.model)
     if small and any(method.draft_model == "small" for method in methods):
-        backends[DRAFT_MODEL] = open_backend(small, options)
+        backends[DRAFT_MODEL] = _open(small, options, settings.replicas)
     return backends
+
+
+def _open(name: str, options: LlamaOptions, replicas: int) -> Backend:
+    if on_transformers(name):
+        if replicas > 1:
+            raise OptionError(f"replicas must be 0 or 1 for {name!r}, a model of transformers, not {replicas}")
+        return open_backend(name, options)
+    return open_replicas(name, options, replicas or usual_replicas(name, options))
 
 
 def make_hub(settings: ServeSettings, service: Service) -> Hub:
@@ -70,6 +85,7 @@ def make_hub(settings: ServeSettings, service: Service) -> Hub:
         Load(Limits(settings.languages, settings.busy), service.curve),
         budget(service.curve, settings.pass_seconds),
         metrics.passed,
+        most=settings.batch_lanes,
     )
     return Hub(service, Engine(scheduler), settings, metrics)
 

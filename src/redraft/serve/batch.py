@@ -13,6 +13,8 @@ from redraft.types import EMPTY_DRAFT, Score
 #: A pass may take this many seconds, so that nobody waits long for a place in the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
+#: As many lanes as there can be slots.
+MOST_LANES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
     return low
 
 
-def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, *, batches: bool) -> list[Part]:
+def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, most: int) -> list[Part]:
     """The parts of the next pass, in the order of ``ready``: all of one model, together within the budget.
 
     Of a prompt that is too long for what is left a piece goes in; that is the same work in smaller portions, since the
@@ -54,7 +56,7 @@ def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, *, batches: bool) ->
     Args:
         ready: lanes that wait for rows, the one that has waited longest first.
         budget: new tokens.
-        batches: whether the model answers more than one request a pass.
+        most: parts, 1 or more.
     """
     parts: list[Part] = []
     room = budget
@@ -66,7 +68,7 @@ def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, *, batches: bool) ->
         if part is not None:
             parts.append(part)
             room -= part.new
-        if room <= 0 or not batches:
+        if room <= 0 or len(parts) >= most:
             break
     return parts
 

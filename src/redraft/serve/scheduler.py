@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from redraft.errors import RedraftError
 from redraft.events import Update
-from redraft.serve.batch import Part, choose
+from redraft.serve.batch import MOST_LANES, Part, choose
 from redraft.serve.lanes import Lane
 from redraft.serve.load import WINDOW, Load
 from redraft.serve.slots import Slot, SlotPool
@@ -42,6 +42,7 @@ class Scheduler:
         budget: new tokens of one pass (`redraft.serve.batch.budget`).
         watch: told of every pass.
         clock: the time in seconds.
+        most: lanes of one pass, 1 or more; with 1 nothing is batched.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class Scheduler:
         budget: int,
         watch: Callable[[Pass], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        most: int = MOST_LANES,
     ) -> None:
         self.pool, self.load, self.clock = pool, load, clock
         #: How often the model failed, and how often it failed a lane that was tried alone.
         self.failed_passes = self.failed_lanes = 0
-        self._backends, self._budget, self._watch = backends, budget, watch
+        self._backends, self._watch = backends, watch
+        self._budget, self._most = budget, most
         #: All lanes; those that wait longest for their turn first.
         self._lanes: dict[Lane, None] = {}
 
@@ -127,7 +130,7 @@ class Scheduler:
     def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
         model = next(lane.score.model for lane, _ in ready if lane.score)
         backend = self._backends[model]
-        parts = choose(ready, self._budget, batches=backend.capabilities.batches)
+        parts = choose(ready, self._budget, self._most if backend.capabilities.batches else 1)
         for part in parts:
             self._lanes[part.lane] = self._lanes.pop(part.lane)
         started = self.clock()

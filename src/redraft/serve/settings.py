@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from redraft.errors import OptionError
+from redraft.serve.batch import MOST_LANES
 
 
 class ServeSettings(BaseSettings):
@@ -32,10 +33,14 @@ class ServeSettings(BaseSettings):
     template: str | None = Field(None, description="prompt template; as the model's file says, if not given")
     context_length: int = Field(512, ge=16, le=1 << 20, description="tokens of context of a slot")
     slots: int = Field(32, ge=1, le=256, description="translations that are under way at a time")
-    threads: int = Field(0, ge=0, le=1024, description="CPU threads; 0 takes all cores")
+    threads: int = Field(0, ge=0, le=1024, description="CPU threads of a context; 0 shares all cores")
+    replicas: int = Field(0, ge=0, le=64, description="contexts side by side; 0 one a core for a small model, else 1")
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 all that fit")
     exact: bool = Field(False, description="bit-equal batched and single passes; slower")
     pass_seconds: float = Field(0.1, gt=0, le=10, description="the longest that a pass may take, about")
+    batch_lanes: int = Field(
+        MOST_LANES, ge=1, le=MOST_LANES, description="the most translations in one pass; 1 batches nothing"
+    )
 
     sessions: int = Field(128, ge=1, le=10_000, description="the most sessions")
     sessions_per_address: int = Field(64, ge=1, le=10_000, description="the most sessions of one address")

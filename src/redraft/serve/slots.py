@@ -7,6 +7,7 @@ away costs its former owner a pass over its prompt at the next update, and nothi
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -54,10 +55,14 @@ class SlotPool:
         #: By owner, the one that has used its slot longest ago first.
         self._owned: OrderedDict[Hashable, Slot] = OrderedDict()
         for _ in range(size):
-            self._free.append(Slot(self._open()))
+            self._add_free(Slot(self._open()))
 
     def _open(self) -> dict[str, int]:
         return {name: backend.open_slot() for name, backend in self._backends.items()}
+
+    def _add_free(self, slot: Slot) -> None:
+        # The lowest is lent first: a backend runs slots best that are neighbours.
+        insort(self._free, slot, key=lambda each: -min(each.numbers.values()))
 
     @property
     def lent(self) -> int:
@@ -90,7 +95,7 @@ class SlotPool:
         slot = self._owned.pop(owner, None)
         if slot is not None:
             self.renew(slot)
-            self._free.append(slot)
+            self._add_free(slot)
 
     def renew(self, slot: Slot) -> None:
         """Empty a slot, such as one whose cache is not to be trusted any more."""
