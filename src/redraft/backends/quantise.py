@@ -13,6 +13,7 @@ from redraft.errors import ModelError, OptionError
 FORMATS = {
     "F32": lib.LLAMA_FTYPE_ALL_F32,
     "F16": lib.LLAMA_FTYPE_MOSTLY_F16,
+    "BF16": lib.LLAMA_FTYPE_MOSTLY_BF16,
     "Q8_0": lib.LLAMA_FTYPE_MOSTLY_Q8_0,
     "Q4_0": lib.LLAMA_FTYPE_MOSTLY_Q4_0,
     "Q4_K_M": lib.LLAMA_FTYPE_MOSTLY_Q4_K_M,

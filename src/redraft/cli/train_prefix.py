@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from redraft.cli.prefixes import Row
 
 LANGUAGES = ("de", "zh", "ja")
-FORMATS = ("F32", "F16", "Q8_0", "Q4_0", "Q4_K_M")
+FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M")
 #: Options for the one kind of model alone.
 OF_GGUF = ("tokens", "share", "format", "processes")
 OF_TRANSFORMERS = ("epochs", "rank", "alpha", "rate", "batch", "adapter", "template", "device", "dtype", "threads")
