@@ -147,7 +147,7 @@ def test_mistakes_in_the_walk(mistake: str, old: str, new: str, monkeypatch: pyt
             "lib.llama_memory_seq_cp(self._memory, min(state.branches), slot, own, -1)",
         ),
         ("a branch at the wrong depth", "length - 1 + depth for depth in draft.depths", "length + n for n in range(5)"),
-        ("a row too late", "(start, feed.rows, score.prompt_rows - 1)", "(start, feed.rows, score.prompt_rows)"),
+        ("a row too late", "score.prompt_rows - 1) for slot, score", "score.prompt_rows) for slot, score"),
     ],
 )
 def test_mistakes_in_the_cache(

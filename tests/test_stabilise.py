@@ -79,46 +79,41 @@ def test_unknown_unit() -> None:
         Mask(1, "letters")
 
 
-SURE = [0.9, 0.8, 0.04, 0.7, 0.9]
+MARGIN = Mask(margin=0.05)
 
 
 def test_a_margin_hides_from_the_first_doubtful_token_on() -> None:
-    view = stabilise(PIECES, Mask(margin=0.05), final=False, margins=SURE)
+    view = stabilise(PIECES, MARGIN, final=False, sure=2)
     assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe", " einen Hund", 2, 5)
-    assert stabilise(PIECES, Mask(margin=0.04), final=False, margins=SURE).hidden == ""
-    assert stabilise(PIECES, Mask(margin=0.05), final=True, margins=SURE).hidden == ""
-
-
-def test_a_margin_of_0_shows_the_models_own_choices_alone() -> None:
-    margins = [0.5, 0.0, -0.001, 0.5, 0.5]
-    assert stabilise(PIECES, Mask(margin=0), final=False, margins=margins).shown == "Ich habe"
-    assert stabilise(PIECES, Mask(margin=-0.1), final=False, margins=margins).hidden == ""
+    assert stabilise(PIECES, MARGIN, final=False, sure=0).shown == ""
+    for enough in (5, 6, None):  # an end token counts too
+        assert stabilise(PIECES, MARGIN, final=False, sure=enough).hidden == ""
+    assert stabilise(PIECES, MARGIN, final=True, sure=2).hidden == ""
 
 
 def test_doubt_takes_nothing_back_that_is_shown_and_still_there() -> None:
-    view = stabilise(PIECES, Mask(margin=0.05), final=False, margins=SURE, standing=4)
+    view = stabilise(PIECES, MARGIN, final=False, sure=2, standing=4)
     assert (view.shown, view.shown_length) == ("Ich habe einen Hu", 4)
 
 
 def test_a_margin_in_words_hides_a_word_whole() -> None:
-    margins = [0.9, 0.9, 0.9, 0.9, 0.0]
     for unit, shown, length in (("tokens", "Ich habe einen Hu", 4), ("words", "Ich habe einen", 3)):
-        view = stabilise(PIECES, Mask(0, unit, margin=0.5), final=False, margins=margins)
+        view = stabilise(PIECES, Mask(0, unit, margin=0.5), final=False, sure=4)
         assert (view.shown, view.shown_length) == (shown, length)
 
 
 @pytest.mark.parametrize("unit", ["tokens", "words"])
 def test_of_mask_k_and_a_margin_the_one_that_hides_more_counts(unit: str) -> None:
     both = Mask(2, unit, False, 0.05)
-    view = stabilise(PIECES, both, final=False, margins=SURE)
+    view = stabilise(PIECES, both, final=False, sure=2)
     assert (view.shown, view.draft_length) == ("Ich habe", 2)
-    view = stabilise(PIECES, both, final=False, margins=[1.0] * 5)
+    view = stabilise(PIECES, both, final=False, sure=5)
     assert view == stabilise(PIECES, Mask(2, unit, False), final=False)
 
 
 def test_no_part_of_a_character_is_shown_where_a_margin_cuts_it() -> None:
     pieces = ["日".encode(), "本".encode()[:1], "本".encode()[1:]]
-    view = stabilise(pieces, Mask(margin=0.5), final=False, margins=[0.9, 0.9, 0.1])
+    view = stabilise(pieces, Mask(margin=0.5), final=False, sure=2)
     assert (view.shown, view.hidden) == ("日", "本")
 
 

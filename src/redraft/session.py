@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redraft.accept.margins import Margins
+from redraft.accept.margins import Sure
 from redraft.cost import CostCurve
 from redraft.decode import decode
 from redraft.errors import OptionError
@@ -95,7 +95,7 @@ class Translation:
         self._last = Output((), True)
         self._limit = 0
         self._draft: tuple[int, ...] = ()
-        self._margins: Sequence[float] = ()
+        self._sure: int | None = None
         self._shown: tuple[int, ...] = ()
 
     @property
@@ -159,11 +159,11 @@ class Translation:
         settings = self._settings
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, self._memory, settings.curve)
         drafter, rule = settings.method.build(setup)
-        watched = Margins(rule)
+        sure = None if settings.mask.margin is None else Sure(rule, settings.mask.margin)
         output = yield from decode(
             prompt.ids,
             drafter,
-            rule if settings.mask.margin is None else watched,
+            sure or rule,
             previous=self._draft,
             source=prompt.source,
             encoder=prompt.encoder,
@@ -172,7 +172,8 @@ class Translation:
             stop_loops=True,
         )
         self.tally.add(output)
-        self._prompt, self._last, self._limit, self._margins = prompt, output, limit, watched.found
+        self._prompt, self._last, self._limit = prompt, output, limit
+        self._sure = sure.kept if sure else None
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
@@ -180,7 +181,7 @@ class Translation:
             pieces,
             self._settings.mask,
             final=update.final,
-            margins=self._margins,
+            sure=self._sure,
             standing=common_prefix(self._shown, self._last.tokens),
         )
         self._shown = self._last.tokens[: view.shown_length]

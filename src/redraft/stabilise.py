@@ -83,12 +83,12 @@ def whole_characters(data: bytes) -> str:
 
 
 def stabilise(
-    pieces: Sequence[bytes], mask: Mask, *, final: bool, margins: Sequence[float] = (), standing: int = 0
+    pieces: Sequence[bytes], mask: Mask, *, final: bool, sure: int | None = None, standing: int = 0
 ) -> Stabilised:
     """Divide a translation, given as the bytes of each token, into what is shown and what is hidden.
 
     Args:
-        margins: of each token, where the mask has a margin: its probability less that of the best other one.
+        sure: how many tokens come before the first one below the margin of the mask; None if all do.
         standing: how many of its tokens have been shown before, as its beginning.
     """
     text = _text(pieces)
@@ -96,8 +96,7 @@ def stabilise(
         return Stabilised(_one_line(text), "", len(pieces), len(pieces))
     shown, kept = _without_last(pieces, text, mask)
     if mask.margin is not None:
-        sure = next((place for place, margin in enumerate(margins) if margin < mask.margin), len(pieces))
-        if sure < kept:
+        if sure is not None and sure < kept:
             shown, kept = _beginning(pieces, text, sure, mask.unit)
         if kept < standing:
             shown, kept = _text(pieces[:standing]), standing

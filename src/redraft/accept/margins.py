@@ -12,30 +12,45 @@ import math
 from redraft.types import ROOT, Draft, Rows, Rule, Verdict
 
 
-class Margins:
-    """Judges as another rule does.
+class Sure:
+    """Judges as another rule does, and counts for how long the target is sure of what is kept.
 
     Args:
         rule: the one that decides.
+        least: the least margin of a token that the target is sure of.
 
     Attributes:
-        found: the margin of every token that was decided so far, in the order of the output; of the end token too.
+        kept: how many tokens were decided before the first one with a smaller margin; an end token counts too.
     """
 
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-        self.found: list[float] = []
+    def __init__(self, rule: Rule, least: float) -> None:
+        self._rule, self._least = rule, least
+        self._doubtful = False
+        self.kept = 0
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """The verdict of the rule."""
         verdict = self._rule.judge(draft, rows)
         node = ROOT
         for child in verdict.accepted:
-            self.found.append(margin(rows, node, draft.tokens[child]))
+            self._count(rows, node, draft.tokens[child])
             node = child
         if verdict.token is not None:
-            self.found.append(margin(rows, node, verdict.token))
+            self._count(rows, node, verdict.token)
         return verdict
+
+    def _count(self, rows: Rows, node: int, token: int) -> None:
+        # Behind the first doubt nothing is shown, so nothing more need be known.
+        self._doubtful = self._doubtful or not _reaches(rows, node, token, self._least)
+        self.kept += not self._doubtful
+
+
+def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:
+    """Whether a margin is ``least`` or more; probabilities are worked out only where their order does not tell."""
+    best = token == rows.argmax(node)
+    if best and least <= 0:
+        return True
+    return (best or least <= 0) and margin(rows, node, token) >= least
 
 
 def margin(rows: Rows, node: int, token: int) -> float:
