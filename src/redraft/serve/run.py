@@ -17,8 +17,6 @@ from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two pings of a connection, and those that an answer may take: what is half open is noticed by them.
-PING_SECONDS, PONG_SECONDS = 20.0, 40.0
 #: Milliseconds after which the system gives up a peer that takes no data; closes what a dropped reader leaves behind.
 _USER_TIMEOUT = 30_000
 
@@ -41,8 +39,8 @@ class Server(uvicorn.Server):
                 make_app(hub),
                 ws="websockets-sansio",
                 ws_max_size=hub.settings.message_bytes,
-                ws_ping_interval=PING_SECONDS,
-                ws_ping_timeout=PONG_SECONDS,
+                ws_ping_interval=hub.settings.ping_seconds,
+                ws_ping_timeout=hub.settings.pong_seconds,
                 ws_per_message_deflate=False,
                 timeout_graceful_shutdown=5,
                 log_config=None,
@@ -71,8 +69,10 @@ class Server(uvicorn.Server):
 
     async def _drain(self) -> None:
         log.info("stopping: what was begun is finished first")
-        await self._hub.drain()
-        self.should_exit = True
+        try:
+            await self._hub.drain()
+        finally:
+            self.should_exit = True
 
 
 def listen(host: str, port: int) -> socket.socket:
