@@ -46,9 +46,18 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How many finals there were, how many differ, and how many of those where the model was all but undecided."""
+    """What came of a comparison.
+
+    Attributes:
+        finals: how many there were of interleaved sessions.
+        different: how many of them are different from each other.
+        differing: how many are not those of the solo runs.
+        near_ties: in how many of these the model was all but undecided.
+        passes, most_requests: how many passes there were, and the most sessions that shared one.
+    """
 
     finals: int
+    different: int
     differing: int
     near_ties: int
     passes: int
@@ -66,12 +75,19 @@ def talks(sentences: Sequence[str], sessions: int, lag: int = 3) -> list[list[Up
     return found
 
 
-def compare(path: Path, streams: Sequence[Sequence[Update]], targets: Sequence[str], *, slots: int = 32) -> Outcome:
+def compare(
+    path: Path, streams: Sequence[Sequence[Update]], targets: Sequence[str], *, slots: int = 32, max_tokens: int = 128
+) -> Outcome:
     """Run all streams on one scheduler, then each alone; sessions take turns in methods and languages."""
     options = partial(LlamaOptions, context_length=256, threads=1, gpu_layers=0, exact=True)
     methods = list(EXACT)
     wishes = [
-        Wish((targets[number % len(targets)],), method=(name := methods[number % len(methods)]), options=EXACT[name])
+        Wish(
+            (targets[number // len(methods) % len(targets)],),
+            method=(name := methods[number % len(methods)]),
+            options=EXACT[name],
+            max_tokens=max_tokens,
+        )
         for number in range(len(streams))
     ]
     shared = LlamaCpp(path, options(slots=slots))
@@ -85,8 +101,8 @@ def compare(path: Path, streams: Sequence[Sequence[Update]], targets: Sequence[s
         differing += len(wrong)
         near += sum(leads[name] < NEAR for name in wrong)
     single.close()
-    most = max(each.requests for each in passes)
-    return Outcome(sum(len(found.finals) for found in together), differing, near, len(passes), most)
+    texts = [text for found in together for text in found.finals.values()]
+    return Outcome(len(texts), len(set(texts)), differing, near, len(passes), max(each.requests for each in passes))
 
 
 def _service(model: LlamaCpp) -> Service:

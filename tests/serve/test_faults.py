@@ -20,7 +20,7 @@ from redraft.serve import protocol
 from redraft.serve.live import LiveSession
 from redraft.serve.sockets import _act
 from tests.serve.fakes import CachedModel
-from tests.serve.servers import SECONDS, Running, running
+from tests.serve.servers import FUZZED, SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
 
 
@@ -157,7 +157,7 @@ def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
             assert other.start()["code"] == "engine"
 
 
-# Anything at all; HYPOTHESIS_PROFILE=thorough sends some 40,000 frames
+# Anything at all; `make fuzz` sends more than 20,000 frames and requests
 
 names = st.text(max_size=5) | st.integers(-1, 5)
 texts = st.text(max_size=30) | st.sampled_from(["we saw", "\u202e", "\x00\x1b[2J", "<script>", "日本", " " * 9])
@@ -199,6 +199,7 @@ class Taken:
         return LiveSession("t" * 32, "", ("de",), self.updates.append, lambda *_: None, lambda _: None, lambda _: None)
 
 
+@pytest.mark.fuzz
 @given(st.lists(frames, max_size=40))
 def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
     taken = Taken()
@@ -219,6 +220,7 @@ def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
     session.transcript.text("srt", ["de"])
 
 
+@pytest.mark.fuzz
 @given(st.lists(frames, min_size=1, max_size=30))
 def test_no_frames_whatever_break_a_server(fuzzed: Running, sent: list[str | bytes]) -> None:
     with fuzzed.socket() as socket:
@@ -226,6 +228,7 @@ def test_no_frames_whatever_break_a_server(fuzzed: Running, sent: list[str | byt
         with suppress(ConnectionClosed):
             for frame in sent:
                 socket.connection.send(frame)
+                FUZZED["frames"] += 1
             socket.say("end")
             socket.until("done")
     assert socket.connection.close_code in (1000, 1002)
@@ -251,7 +254,9 @@ bodies = st.one_of(
 )
 
 
+@pytest.mark.fuzz
 @given(paths, queries, bodies, st.sampled_from(["GET", "POST", "DELETE", "PUT"]))
 def test_no_request_whatever_gets_a_500(fuzzed: Running, path: str, query: str, body: bytes, method: str) -> None:
     answer = fuzzed.ask(path + query, body, method)
+    FUZZED["requests"] += 1
     assert answer.status < 500 or answer.status == 503

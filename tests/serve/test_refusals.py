@@ -170,6 +170,12 @@ def test_one_language_by_two_names_is_one_language(server: Running) -> None:
             assert socket.start(*targets)["sentence"] == "targets must be different languages"
 
 
+def test_what_can_never_be_had_is_not_refused_for_want_of_room() -> None:
+    with running(targets=2, languages=2) as server, server.socket() as socket, server.socket() as other:
+        socket.start("de", "ja")
+        assert other.start("de", "ja", "zh")["code"] == "option"
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works(
     monkeypatch: pytest.MonkeyPatch, begun: bool

@@ -224,9 +224,10 @@ class Hub:
             return answered
 
         def make() -> dict[str, Lane]:
-            if refusal := scheduler.refusal(len(wish.targets)):
+            lanes = self._service.lanes(wish, answers)  # first: what can never be had is no matter of capacity
+            if refusal := scheduler.refusal(len(lanes)):
                 raise Refused("capacity", refusal)
-            for lane in self._service.lanes(wish, answers):
+            for lane in lanes:
                 made[lane.translation.language] = lane
                 scheduler.add(lane)
             return made
