@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -76,10 +76,27 @@ def talks(sentences: Sequence[str], sessions: int, lag: int = 3) -> list[list[Up
 
 
 def compare(
-    path: Path, streams: Sequence[Sequence[Update]], targets: Sequence[str], *, slots: int = 32, max_tokens: int = 128
+    path: Path,
+    streams: Sequence[Sequence[Update]],
+    targets: Sequence[str],
+    *,
+    slots: int = 32,
+    max_tokens: int = 128,
+    exact: bool = True,
+    backend: Callable[[Path, LlamaOptions], LlamaCpp] = LlamaCpp,
 ) -> Outcome:
-    """Run all streams on one scheduler, then each alone; sessions take turns in methods and languages."""
-    options = partial(LlamaOptions, context_length=256, threads=1, gpu_layers=0, exact=True)
+    """Run all streams on one scheduler, then each alone; sessions take turns in methods and languages.
+
+    Args:
+        path: the model.
+        streams: the updates of every session.
+        targets: languages.
+        slots: how many sessions the model's cache holds at a time.
+        max_tokens: the most tokens of a translation.
+        exact: see `LlamaOptions`.
+        backend: what opens the model that is shared.
+    """
+    options = partial(LlamaOptions, context_length=256, threads=1, gpu_layers=0, exact=exact)
     methods = list(EXACT)
     wishes = [
         Wish(
@@ -90,7 +107,7 @@ def compare(
         )
         for number in range(len(streams))
     ]
-    shared = LlamaCpp(path, options(slots=slots))
+    shared = backend(path, options(slots=slots))
     together, passes = _together(shared, streams, wishes, slots)
     shared.close()
     single = LlamaCpp(path, options())
@@ -178,9 +195,10 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, required=True, help="sentences, one a line")
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--target", action="append", help="repeat for several")
+    parser.add_argument("--inexact", action="store_true", help="as a server without the setting exact")
     arguments = parser.parse_args()
     streams = talks(list(_sentences(arguments.texts)), arguments.sessions)
-    print(compare(arguments.model, streams, arguments.target or ["de", "ja", "zh"]))
+    print(compare(arguments.model, streams, arguments.target or ["de", "ja", "zh"], exact=not arguments.inexact))
 
 
 if __name__ == "__main__":

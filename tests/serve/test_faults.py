@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket as sockets
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.serve import protocol
+from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
 
@@ -28,6 +30,32 @@ def eventually(check: Any) -> None:
 def all_given_back(server: Running) -> bool:
     scheduler = server.hub.engine.scheduler
     return scheduler.lanes == 0 and scheduler.pool.lent == 0
+
+
+def test_a_client_killed_while_a_pass_runs_leaves_nothing_behind() -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Any) -> bool:
+        reached.set()
+        assert go_on.wait(SECONDS)
+        return False
+
+    with running(CachedModel(1, broken=hold), keep_seconds=0) as server:
+        with server.socket() as socket:
+            token = socket.start("de", "ja")["token"]
+            say(socket, "we saw her duck")
+            assert reached.wait(SECONDS)
+            linger = b"\x01\0\0\0\0\0\0\0"
+            socket.connection.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
+            socket.connection.socket.close()
+            eventually(lambda: token not in server.hub._sessions)
+            assert server.hub.engine.scheduler.lanes == 2  # the engine has not come to it yet
+            go_on.set()
+        eventually(lambda: all_given_back(server))
+        with server.socket() as socket:
+            socket.start()
+            say(socket, "we saw")
+            assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
 
 
 def test_a_client_killed_mid_update_leaves_nothing_behind() -> None:
@@ -49,15 +77,17 @@ def test_a_client_killed_mid_update_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_connections_come_and_go() -> None:
+def test_a_thousand_connections_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(keep_seconds=0, sessions=10_000, sessions_per_address=10_000, starts_per_second=10_000) as server:
+        begun: list[str] = []
+        # Capacity is another matter.
+        monkeypatch.setattr(server.hub.engine.scheduler, "refusal", lambda wanted: "")
 
         def come_and_go() -> None:
             for number in range(250):
-                # So many at once may be more than there is capacity for.
                 with server.socket(close_timeout=1) as socket, suppress(ConnectionClosed):
                     if number % 3:
-                        socket.start()
+                        begun.append(socket.start()["type"])
                     if number % 3 == 2:
                         say(socket, "we saw", final=False)
 
@@ -67,8 +97,14 @@ def test_a_thousand_connections_come_and_go() -> None:
         for thread in threads:
             thread.join()
         eventually(lambda: all_given_back(server))
+        assert begun == ["started"] * 664
         assert server.hub.engine.scheduler.failed_passes == 0
         assert server.ask("/health").status == 200
+        hub = server.hub
+        eventually(lambda: not (hub._sessions or hub._by_name or hub._address or hub._addresses))
+        # What remains: the server itself, its sweeper, and whoever asked for its health.
+        eventually(lambda: not server.server.server_state.connections)
+        eventually(lambda: len(asyncio.all_tasks(server.loop)) <= 4)
 
 
 def test_a_reader_that_takes_nothing_is_dropped_and_told_why_when_it_comes_back() -> None:
