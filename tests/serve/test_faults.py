@@ -174,6 +174,17 @@ def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
         eventually(lambda: server.server.should_exit)
 
 
+def test_a_server_whose_engine_has_stopped_ends_so_that_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.serve.run._WITHOUT_ENGINE", 2.0)
+    with running() as server, server.socket() as socket:
+        socket.start()
+        monkeypatch.setattr(server.hub.engine.scheduler, "step", None)
+        say(socket, "we saw")
+        assert socket.until("error")[-1]["code"] == "engine"
+        eventually(lambda: server.loop.is_running() is False)
+        assert server.server.failed
+
+
 def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
     with running() as server, server.socket() as socket:
         socket.start()

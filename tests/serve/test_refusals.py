@@ -164,6 +164,14 @@ def test_who_reads_a_transcript_while_it_grows_takes_a_viewers_place() -> None:
         eventually(lambda: (session.readers, len(session.viewers)) == (0, 0))
 
 
+def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:
+    with server.socket() as socket:
+        path = f"/v1/sessions/{socket.start()['session']}/transcript"
+        say(socket, "we saw")
+        socket.until("final")
+        assert server.ask(path + "?" + "target=de&" * 5000).text == expected("we saw") + "\n"
+
+
 def test_one_language_by_two_names_is_one_language(server: Running) -> None:
     for targets in (("de", "DE"), ("de", "German"), ("zh", "zh-Hans")):
         with server.socket() as socket:

@@ -142,7 +142,8 @@ async def transcript(request: Request) -> Response:
     if _flag(request, "live", default=False) and request.method == "GET":
         request.app.state.hub.check_places(session)
         return StreamingResponse(session.read(form, targets), media_type=kind)
-    return Response(session.transcript.text(form, targets), media_type=kind)
+    # Hours of talk take a while to be written, in which others must not wait.
+    return Response(await asyncio.to_thread(session.transcript.text, form, targets), media_type=kind)
 
 
 async def health(request: Request) -> Response:
@@ -206,7 +207,7 @@ def _viewed(request: Request) -> LiveSession:
 
 
 def _targets(request: Request, known: Sequence[str]) -> list[str]:
-    wanted = request.query_params.getlist("target") or list(known)
+    wanted = list(dict.fromkeys(request.query_params.getlist("target"))) or list(known)
     if unknown := [target for target in wanted if target not in known]:
         raise Refused("option", f"target must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
     return wanted
