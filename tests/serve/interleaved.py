@@ -30,8 +30,6 @@ from tests.serve.fakes import CURVE
 
 #: Methods with options that make their acceptance exact.
 EXACT = {"ar": {}, "ssbd": {"beta": 0}, "redraft": {"beta": 0}, "pld": {}}
-#: A logit that leads by less may fall behind where others share the pass: floats are added in another order.
-NEAR = 1e-3
 
 
 @dataclass(slots=True)
@@ -52,14 +50,15 @@ class Outcome:
         finals: how many there were of interleaved sessions.
         different: how many of them are different from each other.
         differing: how many are not those of the solo runs.
-        near_ties: in how many of these the model was all but undecided.
+        leads: for each of these, the least by which the best token led in log probability; floats are added in another
+            order where others share the pass, so that a token which leads by next to nothing may fall behind.
         passes, most_requests: how many passes there were, and the most sessions that shared one.
     """
 
     finals: int
     different: int
     differing: int
-    near_ties: int
+    leads: tuple[float, ...]
     passes: int
     most_requests: int
 
@@ -111,15 +110,15 @@ def compare(
     together, passes = _together(shared, streams, wishes, slots)
     shared.close()
     single = LlamaCpp(path, options())
-    differing = near = 0
+    smallest: list[float] = []
     for wish, stream, found in zip(wishes, streams, together, strict=True):
         alone, leads = _alone(single, stream, wish)
         wrong = [name for name, text in alone.finals.items() if found.finals.get(name) != text]
-        differing += len(wrong)
-        near += sum(leads[name] < NEAR for name in wrong)
+        smallest += [round(leads[name], 5) for name in wrong]
     single.close()
     texts = [text for found in together for text in found.finals.values()]
-    return Outcome(len(texts), len(set(texts)), differing, near, len(passes), max(each.requests for each in passes))
+    most = max(each.requests for each in passes)
+    return Outcome(len(texts), len(set(texts)), len(smallest), tuple(smallest), len(passes), most)
 
 
 def _service(model: LlamaCpp) -> Service:

@@ -88,7 +88,7 @@ class Running:
 
     @contextmanager
     def socket(self, path: str = "/v1/live", **options: Any) -> Iterator[Socket]:
-        with connect(f"ws://127.0.0.1:{self.port}{path}", **options) as connection:
+        with connect(f"ws://127.0.0.1:{self.port}{path}", **{"open_timeout": 3 * SECONDS, **options}) as connection:
             yield Socket(connection)
 
     def ask(
