@@ -15,6 +15,7 @@ import pytest
 from redraft.bench.load import Result, read_results
 from redraft.cli.bench_replay import replay
 from redraft.cli.main import cli
+from redraft.errors import InputError
 from tools import build_benchmarks as build
 
 ROWS = [
@@ -128,6 +129,39 @@ def test_replays_say_so(root: Path) -> None:
     assert "(replay)" not in before
     assert "### Flores-200 devtest, to German (replay)\n" in after
     assert "| ssbd beta=0.2 (replay) |" in after
+
+
+def save_live(root: Path, bench: str, rows: list[dict[str, Any]], **more: Any) -> None:
+    """Rows of a load test; what all share counts after what is given."""
+    shared = {"bench": bench, "data": "talk", "target_language": "de,ja", "signature": "redraft:0"}
+    lines = [{**row, "caption_lag_p95_ms": 412.5, "ne_units": 0.21, **shared} for row in rows]
+    text = "".join(json.dumps(line) + "\n" for line in [*lines, *([{**shared, **more}] if more else [])])
+    (root / "benchmarks" / "results" / f"{bench}-talk.rows.jsonl").write_text(text, encoding="utf-8")
+
+
+def test_load_tests_have_their_tables_and_a_plot(root: Path) -> None:
+    pytest.importorskip("matplotlib")
+    settings = ("slots=64", "slots=64 batch_lanes=1")
+    rows = [{"method": "ssbd", "options": text, "talks": talks} for text, talks in zip(settings, (48, 9), strict=True)]
+    trials = {"ssbd slots=64": [[1, 90], [64, None]], "ssbd slots=64 batch_lanes=1": [[1, 95], [16, 2500]]}
+    save_live(root, "capacity", rows, trials=trials)
+    save_live(root, "load", [{**rows[0], "admission": "on", "refused": 7, "refusals": "capacity 7"}])
+    build.write(root)
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    search, load = page.split("## How many live talks a server carries\n")[1].split("## Many live talks at once")
+    assert search.count("### the demo talk, to German and Japanese\n") == 1
+    assert "| method | NE, words | talks | caption lag p95 (ms) |\n" in search
+    assert "| ssbd slots=64 batch_lanes=1 | 0.21 | 9 | 412 |" in search
+    assert "| ssbd slots=64 | 0.21 | on | 48 | 7 | capacity 7 | 412 |" in load
+    picture = (root / "docs" / "benchmarks-capacity-talk-talks.svg").read_text(encoding="utf-8")
+    assert "batch_lanes=1" in picture and "slots=64 batch_lanes=1" not in picture  # what all have says nothing
+    assert build.stale(root) == []
+
+
+def test_trials_that_are_none_are_refused(root: Path) -> None:
+    save_live(root, "capacity", [{"method": "ar", "options": "", "talks": 1}], trials={"ar": [[1, 90, 3]]})
+    with pytest.raises(InputError, match="trials must hold pairs of talks and lag for every title"):
+        read_results(root / "benchmarks" / "results")
 
 
 # Commands

@@ -16,11 +16,11 @@ import click
 import pytest
 from rich.console import Console
 
-from redraft import methods
 from redraft.cli.main import cli
 from redraft.decode import decode
 from redraft.drive import run
 from redraft.events import Caption, Failure, Update
+from redraft.methods import Method, Setup, all_methods, builtin, get_method, registry
 from redraft.streams.read import read_jsonl, read_lines
 from redraft.streams.write import JsonlWriter, SubtitleWriter
 from tests.fakes import RandomModel, greedy
@@ -73,31 +73,31 @@ def test_the_example_of_the_readme_has_ten_lines() -> None:
 
 
 @pytest.fixture
-def lookup(monkeypatch: pytest.MonkeyPatch) -> methods.Method:
+def lookup(monkeypatch: pytest.MonkeyPatch) -> Method:
     """The method that docs/development.md adds, registered for one test."""
-    monkeypatch.setattr(methods, "_REGISTRY", methods.all_methods())
+    monkeypatch.setattr(registry, "_REGISTRY", all_methods())
     drafter, row = blocks(ROOT / "docs" / "development.md", "python")
     module = ModuleType("redraft.draft.recent")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(drafter, "development.md", "exec"), vars(module))
-    exec(compile(row, "development.md", "exec"), dict(vars(methods)))
-    return methods.get_method("recent")
+    exec(compile(row, "development.md", "exec"), dict(vars(builtin)))
+    return get_method("recent")
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_method_of_the_developers_page_decodes_as_greedy_decoding_does(lookup: methods.Method, seed: int) -> None:
+def test_the_method_of_the_developers_page_decodes_as_greedy_decoding_does(lookup: Method, seed: int) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, 2, 3, 1, 2)
-    drafter, rule = lookup.build(methods.Setup(lookup.check({"window": 4}), model.end_tokens))
+    drafter, rule = lookup.build(Setup(lookup.check({"window": 4}), model.end_tokens))
     output = run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
     assert list(output.tokens) == greedy(model, prompt, 30)
     assert output.passes == len(model.requests)
 
 
-def test_the_method_of_the_developers_page_saves_passes(lookup: methods.Method) -> None:
+def test_the_method_of_the_developers_page_saves_passes(lookup: Method) -> None:
     saved = 0
     for seed in range(20):
         model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=-9.0)
-        drafter, rule = lookup.build(methods.Setup(lookup.check({}), model.end_tokens))
+        drafter, rule = lookup.build(Setup(lookup.check({}), model.end_tokens))
         output = run(decode((1, 2), drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
         saved += len(output.tokens) - output.passes
     assert saved > 100

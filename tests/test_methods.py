@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from redraft import methods
 from redraft.accept.exact import Exact
 from redraft.draft.nothing import Nothing
 from redraft.draft.previous import PreviousOutput
 from redraft.errors import CapabilityError, OptionError
-from redraft.methods import Method, Option, Setup, all_methods, get_method, register
+from redraft.methods import Method, Option, Setup, all_methods, get_method, register, registry
 from redraft.types import Capabilities, Draft, Drafter, Provenance, Rule, Score
 from tests.fakes import RandomModel
 
@@ -19,7 +18,7 @@ STEPS = Option("steps", 3, 1, 8, "how many")
 @pytest.fixture(autouse=True)
 def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is gone after it."""
-    monkeypatch.setattr(methods, "_REGISTRY", dict(all_methods()))
+    monkeypatch.setattr(registry, "_REGISTRY", dict(all_methods()))
 
 
 def method(name: str, *options: Option, needs: frozenset[str] = frozenset()) -> Method:
@@ -103,8 +102,8 @@ def test_plug_ins_are_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> No
         return [EntryPoint()] if group == "redraft.methods" else []
 
     loaded: list[EntryPoint] = []
-    monkeypatch.setattr(methods, "entry_points", entry_points)
-    monkeypatch.setattr(methods, "_loaded", False)
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(registry, "_loaded", False)
     assert get_method("plugged0").name == "plugged0"
     assert "plugged0" in all_methods()
     assert len(loaded) == 1
@@ -115,8 +114,8 @@ def test_a_plug_in_that_cannot_be_loaded_fails_every_time(monkeypatch: pytest.Mo
         def load(self) -> None:
             raise ImportError("no module named its_friend")
 
-    monkeypatch.setattr(methods, "entry_points", lambda group: [Broken()])
-    monkeypatch.setattr(methods, "_loaded", False)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Broken()])
+    monkeypatch.setattr(registry, "_loaded", False)
     for _ in range(2):
         with pytest.raises(ImportError, match="its_friend"):
             get_method("of-the-plug-in")

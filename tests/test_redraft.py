@@ -107,7 +107,7 @@ def test_where_a_token_costs_as_much_as_a_pass_little_is_drafted() -> None:
 
 def test_each_kind_of_guess_saves_passes() -> None:
     def passes(**options: Value) -> int:
-        off: dict[str, Value] = {"resynchronise": "off", "recycle": "off", "lookup": "off"}
+        off: dict[str, Value] = {"recycle": "off", "lookup": "off"}
         return sum(
             output.passes
             for seed in range(20)
@@ -121,7 +121,6 @@ def test_each_kind_of_guess_saves_passes() -> None:
         )
 
     nothing = passes()
-    assert passes(resynchronise="on") < nothing
     assert passes(recycle="on") < nothing
     assert passes(lookup="on") < nothing
-    assert passes(resynchronise="on", recycle="on", lookup="on", branches=6) < passes(recycle="on")
+    assert passes(recycle="on", lookup="on", branches=6) < passes(recycle="on")

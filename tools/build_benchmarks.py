@@ -21,8 +21,9 @@ from redraft.bench.claims import verdicts
 from redraft.bench.columns import COLUMNS, cell, column, filled
 from redraft.bench.load import PERTURBED, Result, read_results
 from redraft.bench.plots.kinds import PLOTS, Plot, draw, plots_of
+from redraft.bench.report import LIVE as LOAD_TESTS
 from redraft.bench.report import heading
-from redraft.bench.tables import STREAMED, TABLES
+from redraft.bench.tables import LIVE, STREAMED, TABLES
 from redraft.models import SHIPPED
 from tools.build_docs import between, table
 from tools.checks import card, sections
@@ -38,6 +39,8 @@ MORE = {
     "mask": ("laal",),
     "peers": ("same_as_ar", "tokens_per_second", "laal"),
     "replay": ("tokens_per_second",),
+    "capacity": ("lanes_a_pass",),
+    "load": ("seconds", "sessions", "refusals", "caption_lag_slope", "lanes_a_pass"),
 }
 #: Bench -> its plots that are shown.
 PICTURES = {
@@ -50,6 +53,7 @@ PICTURES = {
     "aasd": ("limit",),
     "peers": ("speedups",),
     "replay": ("speedups", "limit", "cost"),
+    "capacity": ("talks",),
 }
 #: Tables of more rows are folded.
 FOLDED = 20
@@ -129,7 +133,8 @@ def markdown(result: Result) -> str:
 
 
 def _columns(result: Result) -> list[str]:
-    usual = TABLES[result.bench].columns if result.bench in TABLES else STREAMED
+    columns = {**{name: each.columns for name, each in TABLES.items()}, **dict.fromkeys(LOAD_TESTS, LIVE)}
+    usual = columns.get(result.bench, STREAMED)
     wanted = {*usual, *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
 

@@ -18,6 +18,7 @@ PACKAGE = "redraft"
 #: Top to bottom.  A module imports from the layers below its own, and from its own.
 LAYERS = (
     "cli __main__",
+    "loadtest",
     "client",
     "serve",
     "bench",

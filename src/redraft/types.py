@@ -35,7 +35,6 @@ class Provenance(Enum):
     GENERATED = "generated text"
     MODEL = "small model"
     ITERATION = "last iteration"
-    RESYNCHRONISED = "previous output, after a correction"
     RECYCLED = "what the model said before"
 
     # A member is one object; the hash of its name, which enumerations take, is slower to find.

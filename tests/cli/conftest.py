@@ -16,7 +16,7 @@ import pytest
 from redraft.cli import main
 
 #: What needs the extra `serve`.
-collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_serve.py"]
+collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_bench_load.py", "test_serve.py"]
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class TestTables:
 
 def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
     """The command line as a process of its own."""
-    start = [sys.executable, "-c", "from redraft.cli import main; main()", *arguments]
+    start = [sys.executable, "-m", "redraft", *arguments]
     return subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 

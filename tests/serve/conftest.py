@@ -1,13 +1,73 @@
-"""Without the extra `serve` there is nothing to test here."""
+"""Without the extra `serve` there is nothing to test here; what shows pages in a real browser, Debian's chromium."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
 collect_ignore_glob = [] if find_spec("starlette") and find_spec("websockets") else ["test_*.py"]
+
+DESKTOP = {"width": 1280, "height": 800}
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    from tests.serve.servers import running
+
+    # One each, and never too busy: no test is to wait for what others have asked for.
+    with running(busy=1.0) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from tests.serve.browsers import CHROMIUM
+
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser: Any, server: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page; nothing may go wrong in it but what is `tolerated`, nor be kept from it by the policy."""
+    from tests.serve.browsers import shortened
+
+    complaints: list[str] = []
+    contexts: list[Any] = []
+
+    def open_page(path: str = "/", script: str = "", tolerated: str = "nothing", **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+
+        def listen(line: Any) -> None:
+            if line.type == "error" and not re.search(tolerated, line.text):
+                complaints.append(line.text)
+
+        page.on("console", listen)
+        page.route("**/v1/talk", lambda route: route.fulfill(json=shortened(12)))
+        if script:
+            page.add_init_script(script)
+        page.goto(urljoin(server.url, path))
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from redraft.methods import BETA, get_method
+from redraft.serve.offer import offer_of
 from redraft.serve.pages import PAGES, WEB
 from redraft.serve.security import HEADERS, new_key
+from redraft.serve.service import Allowed, Service
 from redraft.talk import load_talk
+from redraft.types import TARGET
+from tests.serve.fakes import CURVE, CachedModel
 from tests.serve.servers import Running, running
 
 FILES = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*") if path.is_file())
@@ -69,6 +74,39 @@ def test_scripts_write_text_only(name: str) -> None:
         assert (WEB / "js" / path).is_file()
 
 
+def _colours() -> dict[str, tuple[str, str]]:
+    """Name -> light and dark."""
+    text = (WEB / "css" / "base.css").read_text(encoding="utf-8")
+    return {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", text)}
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2) of a colour of six hexadecimal digits."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+@pytest.mark.parametrize(
+    ("front", "grounds", "least"),
+    [
+        ("text", ("ground", "surface", "tint"), 7),
+        ("dim", ("ground", "surface"), 4.5),
+        ("accent", ("ground", "surface", "tint"), 4.5),
+        ("bad", ("ground", "surface"), 4.5),
+        ("on-accent", ("accent",), 4.5),
+        ("control", ("ground", "surface"), 3),
+        ("good", ("ground", "surface"), 3),
+    ],
+)
+def test_colours_stand_out(front: str, grounds: tuple[str, ...], least: float, theme: int) -> None:
+    colours = _colours()
+    for ground in grounds:
+        dark, light = sorted(_luminance(colours[name][theme]) for name in (front, ground))
+        assert (light + 0.05) / (dark + 0.05) >= least, f"{front} on {ground}"
+
+
 def test_the_page_is_small() -> None:
     assert sum((WEB / name).stat().st_size for name in FILES) < 100_000
     assert max((WEB / name).read_text(encoding="utf-8").count("\n") for name in FILES) < 250
@@ -81,9 +119,26 @@ def test_the_demo_talk_is_served(server: Running) -> None:
 def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None:
     offer = server.ask("/v1/offer").json
     assert offer["methods"] == ["ssbd", "ar"] and offer["most_targets"] == 8 and offer["key"] is False
+    assert (offer["most_context"], offer["most_glossary"]) == (4, 64)
+    assert offer["about"]["ar"]["options"] == [] and set(offer["about"]) == {"ssbd", "ar"}
+    assert offer["about"]["ssbd"]["options"][0] == {
+        "name": "beta",
+        "help": BETA.help,
+        "default": 0.2,
+        "allowed": "a number from 0 to 1",
+        "words": [],
+    }
     assert offer["source_languages"] == offer["target_languages"] == []
     server.model.metadata = {**server.model.metadata, "redraft.target_languages": "de, ja"}
     assert server.ask("/v1/offer").json["target_languages"] == ["de", "ja"]
     new_key(tmp_path / "keys", "one")
     with running(keys=tmp_path / "keys") as other:
         assert other.ask("/v1/offer").json["key"] is True
+
+
+def test_an_offer_names_what_the_operator_allows() -> None:
+    service = Service({TARGET: CachedModel(1)}, Allowed((get_method("redraft"),), context=0, glossary=3), CURVE)
+    offer = offer_of(service, key=True)
+    assert (offer.most_context, offer.most_glossary, offer.key) == (0, 3, True)
+    (cost,) = (option for option in offer.about["redraft"].options if option.name == "cost")
+    assert (cost.default, cost.words, cost.allowed) == ("measured", ("measured", "flat"), "measured or flat")

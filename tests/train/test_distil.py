@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ pytest.importorskip("tqdm", reason="the train extra is not installed")
 from redraft.train import distil as distilling  # noqa: E402
 from redraft.train.calibrate import Calibration, best_outputs, draw  # noqa: E402
 from redraft.train.corpus import Pair  # noqa: E402
-from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples  # noqa: E402
+from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples, translate  # noqa: E402
 from redraft.train.examples import ExampleStream, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
@@ -135,6 +136,21 @@ class TestExamples:
             shorter += not any(output == target for output in begun)
         assert shorter > 20
 
+    def test_a_language_may_have_a_tolerance_of_its_own(self, model: Decoder, pairs, tokenizer) -> None:
+        asked = draw(pairs, tokenizer, 60, seed=0, held_out=False, mixture=Mixture(0.0))
+        part = [Calibration(e.language, False, e.prompt, e.reference) for e in asked]
+
+        def made(how: Cuts) -> list[list[int]]:
+            found = examples(RecipeTeacher(model, tokenizer), part, how, random.Random(0))
+            return [ids for ids, _start in found]
+
+        strict = made(Cuts(spoken=0.0, tolerance=0.0))
+        lax = made(Cuts(spoken=0.0, tolerance=9.0))
+        mixed = made(Cuts(spoken=0.0, tolerance=9.0, tolerances={"de": 0.0}))
+        german = tokenizer.token_to_id("<2de>")
+        assert mixed == [one if german in one else other for one, other in zip(strict, lax, strict=True)]
+        assert strict != mixed != lax
+
     def test_the_best_of_several_outputs_is_the_nearest_to_the_reference(
         self, model: Decoder, pairs, tokenizer
     ) -> None:
@@ -166,11 +182,17 @@ class TestExamples:
         monkeypatch.setattr(distilling, "calibrate", lambda t, _tokenizer, a, f, p, s: answered(t, a, f, p, s))
         how = Distillation(sources=30, samples=1, cuts=Cuts(beginnings=1))
         shares, files = {"de": 0.5, "zh": 0.3, "ja": 0.2}, [tmp_path / name for name in ("made.jsonl", "outputs.jsonl")]
-        answers = distil(tmp_path / "teacher.gguf", pairs, shares, how, files[0], files[1], 1)
+        answers = translate(tmp_path / "teacher.gguf", pairs, shares, how, files[1], 1)
         assert len(answers) == 30
+        distil(tmp_path / "teacher.gguf", answers, how, files[0], 1)
         made = read_examples(tmp_path / "made.jsonl")
+        tags = {language: tokenizer.token_to_id(f"<2{language}>") for language in pairs}
+        assert {ids[start] for ids, start in made} == set(tags.values())
         assert len(made) > 30  # toy outputs that go round in circles are left out
         assert not (tmp_path / "made.part").exists()
+        one = replace(how, learnt=("ja",))
+        distil(tmp_path / "teacher.gguf", answers, one, tmp_path / "ja.jsonl", 1)
+        assert {ids[start] for ids, start in read_examples(tmp_path / "ja.jsonl")} == {tags["ja"]}
         given = {tuple(ids) for ids, _start in made}
         stream = ExampleStream({}, tokenizer, Mixture(0.0, given=1.0), 512, seed=0, given=made)
         end = tokenizer.token_to_id(EOS)

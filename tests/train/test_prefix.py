@@ -74,7 +74,7 @@ def test_a_model_that_ends_nothing(data: Path, tmp_path: Path, monkeypatch: pyte
     pairs = training_pairs(data, ["de"])
     tokenizer = train_tokenizer(dict.fromkeys(FILES, pairs["de"]), 300, 5_000)
     write_gguf(Decoder(Shape(300, 32, 1, 1, 32, 32)), tokenizer, tmp_path / "old.gguf", "toy", {})
-    monkeypatch.setattr(training, "distil", lambda *_: [Calibration("de", False, (1, 2))])
+    monkeypatch.setattr(training, "translate", lambda *_: [Calibration("de", False, (1, 2))])
     asked = Settings(tmp_path / "old.gguf", data, tmp_path / "new.gguf", ("de",), 1000, 0.5, Distillation(10))
     with pytest.raises(ModelError, match="model 'old.gguf' has finished none of its 1 outputs"):
         training.train_prefix(asked)

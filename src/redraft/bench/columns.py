@@ -71,6 +71,34 @@ COLUMNS = {
     "updates": Column("updates", ",.0f", "transcripts that were translated"),
     "output_tokens": Column("tokens", ",.0f", "output tokens of all updates"),
     "failures": Column("failures", ",.0f", "updates that were reported as failed or cut"),
+    "admission": Column("admission", "", "whether the server refuses sessions beyond its capacity"),
+    "talks": Column("talks", ",.0f", "live talks at once; in a search, the most that were carried"),
+    "seconds": Column("seconds", ",.0f", "how long the talks lasted"),
+    "sessions": Column("sessions", ",.0f", "sessions that were asked for"),
+    "refused": Column("refused", ",.0f", "sessions that the server did not admit"),
+    "refusals": Column("by", "", "the codes of the refusals"),
+    "broken": Column("broken off", ",.0f", "sessions that ended before their time"),
+    "breaks": Column("by", "", "the codes of what ended them"),
+    "captions": Column("captions", ",.0f", "captions received, partial and final"),
+    "passed_over": Column("passed over", ",.0f", "updates that a newer one's caption answered"),
+    "unanswered": Column("unanswered", ",.0f", "updates that no caption answered by the end"),
+    "caption_lag_p50_ms": Column(
+        "caption lag p50 (ms)", ",.0f", "from when the oldest word without a caption was said to its caption; median"
+    ),
+    "caption_lag_p95_ms": Column("caption lag p95 (ms)", ",.0f", "all but 5% of the captions lagged no more"),
+    "caption_lag_max_ms": Column("caption lag max (ms)", ",.0f", "the longest of these lags"),
+    "caption_lag_slope": Column("growing (s/min)", ".3f", "by how much the caption lag grows a minute"),
+    "lag_max_ms": Column("lag max (ms)", ",.0f", "the latest that a caption came after its transcript"),
+    "late_p95_ms": Column("sent late p95 (ms)", ",.0f", "all but 5% of the updates were sent no later than that"),
+    "lanes_a_pass": Column("lanes a pass", ".2f", "translations that share a pass, on average"),
+    "server_cpu": Column("server's CPU", ".2f", "seconds of processor time a second, of the server"),
+    "client_cpu": Column("client's CPU", ".2f", "seconds of processor time a second, of all talks together"),
+    "server_mb": Column("server's MB", ",.0f", "the most memory that the server held (resident set)"),
+    "server_mb_slope": Column(
+        "MB/min", ".3f", "by how much that grows a minute, by least squares over the last three quarters of the run"
+    ),
+    "slots_in_use": Column("slots in use", ",.0f", "the most slots of the cache that were lent"),
+    "left_over": Column("left over", ",.0f", "sessions, lanes and slots that were held when all talks were over"),
 }
 
 #: Fields of a row that other columns show, or none.
@@ -105,7 +133,7 @@ def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
         names: the fields to choose from, in order; none takes all that the rows have.
     """
     chosen = tuple(names) or tuple(dict.fromkeys((*COLUMNS, *(name for row in rows for name in row))))
-    silent = set() if any(row.get("ne_output") for row in rows) else _STREAMED
+    silent = set() if any(row.get(name) for row in rows for name in ("ne_output", "ne_units")) else _STREAMED
     return [name for name in chosen if name not in APART | silent and _tells(name, [row.get(name) for row in rows])]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ SETS = {
     "acl6060.talks": "ACL 60/60 talks",
     "mexpresso": "mExpresso",
     "recogniser": "a recogniser's output",
+    "talk": "the demo talk",
     "tatoeba2021": "Tatoeba 2021",
 }
 
@@ -44,6 +45,7 @@ class Result:
         curve: T(n), measured in the same run.
         acceptance: title of a line -> for every position of a draft, how many tokens were kept there and how many stood
             there.
+        trials: title of a line -> numbers of live talks that were tried, each with p95 of the caption lag in ms.
     """
 
     bench: str
@@ -53,6 +55,7 @@ class Result:
     signatures: tuple[str, ...] = ()
     curve: CostCurve | None = None
     acceptance: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    trials: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def replayed(self) -> bool:
@@ -64,7 +67,12 @@ class Result:
         """Data set and language in words."""
         data = self.data.removesuffix(PERTURBED)
         misheard = ", misheard at first" if data != self.data else ""
-        return f"{SETS.get(data, data)}{misheard}, to {parse_language(self.language).name}"
+        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}"
+
+    @property
+    def language_name(self) -> str:
+        """The target language in English; live talks may have several, with a comma between them."""
+        return " and ".join(parse_language(each).name for each in self.language.split(","))
 
     @property
     def facts(self) -> dict[str, str]:
@@ -104,7 +112,7 @@ def read_result(path: Path) -> Result:
             if "method" in fields:
                 rows.append(_checked(fields))
             else:
-                more = {"curve": _curve(fields), "acceptance": _acceptance(fields)}
+                more = {"curve": _curve(fields), "acceptance": _acceptance(fields), "trials": _trials(fields)}
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
         if fields.get("signature"):
@@ -157,3 +165,15 @@ def _acceptance(fields: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
         return {title: [(int(kept), int(stood)) for kept, stood in counts] for title, counts in given.items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"acceptance_by_position must hold pairs of counts for every title: {error!r}") from None
+
+
+def _trials(fields: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    given = fields.get("trials") or {}
+    try:
+        # Where nothing was answered there is no lag.
+        return {
+            title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
+            for title, pairs in given.items()
+        }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"trials must hold pairs of talks and lag for every title: {error!r}") from None

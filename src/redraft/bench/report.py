@@ -21,6 +21,11 @@ from redraft.errors import InputError
 
 NAME = "report.html"
 REPLAY = "what the same drafts are worth on a model of another size."
+#: What the load tests show (`redraft.loadtest`).
+LIVE = {
+    "capacity": "How many live talks a server carries.",
+    "load": "Many live talks at once against a server.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,10 @@ def page(results: Sequence[Result], name: str) -> str:
 
 def heading(result: Result) -> str:
     """What the table of a result shows, and which table of which paper it is."""
-    about = TABLES[result.bench].summary if result.bench in TABLES else REPLAY if result.replayed else result.bench
+    if result.bench in TABLES:
+        about = TABLES[result.bench].summary
+    else:
+        about = REPLAY if result.replayed else LIVE.get(result.bench, result.bench)
     return f"Replay: {about}" if result.replayed else about
 
 

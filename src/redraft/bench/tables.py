@@ -28,6 +28,12 @@ COLD = (
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
 
+#: Of live talks against a server (`redraft.loadtest`).
+LIVE = (
+    *("method", "options", "admission", "talks", "refused", "broken", "passed_over"),
+    *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
+    *("server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
+)
 
 DIVIDED = (
     *("method", "options", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
@@ -64,6 +70,8 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
     return [
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
+        # What is shown of it, by the paper and by default.
+        *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASKS[0]), Mask(margin=MARGINS[0]))),
         _line("cd", language),
         _line("redraft", language, beta=BETA),
         _line("redraft-tree", language, beta=BETA, cost="flat"),
@@ -77,7 +85,7 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
 
 
 #: What `redraft` guesses with, each an option that turns it off.
-PARTS = ("resynchronise", "recycle", "lookup", "beyond")
+PARTS = ("recycle", "lookup", "beyond")
 
 
 def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from redraft.bench.tables import TABLES, Table
 from redraft.cli import options as common
+from redraft.cli.bench_load import capacity, load
 from redraft.cli.bench_replay import replay
 from redraft.errors import OptionError
 
@@ -214,7 +215,8 @@ def report(out: Path) -> None:
     click.echo(write(out))
 
 
-bench.add_command(replay)
+for _command_apart in (replay, load, capacity):
+    bench.add_command(_command_apart)
 
 
 def _bench(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
+import sys
 from contextlib import closing
 
 import click
@@ -33,6 +33,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.eval.signature import signature
+    from redraft.eval.table import print_json
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with closing(open_model(model, engine)) as backend:
@@ -44,9 +45,11 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     if not as_json:
         _print_report(times, line)
         return
-    for size, seconds in times.items():
-        row = {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / times[1], 3)}
-        click.echo(json.dumps({**row, "signature": line}))
+    rows = [
+        {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / times[1], 3)}
+        for size, seconds in times.items()
+    ]
+    print_json(rows, line, sys.stdout)
 
 
 def _print_report(costs: dict[int, float], line: str) -> None:

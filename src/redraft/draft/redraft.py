@@ -3,7 +3,6 @@
 While nothing of the previous output has been refused, the previous output is the draft, with what the target nearly
 said in place of its end (`redraft.draft.beyond`) behind it.  After that a small tree is drafted for every pass:
 
-    what followed in the previous output      (`redraft.draft.resynchronised`)
     what the model said after the same tokens (`redraft.draft.recycled`)
     what followed the same tokens before      (`redraft.draft.pool`)
 
@@ -23,7 +22,6 @@ from redraft.draft.beyond import Beyond
 from redraft.draft.pool import Pool
 from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
 from redraft.draft.recycled import LONGEST_KEY, Successors
-from redraft.draft.resynchronised import Alignment
 from redraft.draft.stretch import Stretch
 from redraft.draft.tree import Tree
 from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
@@ -45,12 +43,11 @@ class Shape:
     Attributes:
         branches: the most leaves; 1 is a chain.
         length: the most tokens of a branch.
-        resynchronise, recycle, lookup, beyond: which guesses are used.
+        recycle, lookup, beyond: which guesses are used.
     """
 
     branches: int = 1
     length: int = 8
-    resynchronise: bool = True
     recycle: bool = True
     lookup: bool = True
     beyond: bool = True
@@ -95,8 +92,6 @@ class Redraft:
         self._successors, self._beyond, self._acceptance = successors, beyond, acceptance
         self._end_tokens = end_tokens
         self._last_prompt, self._pace, self._pool = last_prompt, pace, Pool(3, end_tokens)
-        self._alignment: Alignment | None = None
-        self._aligned = 0
         self._context: Context | None = None
         self._kinds: Sequence[Kind] = ()
         self._tail = 1
@@ -155,28 +150,11 @@ class Redraft:
         shape = self._shape
         if shape.recycle:
             yield from self._from_rows(context)
-        if shape.resynchronise:
-            yield from self._from_previous(context)
         if shape.lookup:
             self._pool.read(context)
             for rank, place in enumerate(self._pool.find()[:2]):
                 tokens = [token for token, _ in self._pool.ngram(place, shape.length)]
-                yield zip(tokens, _kinds_by_depth(Provenance.PROMPT, rank, shape.length), strict=False)
-
-    def _from_previous(self, context: Context) -> Iterator[Guess]:
-        """The old tail from where the new one has come to; nothing before a divergence or where nothing is left."""
-        kept = self._stretch.kept
-        if kept >= len(context.previous):
-            return
-        if self._alignment is None:
-            self._alignment, self._aligned = Alignment(context.previous[kept:]), kept
-        for token in context.output[self._aligned :]:
-            self._alignment.add(token)
-        self._aligned = len(context.output)
-        for rank, place in enumerate(self._alignment.places(3)):
-            rest = context.previous[kept + place :][: self._shape.length]
-            kinds = _kinds_by_depth(Provenance.RESYNCHRONISED, rank, self._shape.length)
-            yield zip(rest, kinds, strict=False)
+                yield zip(tokens, _kinds_of_lookup(rank, shape.length), strict=False)
 
     def _from_rows(self, context: Context) -> Iterator[Guess]:
         """Chains of successors, one for each known successor of the last tokens."""
@@ -226,6 +204,6 @@ def _kinds_of_previous(left: int, drafted: int) -> tuple[Kind, ...]:
 
 
 @lru_cache(maxsize=64)
-def _kinds_by_depth(source: Provenance, rank: int, length: int) -> tuple[Kind, ...]:
-    """Kinds of a guess of which nothing more is known than where each token stands in it."""
-    return tuple([Kind(source, min(depth, DEEPEST), rank) for depth in range(length)])
+def _kinds_of_lookup(rank: int, length: int) -> tuple[Kind, ...]:
+    """Kinds of an n-gram, of which nothing more is known than where each token stands in it."""
+    return tuple([Kind(Provenance.PROMPT, min(depth, DEEPEST), rank) for depth in range(length)])

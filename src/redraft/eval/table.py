@@ -40,9 +40,25 @@ COLUMNS = {
     "same_as_ar": ("as ar", "d"),
     "bleu": ("BLEU", ".1f"),
     "chrf": ("chrF", ".1f"),
+    "admission": ("admits", ""),
+    "talks": ("talks", "d"),
+    "refused": ("refused", "d"),
+    "broken": ("broken", "d"),
+    "passed_over": ("passed", "d"),
+    "caption_lag_p50_ms": ("lag p50", ".0f"),
+    "caption_lag_p95_ms": ("p95", ".0f"),
+    "caption_lag_max_ms": ("max (ms)", ".0f"),
+    "ne_units": ("NE", ".2f"),
+    "server_cpu": ("CPU", ".2f"),
+    "client_cpu": ("client's", ".2f"),
+    "server_mb": ("MB", ".0f"),
+    "server_mb_slope": ("MB/min", ".2f"),
+    "left_over": ("left", "d"),
 }
 
 
+#: Columns of characters that a table may take in a file.
+LEAST_WIDTH = 160
 #: What most tables show.
 USUAL = (
     *("target_language", "method", "options", "mask", "updates", "output_tokens", "target_passes", "draft_passes"),
@@ -66,8 +82,9 @@ def print_table(rows: Sequence[Row], signature: str, console: Console, columns: 
             table.add_row()
         last = row["target_language"]
         table.add_row(*(_format(row.get(name), COLUMNS[name][1]) for name in filled))
-    # A file or a pipe has no width; only a terminal's lines must not break.
-    console.print(table, width=None if console.is_terminal else max(console.width, 120))
+    if not console.is_terminal:  # a file or a pipe has no width; only a terminal's lines must not break
+        console.width = max(console.width, LEAST_WIDTH)
+    console.print(table)
     console.print(Text(signature, style="dim"), soft_wrap=True)
 
 

@@ -20,6 +20,7 @@ from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
+from redraft.serve.offer import offer_of
 from redraft.serve.refusals import Refused
 from redraft.serve.scheduler import Scheduler
 from redraft.serve.security import Keys, Rates
@@ -77,15 +78,7 @@ class Hub:
 
     def offer(self) -> protocol.Offer:
         """What a client may ask for."""
-        allowed = self._service.allowed
-        sources, targets = self._service.languages
-        return protocol.Offer(
-            methods=tuple(method.name for method in allowed.methods),
-            source_languages=sources,
-            target_languages=targets,
-            most_targets=allowed.targets,
-            key=self._keys is not None,
-        )
+        return offer_of(self._service, key=self._keys is not None)
 
     def owner(self, key: str | None) -> str:
         """Whose API key this is; empty where none is needed.

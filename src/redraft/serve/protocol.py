@@ -92,14 +92,34 @@ class Translated(Message):
     failures: list[str] = Field(default_factory=list, description="what could not be done, a sentence each")
 
 
+class OfferedOption(Message):
+    """An option of a decoding method: a number, or one of ``words``."""
+
+    name: str
+    help: str = Field(description="what it is")
+    default: float | str
+    allowed: str = Field(description="the allowed values in words")
+    words: tuple[str, ...] = Field((), description="the allowed values, where they are words")
+
+
+class OfferedMethod(Message):
+    """A decoding method."""
+
+    summary: str = Field(description="what it does")
+    options: tuple[OfferedOption, ...]
+
+
 class Offer(Message):
     """What a client may ask for on this server (HTTP)."""
 
     protocol: int = VERSION
     methods: tuple[str, ...] = Field(description="decoding methods; the first is usual")
+    about: dict[str, OfferedMethod] = Field(description="each of these methods, with its options")
     source_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
     target_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
     most_targets: int = Field(description="the most target languages of a session")
+    most_context: int = Field(description="the most earlier sentences in a prompt")
+    most_glossary: int = Field(description="the most entries of a glossary")
     key: bool = Field(description="whether an API key is needed")
 
 

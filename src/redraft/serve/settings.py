@@ -40,7 +40,12 @@ class ServeSettings(BaseSettings):
     sessions: int = Field(128, ge=1, le=10_000, description="the most sessions")
     sessions_per_address: int = Field(64, ge=1, le=10_000, description="the most sessions of one address")
     languages: int = Field(256, ge=1, le=10_000, description="the most target languages of all sessions together")
-    busy: float = Field(0.85, gt=0, le=1, description="share of the engine's time above which nobody new is admitted")
+    busy: float = Field(
+        0.85,
+        gt=0,
+        le=1000,
+        description="share of the engine's time above which nobody new is admitted; 1000: all are",
+    )
     targets: int = Field(8, ge=1, le=64, description="the most target languages of a session")
     max_tokens: int = Field(256, ge=1, le=65536, description="the most tokens of one translation")
     context: int = Field(4, ge=0, le=100, description="the most earlier sentences in a prompt")

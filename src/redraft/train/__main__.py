@@ -12,10 +12,12 @@ import click
 import torch.multiprocessing as mp
 
 from redraft.backends.quantise import FORMATS
+from redraft.errors import ModelError
+from redraft.train.average import Average, average
 from redraft.train.corpus import split
-from redraft.train.recipe import EXPORTED, STAGES, VOCABULARY
+from redraft.train.recipe import EXPORTED, STAGES, VOCABULARY, Stage
 from redraft.train.restart import read_tokenizer
-from redraft.train.stages import export, prepare, work
+from redraft.train.stages import FINAL, checkpoint, export, origin, prepare, work
 from redraft.train.tokenizer import load_tokenizer, train_tokenizer
 
 #: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
@@ -41,7 +43,7 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_":
 @click.option(
     "--warm-start",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Start from the weights and tokenizer of this GGUF instead of the stage before.",
+    help="Weights and tokenizer to start from, and to learn of, where the stage before is not in --out.",
 )
 @click.option("--format", type=click.Choice(FORMATS), default="Q8_0", help="Weights of the GGUF files.")
 def train(
@@ -54,16 +56,35 @@ def train(
         tokenizer = read_tokenizer(warm_start) if warm_start else train_tokenizer(split(data)[0], VOCABULARY)
         tokenizer.save(str(out / "tokenizer.json"))
     for name in only or list(STAGES):
-        final = out / name / "final.pt"
-        if not final.exists():
-            click.echo(f"stage {name}: {STAGES[name].phase.tokens / 1e6:.1f}M tokens on {processes} x {device}")
-            prepare(STAGES[name], out / name, data, processes, warm_start)
-            rendezvous = out / f".rendezvous-{os.getpid()}-{name}"
-            task = (STAGES[name], out / name, data, processes, device, warm_start, rendezvous)
-            mp.spawn(work, task, nprocs=processes)
-            (out / name / "last.pt").rename(final)
+        stage, folder = STAGES[name], out / name
+        if not (folder / FINAL).exists():
+            try:
+                if isinstance(stage, Average):
+                    click.echo(f"stage {name}: the average of {' and '.join(stage.shares)}")
+                    average({checkpoint(out, part): share for part, share in stage.shares.items()}, folder / FINAL)
+                else:
+                    train_stage(name, stage, folder, data, processes, device, warm_start)
+            except ModelError as error:
+                raise click.ClickException(str(error)) from error
         if name in EXPORTED:
-            export(final, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
+            export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
+
+
+def train_stage(
+    name: str, stage: Stage, folder: Path, data: Path, processes: int, device: str, warm_start: Path | None
+) -> None:
+    """Train one stage to its end, from its last checkpoint if there is one.
+
+    Raises:
+        ModelError: the stage before has not been run, and there is no warm start.
+    """
+    start = origin(folder.parent, stage.start, warm_start) if stage.start else warm_start
+    begins = f"from {start}" if start else "anew"
+    click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {processes} x {device}, {begins}")
+    prepare(stage, folder, data, processes, warm_start)
+    rendezvous = folder.parent / f".rendezvous-{os.getpid()}-{name}"
+    mp.spawn(work, (stage, folder, data, processes, device, start, rendezvous), nprocs=processes)
+    (folder / "last.pt").rename(folder / FINAL)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class Distillation:
         samples: sampled translations that compete with the greedy one.
         joined: share of sources of several sentences, 0-1.
         cuts: how prefix pairs are made of each.
+        learnt: target languages whose translations become examples; None is all.
         seed: of what is drawn.
     """
 
@@ -50,46 +51,52 @@ class Distillation:
     samples: int = 3
     joined: float = 0.4
     cuts: Cuts = field(default_factory=Cuts)
+    learnt: tuple[str, ...] | None = None
     seed: int = 0
 
 
-def distil(
+def translate(
     teacher: Path,
     pairs: Mapping[str, Sequence[Pair]],
     languages: Mapping[str, float],
     how: Distillation,
-    file: Path,
     outputs: Path,
     processes: int,
 ) -> list[Calibration]:
-    """Write examples of ``teacher`` to ``file``, unless it is there; returns the sources with their translations.
+    """Sources with the translations of ``teacher``.
 
     Args:
         teacher: GGUF of a model of the recipe.
         pairs: of the training part, by language.
         languages: share of the sources' ids by target language.
-        file: JSON Lines to write: the ids of an example, and where its target begins.
-        outputs: where the translations are kept as they come, so that a run that was cut off goes on.
+        outputs: where the translations are kept as they come, so that a run that was cut off goes on, and examples of
+            another kind can be made of the same ones.
         processes: how many work at the same time, one thread each.
     """
     tokenizer = read_tokenizer(teacher)
     mixture = Mixture(0.0, joined=how.joined, languages=languages)
     asked = draw(pairs, tokenizer, how.sources, how.seed, held_out=False, mixture=mixture)
-    answered = calibrate(teacher, tokenizer, asked, outputs, processes, how.samples)
-    if file.exists():
-        return answered
-    parts = [answered[start : start + PART] for start in range(0, len(answered), PART)]
+    return calibrate(teacher, tokenizer, asked, outputs, processes, how.samples)
+
+
+def distil(teacher: Path, answered: Sequence[Calibration], how: Distillation, file: Path, processes: int) -> None:
+    """Write the examples that are learnt of what `translate` has answered.
+
+    Args:
+        file: JSON Lines to write: the ids of an example, and where its target begins.
+    """
+    learnt = [each for each in answered if how.learnt is None or each.language in how.learnt]
+    parts = [learnt[start : start + PART] for start in range(0, len(learnt), PART)]
     part_file = file.with_suffix(".part")
     with (
         part_file.open("w", encoding="utf-8") as out,
-        tqdm(total=len(answered), unit="sentence", desc="prefix pairs", mininterval=2) as bar,
+        tqdm(total=len(learnt), unit="sentence", desc="prefix pairs", mininterval=2) as bar,
         mp.get_context("spawn").Pool(processes, _load, (teacher, how)) as pool,
     ):
         for part, examples in zip(parts, pool.imap(_examples, enumerate(parts)), strict=True):
             out.writelines(json.dumps(example) + "\n" for example in examples)
             bar.update(len(part))
     part_file.replace(file)
-    return answered
 
 
 def read_examples(file: Path) -> list[Example]:

@@ -21,9 +21,9 @@ from redraft.errors import ModelError, OptionError
 from redraft.train.align import require_data, require_recipe
 from redraft.train.calibrate import Calibration
 from redraft.train.corpus import Pair, split
-from redraft.train.distil import Distillation, distil
+from redraft.train.distil import Distillation, distil, translate
 from redraft.train.loop import batch_size
-from redraft.train.recipe import STAGES, Stage
+from redraft.train.recipe import STEADY, Stage
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.stages import EXAMPLES, work, write_checkpoint
 
@@ -80,17 +80,18 @@ def train_prefix(settings: Settings) -> list[Calibration]:
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = read_tokenizer(settings.model)
     tokenizer.save(str(settings.training / "tokenizer.json"))
-    answered = distil(
+    answered = translate(
         settings.model,
         training,
         stage.phase.languages,
         settings.distillation,
-        folder / EXAMPLES,
         settings.training / "outputs.jsonl",
         settings.processes,
     )
     if not any(each.output for each in answered):
         raise ModelError(f"model {settings.model.name!r} has finished none of its {len(answered)} outputs")
+    if not (folder / EXAMPLES).exists():
+        distil(settings.model, answered, settings.distillation, folder / EXAMPLES, settings.processes)
     rendezvous = folder / "rendezvous"
     rendezvous.unlink(missing_ok=True)
     task = (stage, folder, settings.data, settings.processes, "cpu", settings.model, rendezvous)
@@ -117,13 +118,12 @@ def training_pairs(data: Path, languages: Sequence[str]) -> dict[str, list[Pair]
 
 def _stage(settings: Settings) -> Stage:
     """Stage ``steady`` of the recipe, for this model and of this length."""
-    phase = STAGES["steady"].phase
     phase = replace(
-        phase,
+        STEADY.phase,
         tokens=settings.tokens,
         distilled=settings.share,
         batch=batch_size(settings.tokens, settings.processes),
-        languages={tag: share for tag, share in phase.languages.items() if tag in settings.languages},
+        languages={tag: share for tag, share in STEADY.phase.languages.items() if tag in settings.languages},
         seed=settings.distillation.seed,
     )
     return Stage(read_model(settings.model).shape, phase, distillation=settings.distillation)

@@ -18,8 +18,8 @@ from __future__ import annotations
 import random
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -45,11 +45,13 @@ class Cuts:
         beginnings: prefix pairs made of each source.
         spoken: share of sources written as a recogniser does, 0-1.
         tolerance: of the cuts, in nats, 0 or more.
+        tolerances: of the target languages that have one of their own.
     """
 
     beginnings: int = 2
     spoken: float = 0.3
     tolerance: float = TOLERANCE
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def prefix_pairs(
     beginnings = teacher.score([(heard, translated[place].output) for place, heard in cut])
     for (place, heard), logs in zip(cut, beginnings, strict=True):
         each = translated[place]
-        length = supported(wholes[place], logs, how.tolerance)
+        length = supported(wholes[place], logs, how.tolerances.get(each.language, how.tolerance))
         kept = at_word_end(each.output, length, spaced(each.language), teacher.text)
         yield heard, (*each.output[:kept], each.end)
 

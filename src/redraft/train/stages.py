@@ -14,17 +14,20 @@ from tokenizers import Tokenizer
 
 from redraft import __version__
 from redraft.backends.quantise import quantise
+from redraft.errors import ModelError
 from redraft.train.corpus import split
-from redraft.train.distil import distil, read_examples
+from redraft.train.distil import distil, read_examples, translate
 from redraft.train.export import write_gguf
 from redraft.train.loop import Trainer
 from redraft.train.model import Decoder, Shape
-from redraft.train.recipe import Stage
+from redraft.train.recipe import SHARES, Stage
 from redraft.train.restart import read_model
 from redraft.train.tokenizer import load_tokenizer
 
-#: What a stage learns of the stage before, in its folder.
+#: What a stage learns of its teacher, in its folder.
 EXAMPLES = "distilled.jsonl"
+#: What a finished stage has made, in its folder.
+FINAL = "final.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
@@ -35,28 +38,30 @@ def work(
     data: Path,
     processes: int,
     device: str,
-    warm_start: Path | None,
+    start: Path | None,
     rendezvous: Path,
 ) -> None:
     """One training process of a stage; resumes from its last checkpoint if there is one.
 
     Args:
         rank, processes: which process this is, and how many train together.
-        folder: of the stage; the tokenizer and the other stages lie beside it.
+        folder: of the stage; the tokenizer lies beside it.
+        start: what it begins with, as of `origin`; None is weights drawn at random.
         rendezvous: a file that does not exist yet, by which they find each other.
     """
     if processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", init_method=f"file://{rendezvous.resolve()}", rank=rank, world_size=processes)
+    from_gguf = start is not None and start.name != FINAL
     # The optimizers of a warm start know nothing yet.
-    phase = replace(stage.phase, warmup_steps=100) if warm_start else stage.phase
+    phase = replace(stage.phase, warmup_steps=100) if from_gguf else stage.phase
     trainer = Trainer(stage.shape, phase, device)
     if (folder / "last.pt").exists():
         trainer.restore(folder / "last.pt", new_phase=False)
-    elif warm_start:
-        trainer.model.load_state_dict(read_model(warm_start).state_dict())
-    elif stage.start:
-        trainer.restore(folder.parent / stage.start / "final.pt", new_phase=True)
+    elif start and from_gguf:
+        trainer.model.load_state_dict(read_model(start).state_dict())
+    elif start:
+        trainer.restore(start, new_phase=True)
     distilled = read_examples(folder / EXAMPLES) if stage.distillation else ()
     training = split(data)[0]
     pairs = {language: training[language] for language in phase.languages}
@@ -65,18 +70,48 @@ def work(
         dist.destroy_process_group()
 
 
+def checkpoint(out: Path, name: str) -> Path:
+    """What a stage has made.
+
+    Raises:
+        ModelError: it has not been run.
+    """
+    file = out / name / FINAL
+    if not file.exists():
+        raise ModelError(f"stage {name!r} is not in {str(out)!r}: run it first, with --only {name}")
+    return file
+
+
+def origin(out: Path, name: str, warm_start: Path | None) -> Path:
+    """What a stage has made, or the GGUF of a warm start where it has not been run.
+
+    Raises:
+        ModelError: there is neither.
+    """
+    if warm_start and not (out / name / FINAL).exists():
+        return warm_start
+    return checkpoint(out, name)
+
+
 def prepare(stage: Stage, folder: Path, data: Path, processes: int, warm_start: Path | None) -> None:
-    """Make the examples that a stage learns from the model before it, unless they are there."""
+    """Make the examples that a stage learns of its teacher, unless they are there.
+
+    Raises:
+        ModelError: the teacher has not been run, and there is no warm start.
+    """
     file = folder / EXAMPLES
-    if stage.distillation is None or file.exists():
+    if stage.distillation is None or stage.teacher is None or file.exists():
         return
-    folder.mkdir(exist_ok=True)
     out = folder.parent
-    teacher = warm_start or out / f"{stage.start}-f32.gguf"
-    if warm_start is None:
-        write_checkpoint(out / str(stage.start) / "final.pt", load_tokenizer(out / "tokenizer.json"), teacher)
-    outputs = file.with_suffix(".outputs.jsonl")
-    distil(teacher, split(data)[0], stage.phase.languages, stage.distillation, file, outputs, processes)
+    teacher = origin(out, stage.teacher, warm_start)
+    if teacher.name == FINAL:
+        made, teacher = teacher, out / f"{stage.teacher}-f32.gguf"
+        write_checkpoint(made, load_tokenizer(out / "tokenizer.json"), teacher)
+    folder.mkdir(exist_ok=True)
+    # Beside the stages: several learn of one teacher.
+    outputs = out / f"{teacher.stem}.outputs.jsonl"
+    answered = translate(teacher, split(data)[0], SHARES, stage.distillation, outputs, processes)
+    distil(teacher, answered, stage.distillation, file, processes)
 
 
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:

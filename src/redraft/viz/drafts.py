@@ -18,7 +18,6 @@ ORIGINS: dict[Provenance | Given, str] = {
     Provenance.GENERATED: "kept from a draft out of generated text",
     Provenance.MODEL: "kept from the small model's draft",
     Provenance.ITERATION: "kept from the last iteration",
-    Provenance.RESYNCHRONISED: "kept from the previous output after a correction",
     Provenance.RECYCLED: "kept from what the model said before",
     Given.CORRECTION: "correction: the draft was refused here",
     Given.BONUS: "bonus: the token after a draft that was kept whole",

@@ -22,7 +22,6 @@ COLORS: dict[Provenance | Given, str] = {
     Provenance.GENERATED: "#a5dfe0",
     Provenance.MODEL: "#dcc6f0",
     Provenance.ITERATION: "#f3e49b",
-    Provenance.RESYNCHRONISED: "#d3e8a3",
     Provenance.RECYCLED: "#f2c6dc",
     Given.CORRECTION: "#f5a68c",
     Given.BONUS: "#fcd5b0",

@@ -22,7 +22,6 @@ NAMES: dict[Provenance | Given, str] = {
     Provenance.GENERATED: "generated",
     Provenance.MODEL: "model",
     Provenance.ITERATION: "iteration",
-    Provenance.RESYNCHRONISED: "resynchronised",
     Provenance.RECYCLED: "recycled",
     Given.CORRECTION: "correction",
     Given.BONUS: "bonus",

@@ -9,9 +9,13 @@ pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 import torch
 
+from redraft.accept.exact import Exact
 from redraft.backends.hf.beam import beam_search
 from redraft.backends.hf.model import backend_of
 from redraft.backends.hf.options import HfOptions
+from redraft.decode import decode
+from redraft.draft.nothing import Nothing
+from redraft.drive import run
 from redraft.errors import OptionError
 from redraft.types import Prompt
 from tests.backends.hf import models as tiny
@@ -49,6 +53,19 @@ def test_encoder_decoders() -> None:
         prompt = Prompt((tiny.PAD,), encoder=source)
         assert beam_search(backend, prompt, beams=1, limit=tiny.LIMIT) == tiny.greedy(model, source)[0]
         assert tiny.PAD not in beam_search(backend, prompt, beams=3, limit=tiny.LIMIT)
+
+
+@pytest.mark.parametrize("forced", [None, 9])
+@pytest.mark.parametrize("begun", [(7,), (tiny.END, 7), (tiny.END,)])
+def test_a_decoder_starts_with_the_prompt_and_nothing_else(begun: tuple[int, ...], forced: int | None) -> None:
+    model = tiny.mbart()  # its own start token is the end token
+    with tiny.generation(model, forced_bos_token_id=forced):
+        backend = backend_of(model, tiny.tokenizer(), "tiny", OPTIONS)
+        slot = backend.open_slot()
+        for source in tiny.prompts(4):
+            asking = decode(begun, Nothing(), Exact(), encoder=source, end_tokens=backend.end_tokens, limit=tiny.LIMIT)
+            expected = run(asking, backend, slot).tokens
+            assert beam_search(backend, Prompt(begun, encoder=source), beams=1, limit=tiny.LIMIT) == expected
 
 
 @pytest.mark.parametrize("options", [{"beams": 0}, {"limit": 0}])

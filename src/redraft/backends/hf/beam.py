@@ -27,6 +27,8 @@ def beam_search(backend: HfBackend, prompt: Prompt, beams: int = 5, limit: int =
     if prompt.encoder:
         source = torch.tensor([prompt.encoder], device=backend.device)
         inputs = {"input_ids": source, "attention_mask": torch.ones_like(source), "decoder_input_ids": read}
+        # The prompt has the start token and the target's code already; ``generate`` would add its own to them.
+        inputs |= {"decoder_start_token_id": prompt.ids[0], "forced_bos_token_id": None}
     found = backend.model.generate(
         **inputs,
         num_beams=beams,

@@ -178,9 +178,12 @@ def _margin_against(rows: Sequence[Row]) -> Compared:
     yield from against(none, "<", least, "ne_display", "laal")
 
 
+MARGIN = (
+    Claim("A margin of 0 takes less back than the smaller mask of tokens, and shows it earlier.", _margin_against),
+)
 MASK = (
     Claim("The larger the margin, the less of what is shown is taken back, and the later it comes.", _margin_shown),
-    Claim("A margin of 0 takes less back than the smaller mask of tokens, and shows it earlier.", _margin_against),
+    *MARGIN,
     Claim("The more is hidden by display-only mask-k, the less of what is shown is taken back.", _shown),
     Claim("The same is so of plain mask-k, from the smallest k on.", _plain_shown),
     Claim("Display-only mask-k changes neither passes nor tokens, acceptance nor output.", _display_only),

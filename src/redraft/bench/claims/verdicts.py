@@ -75,7 +75,7 @@ ALWAYS = (
 
 #: Name of a bench -> its claims, beside `ALWAYS`.
 CLAIMS: Mapping[str, Sequence[Claim]] = {
-    "ssbd": (*streams.BETWEEN, *streams.COMBINED, *decoders.EXACT, *ours.REDRAFT),
+    "ssbd": (*streams.BETWEEN, *streams.MARGIN, *streams.COMBINED, *decoders.EXACT, *ours.REDRAFT),
     "redraft": (*streams.BETWEEN, *ours.REDRAFT),
     "beta": (*streams.BETWEEN, *streams.BETA),
     "mask": (*streams.BETWEEN, *streams.MASK),

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redraft.bench.load import Result
-from redraft.bench.plots import bands, masks, scatter
+from redraft.bench.plots import bands, live, masks, scatter
 from redraft.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
 from redraft.bench.results import LAST_POSITION
-from redraft.languages import parse_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,6 +125,14 @@ PLOTS = (
         (*_ALL, "bild", "quality"),
         right=0.75,
     ),
+    Plot(
+        "talks",
+        "How far captions lag, by how many talks the server has at once; the dashed line is one second.",
+        live.has_trials,
+        live.talks,
+        ("capacity",),
+        right=1.6,
+    ),
 )
 
 
@@ -148,6 +155,6 @@ def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
 
 
 def _panel(plot: Plot, result: Result, several: bool) -> Panel:
-    words = [parse_language(result.language).name] * several + ["replay"] * result.replayed
+    words = [result.language_name] * several + ["replay"] * result.replayed
     height = plot.inches(result) + BOTTOM
     return Panel(lambda axes: plot.draw(axes, result), ", ".join(words), height, plot.left, plot.right)

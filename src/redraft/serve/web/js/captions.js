@@ -5,6 +5,8 @@ import { mark } from "./languages.js";
 
 /** Pixels from the end within which the view counts as being at the end. */
 const NEAR = 48;
+/** Milliseconds at the beginning within which captions are those of before: they are not read out again. */
+const SETTLING = 1000;
 
 export class Captions {
   #view;
@@ -13,81 +15,94 @@ export class Captions {
   #rows = new Map();
   #ended = new Set();
   #most;
+  #earlier;
+  /** Whether the view stays at the end. */
+  #following = true;
+  #frame = 0;
 
   /**
    * @param {HTMLElement} view what scrolls
    * @param {string} tag the language
-   * @param {{label?: string, spoken?: boolean, most?: number}} options `spoken`: whether screen readers read final
-   *   captions out; `most`: how many final captions are kept
+   * @param {object} options
+   * @param {boolean} [options.spoken] whether screen readers read final captions out
+   * @param {number} options.most how many final captions are kept
+   * @param {string} [options.earlier] said above them once there were more
    */
-  constructor(view, tag, { label, spoken = true, most = Infinity } = {}) {
+  constructor(view, tag, { spoken = true, most, earlier = "" }) {
     this.#view = view;
     this.#most = most;
     this.#finals = document.createElement("div");
     this.#partials = document.createElement("div");
     this.#finals.className = "finals";
     this.#partials.className = "partials";
-    if (label) this.#finals.setAttribute("aria-label", label);
     this.#finals.setAttribute("role", "log");
     this.#finals.setAttribute("aria-live", "off");
-    // What is there at the beginning, after a reload, is not read out again.
-    if (spoken) setTimeout(() => this.#finals.setAttribute("aria-live", "polite"));
+    if (spoken) setTimeout(() => this.#finals.setAttribute("aria-live", "polite"), SETTLING);
     for (const part of [this.#finals, this.#partials]) mark(part, tag);
-    view.append(this.#finals, this.#partials);
+    this.#earlier = Object.assign(document.createElement("p"), { className: "earlier", textContent: earlier, hidden: true });
+    view.append(this.#earlier, this.#finals, this.#partials);
+    const distance = () => view.scrollHeight - view.scrollTop - view.clientHeight;
+    view.addEventListener("scroll", () => (this.#following = distance() < NEAR), { passive: true });
     new ResizeObserver(() => this.#resized()).observe(view);
   }
 
   /** Show a caption that may still change. */
   partial(utterance, stable, unstable = "") {
     if (this.#ended.has(utterance)) return;
-    this.#show(utterance, stable, unstable);
+    const row = this.#rows.get(utterance) ?? this.#placed(newRow());
+    this.#rows.set(utterance, row);
+    write(row, stable, unstable);
+    grow(row);
+    this.#follow();
   }
 
   /** Show a final caption; one that is there already is passed over. */
   final(utterance, text) {
     if (this.#ended.has(utterance)) return;
     this.#ended.add(utterance);
-    this.#keepingEnd(() => {
-      const row = this.#show(utterance, text, "");
-      this.#finals.append(row);
-      this.#rows.delete(utterance);
-      while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
-    });
+    const row = this.#rows.get(utterance) ?? this.#placed(newRow());
+    write(row, text, "");
+    if (this.#rows.delete(utterance)) grow(row);
+    this.#finals.append(row);
+    if (this.#finals.childElementCount > this.#most) this.#trim();
+    this.#follow();
   }
 
-  #show(utterance, stable, unstable) {
-    const row = this.#rows.get(utterance) ?? newRow();
-    this.#rows.set(utterance, row);
-    this.#keepingEnd(() => {
-      if (!row.isConnected) {
-        this.#release();
-        this.#partials.append(row);
-      }
-      row.firstChild.textContent = stable;
-      row.lastChild.textContent = unstable;
-      grow(row);
-    });
+  /** The row, put in at the end; it moves what is above it anyway, which need no longer hold more room than it fills. */
+  #placed(row) {
+    const { lastElementChild } = this.#finals;
+    if (lastElementChild) lastElementChild.style.minHeight = "";
+    this.#partials.append(row);
     return row;
   }
 
-  /** A new row moves what is above it anyway: final captions no longer hold more room than they need. */
-  #release() {
-    const { lastElementChild } = this.#finals;
-    if (lastElementChild) lastElementChild.style.minHeight = "";
+  /** Remove the oldest final captions; who has scrolled up sees nothing move. */
+  #trim() {
+    const before = this.#following ? 0 : this.#view.scrollHeight;
+    while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
+    this.#earlier.hidden = !this.#earlier.textContent;
+    if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
   }
 
-  #keepingEnd(change) {
-    const { scrollTop, scrollHeight, clientHeight } = this.#view;
-    change();
-    if (scrollHeight - scrollTop - clientHeight < NEAR) this.#view.scrollTop = this.#view.scrollHeight;
+  /** Go on to the end, once a frame, however many captions come within it. */
+  #follow() {
+    cancelAnimationFrame(this.#frame);
+    this.#frame = requestAnimationFrame(() => {
+      if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
+    });
   }
 
   /** Heights that held for another width hold no longer. */
   #resized() {
-    for (const row of this.#view.querySelectorAll("p")) row.style.minHeight = "";
+    for (const row of [...this.#finals.children, ...this.#rows.values()]) row.style.minHeight = "";
     for (const row of this.#rows.values()) grow(row);
-    this.#view.scrollTop = this.#view.scrollHeight;
+    this.#follow();
   }
+}
+
+function write(row, stable, unstable) {
+  row.firstChild.textContent = stable;
+  row.lastChild.textContent = unstable;
 }
 
 /** What does not change any more, and what may. */

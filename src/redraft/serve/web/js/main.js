@@ -1,20 +1,26 @@
 // The page: puts its parts together.
 
+import { ask, insist } from "./ask.js";
 import { Columns } from "./columns.js";
 import { Memory, Volatile } from "./memory.js";
 import { Panel } from "./panel.js";
 import { planOf } from "./plan.js";
 import { Player } from "./player.js";
-import { problem } from "./problem.js";
-import { Session, STATES } from "./session.js";
+import { notice, problem } from "./problem.js";
+import { Session } from "./session.js";
 import { showLinks } from "./share.js";
-import { canListen, Speech } from "./speech.js";
+import { canListen, DEAF, Speech } from "./speech.js";
+import { showState } from "./state.js";
 import { listenToTyping } from "./typing.js";
 import { WantedForm } from "./wanted.js";
 
 const at = (id) => document.getElementById(id);
 
-const offer = await (await fetch("/v1/offer")).json();
+const GONE = "The server does not answer";
+const SENTENCES = { waiting: `${GONE}. It is tried again by itself, and nothing is lost.` };
+
+const offer = await insist("/v1/offer", () => notice(`${GONE} yet. It is asked again by itself.`));
+notice("");
 const memory = new Memory(sessionStorage, () => problem("The browser keeps no more: after a reload captions would be missing."));
 const wanted = new WantedForm(at("wanted"), offer);
 const panel = new Panel(at("panel"));
@@ -27,6 +33,8 @@ let session = null;
 /** Plain re-translation beside it, to compare. */
 let plain = null;
 let columns = null;
+/** What stands in the place of captions before there are any. */
+const empty = at("captions").firstElementChild;
 
 // A session's life
 
@@ -57,13 +65,18 @@ function listenTo(made, start) {
   session.addEventListener("partial", ({ detail }) => columns.partial(detail));
   session.addEventListener("final", ({ detail }) => columns.final(detail));
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
-  session.addEventListener("problem", ({ detail }) => problem(detail.sentence));
+  let begun = Boolean(memory.session?.token);
+  session.addEventListener("problem", ({ detail }) => {
+    if (detail.fatal && !begun) notBegun();
+    if (!wanted.complain(detail)) problem(detail.sentence);
+  });
   session.addEventListener("started", ({ detail }) => {
-    showLinks(at("links"), detail.session, detail.targets);
+    begun = true;
+    showLinks(at("share"), detail.session, detail.targets);
     at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
   });
   session.addEventListener("state", ({ detail }) => {
-    showState(detail);
+    showState(detail, SENTENCES);
     if (detail === "over") left();
   });
   showControls();
@@ -79,6 +92,12 @@ function left() {
   memory.clear();
   wanted.lock(false);
   showControls();
+}
+
+/** There has been no session: all is as it was before. */
+function notBegun() {
+  at("captions").replaceChildren(empty);
+  showState("idle", SENTENCES);
 }
 
 /** Go on with what was there before a reload. */
@@ -108,22 +127,20 @@ function comparePlain() {
     if (detail === "over") at("compare").checked = false;
   });
   plain.addEventListener("problem", ({ detail }) => problem(`Plain re-translation: ${detail.sentence}`));
-  plain.begin({ ...memory.session.start, method: "ar" });
+  plain.begin({ ...memory.session.start, method: "ar", options: {} });
 }
 
 // What is shown of it
 
-function showState(state) {
-  at("state").textContent = STATES[state];
-  at("state").dataset.state = state;
-}
-
 function showControls() {
+  const focused = document.activeElement;
   at("end").hidden = !session;
   const playing = player.run !== null;
   for (const button of document.querySelectorAll(".play")) button.hidden = playing;
   for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
   at("listen").textContent = speech.listening ? "Stop listening" : "Listen";
+  // The focus goes on to what has taken the place of what had it.
+  if (focused?.hidden) (focused.form?.querySelector(".play:not([hidden]), .stop:not([hidden])") ?? kind()).focus();
 }
 
 // Sources
@@ -140,14 +157,17 @@ function stopPlaying() {
 
 at("talk-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  play(await (await fetch("/v1/talk")).json(), Number(at("speed").value));
+  const { body } = await ask("/v1/talk");
+  if (body) play(body, Number(at("speed").value));
+  else problem(`${GONE}. Try again in a moment.`);
 });
 at("paste-form").addEventListener("submit", (event) => {
   event.preventDefault();
   play(planOf(at("pasted").value, at("wanted").source.value, at("spoken").checked), 1);
 });
 at("listen").addEventListener("click", () => {
-  if (speech.listening) speech.stop();
+  if (!canListen) problem(DEAF);
+  else if (speech.listening) speech.stop();
   else if (ready()) speech.start(at("wanted").source.value, session);
 });
 at("end").addEventListener("click", () => {
@@ -160,14 +180,19 @@ for (const button of document.querySelectorAll(".stop")) button.addEventListener
 for (const radio of document.querySelectorAll("[name=kind]")) radio.addEventListener("change", showSource);
 at("wanted").addEventListener("submit", (event) => event.preventDefault());
 
+/** The chosen kind of source. */
+function kind() {
+  return document.querySelector("[name=kind]:checked");
+}
+
 function showSource() {
-  const { value } = document.querySelector("[name=kind]:checked");
+  const { value } = kind();
   for (const part of document.querySelectorAll("[data-kind]")) part.hidden = part.dataset.kind !== value;
 }
 
 at("compare").closest("label").hidden = !offer.methods.includes("ar");
-at("listen").disabled = !canListen;
-at("deaf").hidden = canListen;
+at("listen").setAttribute("aria-disabled", String(!canListen));
+at("deaf").textContent = canListen ? "" : DEAF;
 showSource();
 showControls();
 if (memory.session) restore();

@@ -6,6 +6,7 @@ import { Viewer } from "./viewer.js";
 
 /** Final captions that are kept: more than fit. */
 const MOST = 12;
+const TITLES = { live: "live", over: "ended", waiting: "reconnecting", absent: "waiting for the session" };
 
 const place = document.getElementById("overlay");
 
@@ -27,7 +28,6 @@ function show(options) {
   const viewer = new Viewer(options.session);
   // Without a language in the address, the first one that is spoken of.
   const shown = (message) => {
-    problem("");
     target ??= message.target;
     captions ??= new Captions(place, target, { spoken: false, most: MOST });
     return message.target === target;
@@ -38,7 +38,9 @@ function show(options) {
   viewer.addEventListener("final", ({ detail }) => {
     if (shown(detail)) captions.final(detail.utterance, detail.text);
   });
-  viewer.addEventListener("problem", ({ detail }) => problem(detail.sentence));
+  // Viewers of the stream are not shown what is amiss; the operator finds it in the title.
+  viewer.addEventListener("problem", ({ detail }) => (document.title = `Redraft: ${detail.sentence}`));
+  viewer.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));
   viewer.connect();
 }
 

@@ -34,6 +34,7 @@ export class Panel {
     this.clearPlain();
     for (const cell of this.#place.querySelectorAll("tbody td")) cell.textContent = "–";
     this.#place.querySelector(".bars").replaceChildren();
+    this.#reveal(false);
   }
 
   clearPlain() {
@@ -47,6 +48,12 @@ export class Panel {
     this.#write("plain", plainFigures(stats));
     const bars = Object.entries(stats.targets).map(([target, counts]) => barOf(target, counts));
     this.#place.querySelector(".bars").replaceChildren(...bars);
+    this.#reveal(true);
+  }
+
+  #reveal(any) {
+    this.#place.querySelector(".none").hidden = any;
+    this.#place.querySelector(".figures").hidden = !any;
   }
 
   /** What was measured of plain re-translation, which runs beside the session; its passes follow from counts. */

@@ -1,7 +1,8 @@
 // A session of one's own on the server: updates out, captions in, whatever happens to the connection or the page.
 //
 // Events carry the server's message as `detail`: "started", "partial", "final", "stats", "done".  Besides there are
-// "problem" {sentence, fatal}, "state" (a word of STATES) and "said" (an update that was sent or will be).
+// "problem" {code, sentence, fatal}, "said" (an update that was sent or will be) and "state": "connecting", "live",
+// "waiting" (to try again) or "over".
 
 import { Backoff } from "./backoff.js";
 
@@ -10,8 +11,6 @@ const PROTOCOL = 1;
 const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
 /** Characters of one `restore` message; servers take at least as many bytes. */
 const RESTORE = 5_000;
-
-export const STATES = { idle: "Not connected", connecting: "Connecting", live: "Live", waiting: "Reconnecting", over: "Ended" };
 
 export const keyOf = ({ utterance, target }) => JSON.stringify([utterance, target]);
 
@@ -29,6 +28,7 @@ export class Session extends EventTarget {
   #unsent = new Map();
   #refusal = null;
   #live = false;
+  #waiting = false;
 
   /** @param {import("./memory.js").Memory} memory what is known already */
   constructor(memory) {
@@ -91,7 +91,7 @@ export class Session extends EventTarget {
   }
 
   #connect() {
-    this.#tell("state", "connecting");
+    if (!this.#waiting) this.#tell("state", "connecting");
     const socket = new WebSocket(address("/v1/live"));
     const { start, token } = this.#memory.session;
     this.#socket = socket;
@@ -129,6 +129,7 @@ export class Session extends EventTarget {
     if (!resumed) this.#restore();
     this.#unsent = new Map(this.#memory.open);
     this.#live = true;
+    this.#waiting = false;
     this.#flush();
     this.#tell("state", "live");
   }
@@ -164,7 +165,7 @@ export class Session extends EventTarget {
     if (error.fatal) this.#refusal = error;
     else if (error.final) this.#concluded(error, null);
     else if (error.code === "stale" && error.utterance) this.#memory.dropOpen(error.utterance);
-    if (!error.fatal) this.#tell("problem", { sentence: error.sentence, fatal: false });
+    if (!error.fatal) this.#tell("problem", error);
   }
 
   #done() {
@@ -181,7 +182,8 @@ export class Session extends EventTarget {
       this.#tell("problem", refusal);
       return;
     }
-    this.#tell("state", "waiting");
+    if (!this.#waiting) this.#tell("state", "waiting");
+    this.#waiting = true;
     const left = this.#socket;
     setTimeout(() => left === this.#socket && this.#connect(), this.#backoff.next());
   }

@@ -2,20 +2,32 @@
 
 import { nameOf } from "./languages.js";
 
-const FORMS = ["txt", "srt", "vtt", "jsonl"];
+const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT", jsonl: "JSONL" };
 
-/** Fill the list with the links of a session. */
-export function showLinks(list, name, targets) {
+/**
+ * Fill the lists with the links of a session.
+ *
+ * @param {HTMLElement} place has a list for each kind of link
+ * @param {string} name the session's public name
+ * @param {string[]} targets its languages
+ */
+export function showLinks(place, name, targets) {
   const session = encodeURIComponent(name);
-  const overlays = targets.map((tag) => [`/overlay?session=${session}&target=${encodeURIComponent(tag)}`, `Overlay, ${nameOf(tag)}`]);
-  const rows = [[`/watch?session=${session}`, "Watch, read-only"], ...overlays].map(([path, text]) => {
-    const url = new URL(path, location.href).href;
-    return item(link(url, text, { target: "_blank", rel: "noopener" }), copyButton(url, text));
-  });
-  const transcripts = FORMS.map((form) =>
-    link(`/v1/sessions/${session}/transcript?format=${form}`, form.toUpperCase(), { download: `transcript.${form}` }),
+  const overlays = targets.map((tag) =>
+    shared(`/overlay?session=${session}&target=${encodeURIComponent(tag)}`, `Overlay, ${nameOf(tag)}`),
   );
-  list.replaceChildren(...rows, item("Transcript: ", ...transcripts));
+  const forms = Object.entries(FORMS).map(([form, text]) =>
+    item(link(`/v1/sessions/${session}/transcript?format=${form}`, text, { download: `transcript.${form}` })),
+  );
+  place.querySelector("#links").replaceChildren(shared(`/watch?session=${session}`, "Watch, read-only"));
+  place.querySelector("#overlays").replaceChildren(...overlays);
+  place.querySelector("#transcripts").replaceChildren(...forms);
+}
+
+/** A link to be passed on. */
+function shared(path, text) {
+  const url = new URL(path, location.href).href;
+  return item(link(url, text, { target: "_blank", rel: "noopener" }), copyButton(url, text));
 }
 
 function item(...parts) {

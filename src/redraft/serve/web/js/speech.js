@@ -3,10 +3,11 @@
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
 
 export const canListen = Boolean(Recognition);
+export const DEAF = "This browser has no speech recognition. Chrome, Edge and Safari have; or type, or paste a text.";
 
 /** What recognition cannot go on after. */
 const HOPELESS = {
-  "not-allowed": "The browser does not allow the microphone here.",
+  "not-allowed": "The browser does not allow the microphone here: its settings for this page decide that, and it wants https.",
   "service-not-allowed": "The browser does not allow speech recognition here.",
   "language-not-supported": "The browser does not recognise this language.",
   "audio-capture": "There is no microphone.",

@@ -1,25 +1,39 @@
-// Watches somebody else's session: reads only, and connects again for as long as the page is open.
+// Watches somebody else's session: reads only, waits for one that is not there, and connects again for as long as the
+// page is open.
 //
-// Events: "partial", "final", "done" and "problem" with the server's message, "state" as of a session.  After a drop all
-// final captions come again: whoever shows them passes over those that are there.
+// Events: "partial", "final", "done" and "problem" with the server's message, "about" with what is known of the session,
+// "state" with a word of STATES.  After a drop all final captions come again: whoever shows them passes over those that
+// are there.
 
+import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
 import { address } from "./session.js";
 
+const ABSENT = 404;
+
 export class Viewer extends EventTarget {
-  #path;
+  #name;
   #backoff = new Backoff();
 
   /** @param {string} name the session's public name */
   constructor(name) {
     super();
-    this.#path = `/v1/watch/${encodeURIComponent(name)}`;
+    this.#name = encodeURIComponent(name);
   }
 
-  connect() {
+  async connect() {
+    const { status, body } = await ask(`/v1/sessions/${this.#name}`);
+    if (body === null) {
+      this.#wait(status === ABSENT ? "absent" : "waiting");
+      return;
+    }
+    this.#tell("about", body);
+    this.#listen();
+  }
+
+  #listen() {
     let over = false;
-    const socket = new WebSocket(address(this.#path));
-    this.#tell("state", "connecting");
+    const socket = new WebSocket(address(`/v1/watch/${this.#name}`));
     socket.onopen = () => this.#tell("state", "live");
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);
@@ -31,10 +45,12 @@ export class Viewer extends EventTarget {
       over ||= message.type === "done";
       this.#tell(message.type, message);
     };
-    socket.onclose = () => {
-      this.#tell("state", over ? "over" : "waiting");
-      if (!over) setTimeout(() => this.connect(), this.#backoff.next());
-    };
+    socket.onclose = () => (over ? this.#tell("state", "over") : this.#wait("waiting"));
+  }
+
+  #wait(state) {
+    this.#tell("state", state);
+    setTimeout(() => this.connect(), this.#backoff.next());
   }
 
   #tell(type, detail) {

@@ -1,13 +1,15 @@
-// The form with what a session begins with: languages, method, how much is held back.
+// The form with what a session begins with: languages and options.
 
+import { complain, makeField } from "./fields.js";
 import { COMMON, nameOf } from "./languages.js";
+import { Options } from "./options.js";
 
 const USUAL = ["de", "zh", "ja"];
-
-const option = (value, text) => new Option(text, value);
+const KEY = { type: "password", maxLength: 200 };
 
 export class WantedForm {
   #form;
+  #options;
 
   /**
    * @param {HTMLFormElement} form
@@ -17,39 +19,45 @@ export class WantedForm {
     this.#form = form;
     const targets = offer.target_languages.length ? offer.target_languages : COMMON;
     const sources = offer.source_languages.length ? offer.source_languages : COMMON;
-    form.source.append(...sources.map((tag) => option(tag, nameOf(tag))));
+    form.source.append(...sources.map((tag) => new Option(nameOf(tag), tag)));
     form.source.value = sources.includes("en") ? "en" : sources[0];
-    form.method.append(...offer.methods.map((name) => option(name, name)));
-    form.key.closest("label").hidden = !offer.key;
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
     form.querySelector(".targets").append(...targets.map((tag) => choice(tag, chosen.includes(tag))));
+    const key = { name: "key", label: "API key", help: "The operator of this server gives it out.", attributes: KEY };
+    if (offer.key) form.querySelector(".key").append(makeField(key));
+    this.#options = new Options(form, form.querySelector("#options"), offer);
   }
 
   /** The fields of the message `start`; null, with a word to the user, where they do not do. */
   read() {
-    const { source, method, mask, key } = this.#form;
+    const { source, key } = this.#form.elements;
     const targets = [...this.#form.querySelectorAll("[name=target]:checked")].map((box) => box.value);
     const first = this.#form.querySelector("[name=target]");
     first.setCustomValidity(targets.length ? "" : "Choose at least one language.");
-    this.#form.querySelector("details").open = true; // what is closed cannot be complained about
+    this.#form.querySelector("#choices").open = true; // what is closed cannot be complained about
     if (!this.#form.reportValidity()) return null;
-    return { source: source.value, targets, method: method.value, mask_k: Number(mask.value), key: key.value || undefined };
+    const options = this.#options.read();
+    return options && { source: source.value, targets, ...options, key: key?.value || undefined };
   }
 
   /** Show what a session began with. */
-  show({ source, targets, method, mask_k }) {
-    Object.assign(this.#form.source, { value: source });
-    Object.assign(this.#form.method, { value: method });
-    Object.assign(this.#form.mask, { value: mask_k });
+  show({ source, targets, ...options }) {
+    this.#form.elements.source.value = source;
+    this.#options.show(options);
     for (const box of this.#form.querySelectorAll("[name=target]")) box.checked = targets.includes(box.value);
-    this.#form.querySelector("#chosen").textContent = `${source} → ${targets.join(", ")}`;
+    this.#form.querySelector("#chosen").textContent = `${nameOf(source)} to ${targets.map(nameOf).join(", ")}`;
   }
 
   /** While a session lasts, nothing of it can be changed. */
   lock(locked) {
     this.#form.querySelector("fieldset").disabled = locked;
-    this.#form.querySelector("details").open = !locked;
+    this.#form.querySelector("#choices").open = !locked;
     if (!locked) this.#form.querySelector("#chosen").textContent = "";
+  }
+
+  /** Show at its field what the server refuses; false if it is about none of them. */
+  complain({ code, sentence }) {
+    return ["option", "protocol", "key"].includes(code) && complain(this.#form, sentence);
   }
 }
 

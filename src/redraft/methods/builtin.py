@@ -1,13 +1,8 @@
-"""The table of methods: each is a name, a drafter and an acceptance rule, with its options and their ranges.
-
-Built-in methods register through the same call that a plug-in uses: a package that declares an entry point in the group
-``redraft.methods`` is imported on first use and calls `register`.
-"""
+"""The methods that come with Redraft: each is a name, a drafter and an acceptance rule, with its options."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.metadata import entry_points
 
 from redraft.accept.agreement import Agreement
 from redraft.accept.biased import Biased
@@ -30,51 +25,10 @@ from redraft.draft.redraft import LastPrompt, Redraft, Shape
 from redraft.draft.small_model import SmallModel
 from redraft.draft.stretch import Stretch
 from redraft.draft.then import Then
-from redraft.errors import OptionError
-from redraft.method import Choice, Method, Option, Setup, Value
+from redraft.method import Choice, Method, Option, Setup
+from redraft.methods.registry import register
 from redraft.sampling import Sampler
 from redraft.types import Drafter, Provenance, Rule
-
-__all__ = ["BETA", "Choice", "Method", "Option", "Setup", "Value", "all_methods", "get_method", "register"]
-
-ENTRY_POINT_GROUP = "redraft.methods"
-
-_REGISTRY: dict[str, Method] = {}
-_loaded = False
-
-
-def register(method: Method) -> None:
-    """Add a method to the table.
-
-    Raises:
-        OptionError: its name is taken.
-    """
-    if method.name in _REGISTRY:
-        raise OptionError(f"method {method.name!r} is registered already")
-    _REGISTRY[method.name] = method
-
-
-def all_methods() -> dict[str, Method]:
-    """Every method by name, plug-ins included."""
-    global _loaded
-    if not _loaded:
-        for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-            entry_point.load()
-        _loaded = True
-    return dict(_REGISTRY)
-
-
-def get_method(name: str) -> Method:
-    """The method called ``name``.
-
-    Raises:
-        OptionError: there is none.
-    """
-    methods = all_methods()
-    if name not in methods:
-        raise OptionError(f"method {name!r} is not known; known methods: {', '.join(methods)}")
-    return methods[name]
-
 
 BETA = Option(
     "beta", 0.2, 0.0, 1.0, "bias towards the previous translation: 0 keeps only exact matches, 0.5 and more all"
@@ -384,7 +338,6 @@ def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
 
 
 GUESSES = (
-    ("resynchronise", "guess from the previous output after a correction"),
     ("recycle", "guess what the model said last after the same tokens"),
     ("lookup", "guess what followed the same tokens in source and output"),
     ("beyond", "guess what was nearly said in place of the previous end"),
@@ -400,7 +353,7 @@ REDRAFT: tuple[Option | Choice, ...] = (
 register(
     Method(
         "redraft",
-        "SSBD's output in fewer passes: after a correction, guesses from the previous output and earlier rows",
+        "SSBD's output in fewer passes: behind the previous translation, guesses from earlier rows and from the text",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then the likeliest guess",
         "biased on the first stretch, exact after it",

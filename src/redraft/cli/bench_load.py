@@ -1,0 +1,231 @@
+"""``redraft bench load`` and ``redraft bench capacity``: their options; `redraft.loadtest` does the work."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.bench.tables import LIVE
+from redraft.cli import options as common
+from redraft.errors import MissingExtra, OptionError
+from redraft.languages import parse_language
+
+if TYPE_CHECKING:
+    from redraft.eval.figures import Row
+    from redraft.loadtest.crowd import Outcome, Plan
+    from redraft.loadtest.job import Job
+    from redraft.method import Value
+
+LOAD_EXAMPLES = """\b
+Examples:
+  redraft bench load --talks 8 --method ssbd --minutes 1
+  redraft bench load --talks 16 --no-admission --max-p95 2
+  redraft bench load --talks 4 --minutes 20 --talk-minutes 2 --max-slope 1
+"""
+CAPACITY_EXAMPLES = """\b
+Examples:
+  redraft bench capacity --threads 1
+  redraft bench capacity --method ar --set batch_lanes=1 --set slots=64
+"""
+
+#: Options that say how a server is started.
+_OF_THE_SERVER = {"model": "--model", "threads": "--threads", "settings": "--set", "admission": "--no-admission"}
+
+shared = (
+    click.option("--server", metavar="URL", help="A server that runs already.  [default: one is started]"),
+    common.model,
+    common.threads,
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A setting of the server; repeat.",
+    ),
+    common.option,
+    click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Of a talk, in turn; repeat."),
+    click.option("--data", default="talk", metavar="NAME|FILE", help="What is said: talk, or as of the other benches."),
+    click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words a second of a talk."),
+    click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the talks begin."),
+    click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds from then until captions count."),
+    click.option("--seed", type=common.Whole(0), default=0, help="Of where in the text a talk begins."),
+    click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("redraft-bench"),
+        help="Folder for the rows and the server's log.",
+    ),
+    common.as_json,
+)
+
+
+def _shared(function: Callable[..., None]) -> Callable[..., None]:
+    return reduce(lambda made, option: option(made), reversed(shared), function)
+
+
+@click.command(epilog=LOAD_EXAMPLES, short_help="Many talks at once against a server: lag, refusals, memory.")
+@click.option("--talks", type=common.Whole(1, 5000), required=True, help="Talks at once.")
+@click.option("--method", "methods", multiple=True, default=("ssbd",), metavar="NAME", help="One run each; repeat.")
+@click.option("--minutes", type=common.Real(0, min_open=True), default=1.0, help="Length of a run.")
+@click.option(
+    "--talk-minutes", type=common.Real(0), default=0.0, help="A talk then ends and another begins; 0: all last."
+)
+@click.option("--admission/--no-admission", default=True, help="Whether the server refuses talks beyond its capacity.")
+@click.option("--max-p95", type=common.Real(0), help="Fail if p95 of the caption lag is over so many seconds.")
+@click.option("--max-slope", type=common.Real(0), help="Fail if the server grows by more megabytes a minute.")
+@_shared
+def load(
+    talks: int,
+    methods: tuple[str, ...],
+    minutes: float,
+    talk_minutes: float,
+    admission: bool,
+    max_p95: float | None,
+    max_slope: float | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Hold many talks at once against a server, each in a session and a language of its own.
+
+    The caption lag is the time from when the oldest word that no caption covered was said to the caption that covers
+    it. The exit status is 1 if a bound is broken, if a session ended before its time, if an update was not answered, or
+    if the server holds sessions, lanes or slots when all talks are over.
+    """
+    _need_serve()
+    from redraft.loadtest import runs
+    from redraft.loadtest.figures import beyond
+
+    job, plans = _prepared("load", methods, talks, 60 * minutes, given, talk_seconds=60 * talk_minutes)
+    rows = [asyncio.run(runs.load(job, plan, admission=admission, progress=_progress, tell=_tell)) for plan in plans]
+    _show(job, rows, as_json)
+    broken = [f"{row['method']}: {sentence}" for row in rows for sentence in beyond(row, max_p95, max_slope)]
+    for sentence in broken:
+        click.echo(f"redraft: {sentence}", err=True)
+    if broken:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(epilog=CAPACITY_EXAMPLES, short_help="How many talks a server carries at a bounded lag.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    default=("ar", "ssbd", "redraft"),
+    metavar="NAME",
+    help="One search; repeat.",
+)
+@click.option("--seconds", type=common.Real(0, min_open=True), default=45.0, help="Length of one trial.")
+@click.option("--max-p95", type=common.Real(0, min_open=True), default=1.0, help="Longest p95 of the caption lag (s).")
+@click.option("--most", type=common.Whole(1, 5000), default=256, help="More talks are not tried.")
+@_shared
+def capacity(
+    methods: tuple[str, ...],
+    seconds: float,
+    max_p95: float,
+    most: int,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Find the greatest number of talks that a server carries, by doubling and then by halving the distance.
+
+    A number is carried if p95 of the caption lag stays within --max-p95, no session is refused or ends before its time,
+    and nothing remains unanswered. A server that is started admits everybody.
+    """
+    _need_serve()
+    from redraft.loadtest import runs
+
+    job, plans = _prepared("capacity", methods, 1, seconds, given, max_p95=max_p95)
+    found = [asyncio.run(runs.capacity(job, plan, most, max_p95, progress=_progress, tell=_tell)) for plan in plans]
+    _show(job, found, as_json)
+
+
+def _need_serve() -> None:
+    try:
+        import redraft.loadtest.process  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"a load test needs {error.name}, which is not installed: pip install 'redraft[serve]'"
+        ) from error
+
+
+def _prepared(
+    bench: str, methods: tuple[str, ...], talks: int, seconds: float, given: dict[str, Any], **facts: float
+) -> tuple[Job, list[Plan]]:
+    """What the options ask for, and a plan for each method; everything is looked at before anything runs."""
+    from redraft.loadtest.crowd import Plan
+    from redraft.loadtest.job import Job
+    from redraft.loadtest.process import parse_settings
+    from redraft.loadtest.script import open_script
+
+    _leave_to_the_server(given["server"])
+    stagger, warm_up = given["stagger"], given["warm_up"]
+    if seconds <= stagger + warm_up:
+        raise OptionError(
+            f"a run must last over {stagger + warm_up:g} seconds, --stagger and --warm-up, not {seconds:g}"
+        )
+    languages = tuple(dict.fromkeys(parse_language(each).tag for each in given["to"]))
+    named = {text.partition("=")[0] for text in given["option"]}
+    options: dict[str, Value] = {}
+    for method in methods:
+        options = {k: v for k, v in common.method_options(method, None, given["option"]).items() if k in named}
+    job = Job(
+        bench,
+        open_script(given["data"], languages[0], given["rate"]),
+        languages,
+        options,
+        given["server"] or "",
+        given["model"],
+        given["threads"],
+        parse_settings(given["settings"]),
+        given["out"],
+        given["seed"],
+        {"seconds": seconds, "stagger": stagger, "warm_up": warm_up, **facts},
+    )
+    shared = (stagger, warm_up, facts.get("talk_seconds", 0.0), given["seed"])
+    return job, [Plan(talks, seconds, languages, method, options, *shared) for method in methods]
+
+
+def _leave_to_the_server(server: str | None) -> None:
+    """Refuse what would have to be said when the server is started."""
+    context, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
+    given = {name for name in context.params if context.get_parameter_source(name) is not default}
+    wrong = [word for name, word in _OF_THE_SERVER.items() if name in given]
+    if server is not None and wrong:
+        raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")
+
+
+def _tell(outcome: Outcome) -> None:
+    """Say why sessions were refused, and why they broke off: one sentence of each kind."""
+    for what, errors in (("refused", outcome.refused), ("broken off", outcome.broken)):
+        for code, sentence in {error.code: str(error) for error in errors}.items():
+            number = sum(error.code == code for error in errors)
+            click.echo(f"redraft: {number} sessions {what} ({code}), such as: {sentence}", err=True)
+
+
+def _show(job: Job, rows: list[Row], as_json: bool) -> None:
+    from rich.console import Console
+
+    from redraft.eval.table import print_json, print_table
+
+    if as_json:
+        print_json(rows, job.signature, sys.stdout)
+    else:
+        print_table(rows, job.signature, Console(), LIVE)
+
+
+@contextmanager
+def _progress(plan: Plan) -> Iterator[Callable[[float], None]]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(f"{plan.method}, {plan.talks} talks", total=plan.seconds)
+        yield lambda passed: bar.update(task, completed=min(passed, plan.seconds))

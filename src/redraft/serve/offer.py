@@ -1,0 +1,39 @@
+"""What a server tells its clients that they may ask for."""
+
+from __future__ import annotations
+
+from redraft.method import Choice, Method, Option
+from redraft.serve.protocol import Offer, OfferedMethod, OfferedOption
+from redraft.serve.service import Service
+
+
+def offer_of(service: Service, *, key: bool) -> Offer:
+    """What may be asked of the models.
+
+    Args:
+        service: the models with what the operator allows.
+        key: whether an API key is needed.
+    """
+    allowed = service.allowed
+    sources, targets = service.languages
+    return Offer(
+        methods=tuple(method.name for method in allowed.methods),
+        about={method.name: _method(method) for method in allowed.methods},
+        source_languages=sources,
+        target_languages=targets,
+        most_targets=allowed.targets,
+        most_context=allowed.context,
+        most_glossary=allowed.glossary,
+        key=key,
+    )
+
+
+def _method(method: Method) -> OfferedMethod:
+    return OfferedMethod(summary=method.summary, options=tuple(map(_option, method.options)))
+
+
+def _option(option: Option | Choice) -> OfferedOption:
+    words = option.words if isinstance(option, Choice) else ()
+    return OfferedOption(
+        name=option.name, help=option.help, default=option.default, allowed=option.allowed, words=words
+    )

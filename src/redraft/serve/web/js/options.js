@@ -1,0 +1,107 @@
+// The options of a session beyond its languages.  Their ranges are the server's business: it is told what was typed, and
+// what it refuses is said at the field.
+
+import { complain, makeField, valueOf } from "./fields.js";
+
+const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
+
+/** Fields whose names and ranges are the protocol's. */
+const MASK = [
+  {
+    name: "mask_margin",
+    label: "Margin",
+    help: "By how much a word must be more probable than any other not to be dimmed while the sentence grows. From -1 to 1.",
+    usual: 0,
+    attributes: NUMBER,
+  },
+  { name: "mask_k", label: "Dimmed at the end", help: "How much, whatever its probability. From 0 to 100.", usual: 0, attributes: NUMBER },
+  { name: "mask_unit", label: "Counted in", help: "Parts of words, as the model has them, or words.", words: ["tokens", "words"], usual: "tokens" },
+];
+
+const context = (most) => ({
+  name: "context",
+  label: "Earlier sentences",
+  help: `How many the model is told of, as context. From 0 to ${most}.`,
+  usual: 0,
+  attributes: NUMBER,
+});
+const glossary = (most) => ({
+  name: "glossary",
+  label: "Glossary",
+  help: `One entry a line, at most ${most}; the same for all languages. Not every model takes one.`,
+  attributes: { rows: 3, maxLength: 50_000, placeholder: "term = translation", dir: "auto", spellcheck: false },
+});
+
+export class Options {
+  #form;
+  #offer;
+  #method;
+
+  /**
+   * @param {HTMLFormElement} form of the fields
+   * @param {HTMLElement} place where they go
+   * @param {object} offer what the server offers
+   */
+  constructor(form, place, offer) {
+    this.#form = form;
+    this.#offer = offer;
+    this.#method = Object.assign(document.createElement("div"), { className: "method" });
+    const fields = [...MASK, { name: "method", label: "Method", help: "", words: offer.methods }];
+    if (offer.most_context) fields.unshift(context(offer.most_context));
+    if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
+    place.append(...fields.map(makeField), this.#method);
+    form.elements.method.addEventListener("change", () => this.#showMethod());
+    this.#showMethod();
+  }
+
+  /** Their part of the message `start`, what is left empty left to the server; null, with a word to the user, if none. */
+  read() {
+    const glossary = this.#glossary();
+    if (!glossary) return null;
+    const value = (name) => valueOf(this.#form.elements.namedItem(name));
+    const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
+    const common = ["method", "mask_margin", "mask_k", "mask_unit", "context"].map((name) => [name, value(name)]);
+    return { ...Object.fromEntries(common), options: Object.fromEntries(entries), glossary };
+  }
+
+  /** Show what a session began with. */
+  show({ method, options = {}, glossary = [], ...rest }) {
+    this.#form.elements.method.value = method;
+    this.#showMethod();
+    const known = { ...rest, ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
+    for (const control of this.#form.querySelectorAll("#options [name]")) {
+      if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
+      else if (known[control.name] !== undefined) control.value = known[control.name];
+    }
+  }
+
+  get #own() {
+    return this.#offer.about[this.#form.elements.method.value].options;
+  }
+
+  /** The pairs of terms; null if a line is none. */
+  #glossary() {
+    const lines = (this.#form.elements.glossary?.value ?? "").split("\n").filter((line) => line.trim());
+    const pairs = lines.map((line) => line.split(/=(.*)/s, 2).map((part) => part.trim()));
+    const wrong = pairs.findIndex(([term, wanted]) => !term || !wanted);
+    if (wrong < 0) return pairs;
+    complain(this.#form, `glossary: "${lines[wrong].trim()}" must be a term, "=" and its translation`);
+    return null;
+  }
+
+  #showMethod() {
+    document.getElementById("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
+    const [first, ...more] = this.#own.map(fieldOf).map(makeField);
+    this.#method.replaceChildren(...(first ? [first] : []));
+    if (!more.length) return;
+    const rest = document.createElement("details");
+    rest.append(Object.assign(document.createElement("summary"), { textContent: `More of ${this.#form.elements.method.value}` }), ...more);
+    this.#method.append(rest);
+  }
+}
+
+/** The field of a method's option, in the server's words. */
+function fieldOf({ name, help, allowed, default: usual, words }) {
+  const told = words.length ? help : `${help}: ${allowed}`;
+  return { name, label: name, help: `${told}.`, usual, words: words.length ? words : undefined, attributes: words.length ? {} : NUMBER };
+}

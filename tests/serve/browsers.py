@@ -1,0 +1,76 @@
+"""What tests do with the page in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import asdict
+from typing import Any
+
+from redraft.talk import load_talk
+from tests.serve.servers import SECONDS
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+SENTENCES = 4
+
+#: In place of the browser's websocket: a server that says what `fake` holds, and then repeats what it hears.
+FAKE_SOCKET = """
+window.WebSocket = class {
+  static OPEN = 1;
+  readyState = 1;
+  constructor() { setTimeout(() => this.onopen()); }
+  close() {}
+  say(message) { this.onmessage({ data: JSON.stringify(message) }); }
+  send(data) {
+    const { type, targets, ...said } = JSON.parse(data);
+    if (type === "start") this.begin(targets);
+    for (const target of type === "update" ? this.targets : []) {
+      this.say({ type: said.final ? "final" : "partial", ...said, target, stable: said.text, unstable: " ..." });
+    }
+  }
+  begin(targets) {
+    this.targets = targets;
+    setTimeout(() => {
+      this.say({ type: "started", session: "a".repeat(32), token: "b".repeat(32), targets, resumed: false });
+      const begun = performance.now();
+      for (const message of window.fake(targets)) this.say(message);
+      window.spent = performance.now() - begun;
+    });
+  }
+};
+"""
+
+
+def shortened(times: float) -> list[dict[str, Any]]:
+    """The first sentences of the talk, so many times faster."""
+    updates = [asdict(update) for update in load_talk() if int(update.utterance) <= SENTENCES]
+    return [{**update, "time": update["time"] / times} for update in updates]
+
+
+def play(page: Any) -> None:
+    page.click("text=Play the demo talk")
+
+
+def finals(page: Any, tag: str) -> list[str]:
+    found: list[str] = page.locator(f".finals[lang={tag}] p").all_inner_texts()
+    return found
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait for something to hold in the page, whose policy lets no text be evaluated from within."""
+    end = time.monotonic() + SECONDS
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+def wait_for_finals(page: Any, tag: str = "ja", number: int = SENTENCES) -> None:
+    until(page, f"document.querySelectorAll('.finals[lang={tag}] p').length === {number}")
+
+
+def session_of(page: Any) -> dict[str, Any]:
+    """What the page keeps of its session."""
+    found: dict[str, Any] = json.loads(page.evaluate("sessionStorage.getItem('redraft.session')"))
+    return found

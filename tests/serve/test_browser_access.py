@@ -1,0 +1,116 @@
+"""The page for those who see, hear or move differently, on small screens, and after hours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.serve.browsers import CHROMIUM, FAKE_SOCKET, play, until, wait_for_finals
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+TEXTS = """
+const TEXTS = {
+  de: "Straßenbahnhaltestellen".repeat(12),
+  ar: "رأينا بطتها مع Redraft.",
+  he: "ראינו את הברווז שלה.",
+  ja: "短い文。",
+};
+const finalOf = (number, target) => ({ utterance: `f${number}`, seq: 0, target, text: `${number} ${TEXTS[target]}` });
+window.fake = (targets) => Array.from({ length: MANY }, (_, number) =>
+  targets.map((target) => ({ type: "final", ...finalOf(number, target) }))
+).flat();
+"""
+VIEW = "document.querySelector('.column:last-child .view')"
+
+
+def open_fake(visit: Callable[..., Any], many: int, *targets: str, **options: Any) -> Any:
+    """The page, with so many captions in these languages."""
+    page = visit(script=TEXTS.replace("MANY", str(many)) + FAKE_SOCKET, **options)
+    for tag in ("de", "zh", "ja"):
+        page.uncheck(f".targets [value={tag}]")
+    for tag in targets:
+        page.check(f".targets [value={tag}]")
+    page.get_by_text("Type", exact=True).click()
+    page.locator("#typed").press_sequentially("s")
+    until(page, "window.spent !== undefined")
+    return page
+
+
+def test_a_long_session_stays_small_and_quick(visit: Callable[..., Any]) -> None:
+    page = open_fake(visit, 1000, "ar", "he", "ja")
+    assert page.evaluate("window.spent") < 10_000  # milliseconds for 3,000 captions; about 200 on an idle machine
+    assert page.locator(".finals[lang=ja] p").count() == 500
+    assert page.locator(".finals[lang=ja] p").first.inner_text().startswith("500 ")
+    assert page.evaluate("document.querySelectorAll('*').length") < 6000
+    expect(page.locator(".earlier:visible").first).to_have_text("Earlier captions are in the transcript.")
+    page.locator("#typed").press_sequentially("aw her\n", timeout=10_000)
+    expect(page.locator(".finals[lang=ja] p").last).to_have_text("saw her")
+    until(page, f"{VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2")
+
+
+def test_who_has_scrolled_up_is_left_there(visit: Callable[..., Any]) -> None:
+    page = open_fake(visit, 500, "ja")
+    top = "document.querySelectorAll('.finals[lang=ja] p')[100].getBoundingClientRect().top"
+    until(page, f"{VIEW}.scrollTop > 1000")
+    page.evaluate(f"{VIEW}.scrollTop = 1000")
+    page.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+    row = page.locator(".finals[lang=ja] p").nth(100).element_handle()
+    before = page.evaluate(top)
+    page.locator("#typed").press_sequentially("aw\nher\n")  # two more, so the two oldest go
+    expect(page.locator(".finals[lang=ja] p").last).to_have_text("her")
+    assert abs(row.evaluate("(row) => row.getBoundingClientRect().top") - before) < 2
+    page.set_viewport_size({"width": 1280, "height": 700})
+    page.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+    assert page.evaluate(f"{VIEW}.scrollTop") < 1100
+
+
+def test_texts_run_from_right_to_left(visit: Callable[..., Any]) -> None:
+    page = open_fake(visit, 1, "ar", "he")
+    for tag in ("ar", "he"):
+        place = page.locator(f".finals[lang={tag}]")
+        assert place.get_attribute("dir") == "rtl"
+        right = "(row) => { const range = document.createRange(); range.selectNodeContents(row); return "
+        ends = place.locator("p").evaluate(
+            right + "[range.getBoundingClientRect().right, row.getBoundingClientRect().right]; }"
+        )
+        assert abs(ends[0] - ends[1]) < 1
+    page.fill("#typed", "مرحبا")
+    assert page.evaluate("document.getElementById('typed').matches(':dir(rtl)')")
+
+
+@pytest.mark.parametrize("size", [(360, 740), (320, 640), (640, 400)])  # the last is 1280 x 800 at 200 %
+def test_nothing_is_wider_than_the_screen(visit: Callable[..., Any], size: tuple[int, int]) -> None:
+    page = open_fake(visit, 2, "de", "ar", viewport=dict(zip(("width", "height"), size, strict=True)))
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    for view in page.locator(".view").all():
+        assert view.evaluate("(view) => view.scrollWidth <= view.clientWidth")
+    page.click("text=End session")
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
+def test_the_focus_goes_on_to_what_takes_its_place(visit: Callable[..., Any]) -> None:
+    page = visit()
+    for key in ("Play the demo talk", "Stop"):
+        page.get_by_role("button", name=key, exact=True).focus()
+        page.keyboard.press("Enter")
+        until(page, "document.activeElement.matches('.play, .stop')")
+        assert page.evaluate("document.activeElement.textContent") != key
+    page.locator("#end").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#state")).to_have_text("Ended")
+    assert page.evaluate("document.activeElement.name") == "kind"
+
+
+def test_what_was_said_before_is_not_read_out(visit: Callable[..., Any]) -> None:
+    page = visit()
+    play(page)
+    wait_for_finals(page)
+    page.reload()
+    expect(page.locator(".finals[lang=ja] p")).to_have_count(4)
+    until(page, "document.querySelectorAll('.finals[aria-live=polite]').length === 3")
+    assert page.locator(".partials[aria-live], .unstable [aria-live]").count() == 0

@@ -1,0 +1,136 @@
+"""The page's options, and what it says where it is refused something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.serve.browsers import CHROMIUM, play, session_of, wait_for_finals
+from tests.serve.servers import Running, running
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+FOCUSED = "document.activeElement.name"
+REFUSED = [
+    ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
+    ("beta", "none", "beta must be a number from 0 to 1, not 'none'"),
+    ("floor", "-1", "floor must be a number from 0 to 1, not -1.0"),
+    ("mask_k", "101", "mask_k: input should be less than or equal to 100"),
+    ("mask_k", "two", "mask_k: input should be a valid integer"),
+    ("mask_margin", "-1.5", "mask_margin: input should be greater than or equal to -1"),
+    ("context", "5", "context must be at most 4, not 5"),
+    ("glossary", "duck", 'glossary: "duck" must be a term, "=" and its translation'),
+    ("glossary", "duck = Ente", "glossary: this model takes no instructions"),
+]
+
+
+def open_options(page: Any) -> None:
+    page.click("#options > summary")
+    page.click("text=More of ssbd")
+
+
+def test_options_are_sent_as_they_are_meant(visit: Callable[..., Any]) -> None:
+    page = visit()
+    sent: list[dict[str, Any]] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(json.loads(frame))))
+    expect(page.locator("[name=beta]")).not_to_be_visible()
+    open_options(page)
+    assert page.get_attribute("[name=beta]", "placeholder") == "0.2"
+    for name, value in {"beta": "0", "mask_margin": "-0.5", "context": "2"}.items():
+        page.fill(f"[name={name}]", value)
+    page.select_option("[name=mask_unit]", "words")
+    play(page)
+    wait_for_finals(page)
+    wanted = {"method": "ssbd", "options": {"beta": 0}, "mask_margin": -0.5, "mask_unit": "words", "context": 2}
+    assert wanted.items() <= sent[0].items()
+    assert sent[0]["glossary"] == [] and "mask_k" not in sent[0]
+    page.reload()
+    assert page.input_value("[name=beta]") == "0" and page.input_value("[name=mask_unit]") == "words"
+    assert page.input_value("[name=floor]") == ""
+    expect(page.locator("[name=beta]")).to_be_disabled()
+
+
+def test_a_method_has_its_own_options(visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.click("#options > summary")
+    expect(page.locator("#method-help")).to_contain_text("self-speculative biased decoding")
+    page.select_option("[name=method]", "ar")
+    expect(page.locator("#method-help")).to_contain_text("re-translation from scratch")
+    expect(page.locator("[name=beta]")).to_have_count(0)
+    play(page)
+    wait_for_finals(page)
+    assert session_of(page)["start"]["method"] == "ar" and session_of(page)["start"]["options"] == {}
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), REFUSED)
+def test_what_is_refused_is_said_at_its_field(visit: Callable[..., Any], name: str, value: str, sentence: str) -> None:
+    page = visit()
+    open_options(page)
+    page.fill(f"[name={name}]", value)
+    play(page)
+    wrong = page.locator(f"#{name}-wrong")
+    expect(wrong).to_contain_text(sentence)
+    assert page.evaluate(FOCUSED) == name
+    field = page.locator(f"[name={name}]")
+    assert f"{name}-wrong" in (field.get_attribute("aria-describedby") or "")
+    assert field.get_attribute("aria-invalid") == "true"
+    expect(page.locator("#problem")).not_to_be_visible()
+    expect(page.locator(".empty")).to_be_visible()
+    expect(page.locator("#state")).to_have_text("Not connected")
+    page.fill(f"[name={name}]", "")
+    expect(wrong).not_to_be_visible()
+    play(page)
+    expect(page.locator("#state")).to_have_text("Live")
+
+
+def test_a_glossary_reaches_the_server_in_pairs(visit: Callable[..., Any], server: Running) -> None:
+    page = visit()
+    page.click("#options > summary")
+    page.fill("[name=glossary]", " duck=Ente\n\n a = b = c \n")
+    with page.expect_websocket() as found:
+        play(page)
+    start = json.loads(found.value.wait_for_event("framesent"))
+    assert start["glossary"] == [["duck", "Ente"], ["a", "b = c"]]
+
+
+def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:
+    with running(sessions=1) as full, full.socket() as socket:
+        socket.start()
+        page = visit(full.url)
+        play(page)
+        expect(page.locator("#problem")).to_contain_text("all 1 sessions are in use: try again later")
+        expect(page.locator(".empty")).to_be_visible()
+        expect(page.locator(".play:visible")).to_have_count(1)
+        page.click("text=Dismiss")
+        expect(page.locator("#problem")).not_to_be_visible()
+
+
+def test_a_server_that_is_gone_is_waited_for(visit: Callable[..., Any]) -> None:
+    with running(busy=1.0) as gone:
+        page = visit(gone.url, tolerated="ERR_CONNECTION_REFUSED|WebSocket connection")
+        page.get_by_text("Type", exact=True).click()
+        page.locator("#typed").press_sequentially("we saw\n")
+        wait_for_finals(page, number=1)
+    expect(page.locator("#notice")).to_contain_text("The server does not answer. It is tried again by itself")
+    expect(page.locator("#state")).to_have_text("Reconnecting")
+    page.locator("#typed").press_sequentially("her duck")
+    expect(page.locator(".column.source .partials p")).to_have_text("her duck")
+    page.get_by_text("Talk", exact=True).click()
+    play(page)  # the talk comes from elsewhere here, and waits like all else
+    expect(page.locator(".column.source .finals p")).not_to_have_count(0)
+
+
+def test_a_browser_that_hears_nothing_says_so(visit: Callable[..., Any]) -> None:
+    page = visit(script="delete window.webkitSpeechRecognition; delete window.SpeechRecognition;")
+    page.get_by_text("Speak", exact=True).click()
+    expect(page.locator("#deaf")).to_contain_text("This browser has no speech recognition")
+    assert page.get_attribute("#listen", "aria-describedby") == "deaf"
+    page.locator("#listen").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#problem")).to_contain_text("This browser has no speech recognition")
+    expect(page.locator("#state")).to_have_text("Not connected")

@@ -1,0 +1,69 @@
+"""Draws docs/page.png: the page of a server with the demo model, some seconds into the demo talk.
+
+    python -m tools.page_picture
+
+Needs the extras `serve` and `browser`, Debian's chromium, and fonts for Chinese and Japanese.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "page.png"
+SIZE = {"width": 1180, "height": 740}
+#: Final captions that there are in every language.
+FINALS = 2
+MOST_BYTES = 150_000
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of a server that runs while the block lasts."""
+    command = [str(Path(sys.executable).with_name("redraft")), "serve", "--model", "demo", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None  # noqa: S101  # for the type checker
+            lines = (json.loads(line)["message"] for line in server.stderr if line.startswith("{"))
+            yield next(line for line in lines if line.startswith("listening on")).split()[-1]
+        finally:
+            server.terminate()
+
+
+def draw(url: str) -> bytes:
+    """A picture of the page while the talk plays."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"] * (os.geteuid() == 0))
+        page = browser.new_page(viewport=SIZE, color_scheme="light")
+        page.goto(url)
+        page.click("text=Play the demo talk")
+        page.locator("#state[data-state=live]").wait_for()
+        for finals in page.locator(".finals").all():
+            finals.locator("p").nth(FINALS - 1).wait_for(timeout=120_000)
+        page.locator(".partials .unstable:not(:empty)").first.wait_for(timeout=60_000)  # in the middle of a sentence
+        picture: bytes = page.screenshot()
+        browser.close()
+    return picture
+
+
+def main() -> None:
+    """Write the picture."""
+    with served() as url:
+        picture = draw(url)
+    if len(picture) > MOST_BYTES:
+        sys.exit(f"the picture has {len(picture)} bytes, and at most {MOST_BYTES} are meant: lower SIZE")
+    PICTURE.write_bytes(picture)
+    print(f"{PICTURE}: {len(picture)} bytes")
+
+
+if __name__ == "__main__":
+    main()
