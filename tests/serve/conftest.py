@@ -26,7 +26,7 @@ def server() -> Iterator[Any]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: Playwright's loop runs in this thread, and with it no other can
 def browser() -> Iterator[Any]:
     from tests.serve.browsers import CHROMIUM
 
