@@ -16,7 +16,7 @@ DEV_READY := $(VENV)/.ready-$(EXTRAS)
 TRAIN_READY := $(VENV)/.ready-train
 
 .NOTPARALLEL:
-.PHONY: help demo test check fix docs size train
+.PHONY: help demo test fuzz check fix docs size train
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,9 @@ demo: $(RUN_READY) ## watch a talk being translated into German, Chinese and Jap
 
 test: $(DEV_READY) ## run the tests
 	$(BIN)/python -m pytest $(ARGS)
+
+fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of all kinds
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m fuzz tests/serve $(ARGS)
 
 check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -45,42 +45,47 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_the_transcript_has_every_final_once(tmp_path: Path) -> None:
+def test_killed_and_started_again_the_transcript_has_every_final_once() -> None:
     talk = [update for update in load_talk() if int(update.utterance) <= 6]
+    kills = [2, 5, 9]  # each as soon as there are so many finals, whatever else is under way
     seen: list[Event] = []
 
     def finals() -> list[tuple[str, str]]:
         return [(event.utterance, event.language) for event in seen if isinstance(event, Caption) and event.final]
 
-    async def work() -> None:
-        with served("--port", "0") as (first, port):
-            address = f"http://127.0.0.1:{port}"
-            client = Client(address, ["de", "ja"], Wanted(method="ar"), backoff=Backoff(0.1, 0.5, 120))
-            async with client:
-                for update in talk[: len(talk) // 2]:
-                    await client.send(update)
-                async for event in client:
-                    seen.append(event)
-                    if len(finals()) == 3:
-                        break
-                first.send_signal(signal.SIGKILL)
-                first.wait()
-                with served("--port", str(port)) as (second, _):
-                    for update in talk[len(talk) // 2 :]:
-                        await client.send(update)
-                    await client.end()
-                    async for event in client:
-                        seen.append(event)
-                    assert client.reconnected == 1
-                    with urlopen(f"{address}/v1/sessions/{client.session}/transcript?format=jsonl") as answer:
-                        rows = [json.loads(row) for row in answer.read().decode().splitlines()]
-                    second.send_signal(signal.SIGTERM)
-                    assert second.wait(30) == 0
-                    assert second.stderr is not None and "drained" in second.stderr.read()
+    async def work(stack: ExitStack) -> None:
+        process, port = stack.enter_context(served("--port", "0"))
+        address = f"http://127.0.0.1:{port}"
+
+        async def speak(client: Client) -> None:
+            for update in talk:
+                await client.send(update)
+                await asyncio.sleep(0.02)
+            await client.end()
+
+        async with Client(address, ["de", "ja"], Wanted(method="ar"), backoff=Backoff(0.1, 0.5, 120)) as client:
+            speaking = asyncio.create_task(speak(client))
+            async for event in client:
+                seen.append(event)
+                if kills and len(finals()) >= kills[0]:
+                    kills.pop(0)
+                    process.send_signal(signal.SIGKILL)
+                    process.wait()
+                    process, _ = await asyncio.to_thread(stack.enter_context, served("--port", str(port)))
+            await speaking
+            assert client.reconnected == 3
+            with urlopen(f"{address}/v1/sessions/{client.session}/transcript?format=jsonl") as answer:
+                rows = [json.loads(row) for row in answer.read().decode().splitlines()]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stderr is not None and "drained" in process.stderr.read()
         everything = [(str(number), target) for number in range(1, 7) for target in ("de", "ja")]
         assert sorted(finals()) == sorted((row["utterance"], row["language"]) for row in rows) == everything
+        texts = {(row["utterance"], row["language"]): row["text"] for row in rows}
+        assert texts == {(e.utterance, e.language): e.text for e in seen if isinstance(e, Caption) and e.final}
 
-    asyncio.run(asyncio.wait_for(work(), 120))
+    with ExitStack() as stack:
+        asyncio.run(asyncio.wait_for(work(stack), 180))
 
 
 def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:

@@ -235,6 +235,63 @@ def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Run
     run(work())
 
 
+def test_who_iterates_comes_to_an_end_however_the_session_ends(server: Running) -> None:
+    async def left() -> None:
+        async with Client(server.url, ["de"]) as client:
+            reading = asyncio.create_task(_all(client))
+            await asyncio.sleep(0.05)
+            await client.close()
+            assert await reading == []
+            with pytest.raises(ServerError, match="the session is over"):
+                await client.send(Update("1", 0, "we saw"))
+
+    async def ended() -> None:
+        async with Client(server.url, ["de"], EXACT) as client:
+            await client.send(Update("1", 0, "we saw", final=True))
+            await client.end()
+            assert len(await _all(client)) == 1
+            assert await _all(client) == []
+
+    async def failed() -> None:
+        with running() as other:
+            async with Client(other.url, ["de"], backoff=Backoff(0.01, 0.02, 0.1)) as client:
+                other.call(other.server.stop)
+                for _ in range(2):
+                    with pytest.raises(ServerError, match="not to be had again"):
+                        await _all(client)
+
+    for work in (left, ended, failed):
+        run(work())
+
+
+def test_a_session_that_is_lost_is_said_to_be_even_if_nobody_fetches_what_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("redraft.client.session._MOST_EVENTS", 1)
+
+    async def work() -> None:
+        with running() as other:
+            async with Client(other.url, ["de"], EXACT, backoff=Backoff(0.01, 0.02, 0.1)) as client:
+                await client.send(Update("1", 0, "we saw", final=True))
+                while not client._events.full():
+                    await asyncio.sleep(0.01)
+                other.call(other.server.stop)
+                with pytest.raises(ServerError, match="the session is over"):
+                    await _send_on(client)
+
+    run(work())
+
+
+async def _send_on(client: Client) -> None:
+    while True:
+        await asyncio.sleep(0.01)
+        await client.send(Update("2", 0, "we saw"))
+
+
+async def _all(client: Client) -> list[Event]:
+    return [event async for event in client]
+
+
 @pytest.mark.parametrize(
     ("given", "found"),
     [

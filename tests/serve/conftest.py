@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -25,7 +26,7 @@ def server() -> Iterator[Any]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: Playwright's loop runs in this thread, and with it no other can
 def browser() -> Iterator[Any]:
     from tests.serve.browsers import CHROMIUM
 
@@ -67,3 +68,11 @@ def visit(browser: Any, server: Any) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How much was sent to servers to see whether they stand it."""
+    servers = sys.modules.get("tests.serve.servers")
+    if servers is not None and servers.FUZZED:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(servers.FUZZED.items()))
+        terminalreporter.write_line(f"sent to servers at random: {counts}")

@@ -7,6 +7,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from redraft.types import TARGET
 from tests.serve.fakes import CURVE, CachedModel
 
 SECONDS = 20
+#: What was sent over the wire to see whether a server stands it, by kind.
+FUZZED: Counter[str] = Counter()
 
 
 @dataclass
@@ -85,7 +88,7 @@ class Running:
 
     @contextmanager
     def socket(self, path: str = "/v1/live", **options: Any) -> Iterator[Socket]:
-        with connect(f"ws://127.0.0.1:{self.port}{path}", **options) as connection:
+        with connect(f"ws://127.0.0.1:{self.port}{path}", **{"open_timeout": 3 * SECONDS, **options}) as connection:
             yield Socket(connection)
 
     def ask(

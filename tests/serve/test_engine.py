@@ -17,7 +17,7 @@ from redraft.methods import get_method
 from redraft.models import shipped_path
 from redraft.serve.app import open_backends
 from redraft.serve.batch import budget
-from redraft.serve.engine import Engine
+from redraft.serve.engine import Engine, Stopped
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Limits, Load
 from redraft.serve.scheduler import Pass, Scheduler
@@ -45,7 +45,8 @@ def test_it_translates_what_it_is_given_while_commands_come() -> None:
     assert rig.scheduler.pool.lent == 0
     engine.stop()
     assert not engine.alive
-    assert engine.call(lambda: 1).cancelled()
+    with pytest.raises(Stopped):
+        engine.call(lambda: 1).result(10)
 
 
 def test_what_a_command_raises_is_its_callers_and_the_thread_goes_on() -> None:
@@ -67,6 +68,39 @@ def test_a_thread_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     engine.post(lambda: rig.scheduler.offer(lane, Update("u", 1, "we saw")))
     engine._thread.join(10)
     assert not engine.alive
+
+
+def test_nobody_waits_for_an_engine_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(CachedModel(1))
+    (lane,) = rig.lanes()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def step() -> None:
+        begun.set()
+        go_on.wait(10)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(rig.scheduler, "step", step)
+    engine = Engine(rig.scheduler)
+    engine.start()
+    engine.post(lambda: rig.scheduler.offer(lane, Update("u", 1, "we saw")))
+    assert begun.wait(10)
+    waiting = engine.call(lambda: 1)
+    go_on.set()
+    with pytest.raises(Stopped):
+        waiting.result(10)
+    with pytest.raises(Stopped):
+        engine.call(lambda: 1).result(10)
+
+
+def test_what_nobody_waits_for_any_more_is_not_done_and_harms_nobody() -> None:
+    engine, done = Engine(Rig(CachedModel(1)).scheduler), []
+    given_up = engine.call(lambda: done.append(1))
+    assert given_up.cancel()
+    engine.start()
+    assert engine.call(lambda: 7).result(10) == 7
+    assert not done
+    engine.stop()
 
 
 def shown(model: Path, target: str, updates: list[Update]) -> list[tuple[str, str]]:

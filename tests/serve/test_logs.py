@@ -15,7 +15,7 @@ from redraft.serve import logs
 @pytest.fixture
 def restored() -> Iterator[None]:
     """The loggers as they were."""
-    loggers = [logging.getLogger(name) for name in ("redraft", "uvicorn")]
+    loggers = [logging.getLogger(name) for name in ("redraft", "uvicorn", "")]
     before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
     yield
     for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
@@ -44,3 +44,15 @@ def test_lines_of_json_with_and_without_what_an_exception_says(restored: None, d
     assert (second["error"], second["message"]) == ("ValueError", "a pass failed; its 3 requests are tried alone")
     assert "test_logs.py" in second["at"]
     assert ("a secret" in stream.getvalue()) == details
+
+
+def test_what_others_log_holds_no_text_either(restored: None) -> None:
+    stream = io.StringIO()
+    logs.set_up(details=False, stream=stream)
+    try:
+        fail("a secret")
+    except ValueError:
+        logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=True)
+    (line,) = map(json.loads, stream.getvalue().splitlines())
+    assert (line["logger"], line["error"]) == ("asyncio", "ValueError")
+    assert "a secret" not in stream.getvalue()

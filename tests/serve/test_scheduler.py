@@ -318,6 +318,15 @@ def test_the_scheduler_knows_who_works() -> None:
     assert rig.scheduler.refusal(1) == ""
 
 
+def test_who_came_long_ago_and_says_nothing_takes_no_capacity() -> None:
+    rig = Rig(CachedModel(1))
+    for _ in range(50):
+        rig.lanes()
+    assert "at its capacity" in rig.scheduler.refusal(1)  # all of them may begin to speak
+    rig.clock.now += 11
+    assert rig.scheduler.refusal(1) == ""
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.005, 0.1, 100.0])
 def test_the_budget_is_what_a_pass_may_take(seconds: float) -> None:
     found = budget(CURVE, seconds)

@@ -14,7 +14,7 @@ from websockets.exceptions import WebSocketException
 
 from redraft.client.options import Backoff, ServerError, Wanted, address, reason
 from redraft.errors import InputError, OptionError
-from redraft.events import Event, Update
+from redraft.events import Caption, Event, Failure, Update
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of
 
@@ -65,7 +65,7 @@ class Client:
         self._begun: dict[str, float | None] = {}
         #: By utterance and language, what ended it: the final caption, or None where there is none.
         self._ends: dict[tuple[str, str], protocol.Final | None] = {}
-        self._ending = self._done = False
+        self._ending = self._done = self._over = False
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(_MOST_EVENTS)
         self._news, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
@@ -93,14 +93,21 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Leave at once, whatever is still under way."""
+        """Leave at once, whatever is still under way; iterating ends."""
         if self._runner:
             self._runner.cancel()
             with suppress(asyncio.CancelledError):
                 await self._runner
+        while not self._events.empty():
+            self._events.get_nowait()
+        self._over = True
+        self._room.set()
+        self._events.put_nowait(None)
 
     async def send(self, update: Update) -> None:
         """Send an update; waits while too many final ones are unanswered.
+
+        Somebody must iterate meanwhile: what waits to be fetched holds back what is sent.
 
         Raises:
             InputError: it is longer than servers take.
@@ -126,13 +133,14 @@ class Client:
         Raises:
             ServerError: the session is over before that.
         """
-        while (event := await self._events.get()) is not None:
-            if isinstance(event, BaseException):
-                raise event
+        while isinstance(event := await self._events.get(), Caption | Failure):
             yield event
+        self._events.put_nowait(event)  # whoever iterates again comes to the same end
+        if event is not None:
+            raise event
 
     def _check(self) -> None:
-        if self._runner and self._runner.done() and not self._done:
+        if self._over:
             raise ServerError("connection", "the session is over")
 
     def _count(self) -> None:
@@ -152,9 +160,11 @@ class Client:
             if self._started and not self._started.done():
                 self._started.set_exception(error)
             else:
+                self._over = True
                 self._room.set()
                 await self._events.put(error)
         else:
+            self._over = True
             await self._events.put(None)
 
     async def _stay_connected(self) -> None:
@@ -250,7 +260,7 @@ class Client:
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.target or "", None, failure_of(message), socket)
         elif isinstance(message, protocol.Error):
-            if message.code == "stale" and message.utterance:  # there will be no other answer
+            if message.code in ("stale", "limit") and message.utterance:  # there will be no other answer
                 self._open.pop(message.utterance, None)
                 self._count()
             await self._events.put(failure_of(message))

@@ -148,9 +148,8 @@ def _routes() -> list[BaseRoute]:
     }
     return [
         *(
-            Route(path, http.answering(endpoint), methods=[method])
+            Route(path, http.answering(http.by_method(endpoints)), methods=list(endpoints))
             for path, endpoints in plain.items()
-            for method, endpoint in endpoints.items()
         ),
         WebSocketRoute("/v1/live", live),
         WebSocketRoute("/v1/watch/{session}", watch),
@@ -160,6 +159,6 @@ def _routes() -> list[BaseRoute]:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     """What Starlette itself refuses, in the same form as all else."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     sentence = {404: "there is nothing here", 405: "this method is not allowed here"}.get(status, "refused")
-    return http.refusal("missing" if status == 404 else "protocol", sentence, status)
+    return http.refusal("missing" if status == 404 else "protocol", sentence, status, headers)

@@ -7,13 +7,20 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
+from redraft.errors import RedraftError
 from redraft.serve.scheduler import Scheduler
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+
+class Stopped(RedraftError):
+    """The engine works no more."""
 
 
 class Engine:
@@ -25,7 +32,9 @@ class Engine:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        #: What is to be done, and who waits for it; None to end.
+        self._commands: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._closing, self._closed = threading.Lock(), False
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
     def start(self) -> None:
@@ -45,25 +54,20 @@ class Engine:
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Have something done on the thread between two rounds; what it returns or raises is in the future.
 
-        Where the thread has ended, the future is cancelled.
+        Where the thread has ended, or ends before it comes to that, `Stopped` is.  It is not done any more if the
+        future is cancelled before.
         """
         done: Future[T] = Future()
-
-        def command() -> None:
-            try:
-                done.set_result(work())
-            except BaseException as error:
-                done.set_exception(error)
-
-        if self.alive:
-            self._commands.put(command)
-        else:
-            done.cancel()
+        with self._closing:
+            if not self._closed:
+                self._commands.put((work, done))
+                return done
+        _refuse(done)
         return done
 
     def post(self, work: Callable[[], object]) -> None:
         """Have something done on the thread; nobody waits for it."""
-        self._commands.put(lambda: _logged(work))
+        self.call(partial(_logged, work))
 
     def _run(self) -> None:
         try:
@@ -71,6 +75,17 @@ class Engine:
                 self.scheduler.step()
         except BaseException:
             log.critical("the engine has stopped", exc_info=True)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Take no more commands, and do not let anybody wait for those that are left."""
+        with self._closing:
+            self._closed = True
+        with suppress(queue.Empty):
+            while True:
+                if (command := self._commands.get_nowait()) is not None:
+                    _refuse(command[1])
 
     def _obey(self) -> bool:
         """Do what was asked for meanwhile; without lanes at work wait for it.  False to end."""
@@ -82,8 +97,24 @@ class Engine:
                 return True
             if command is None:
                 return False
-            command()
+            _do(*command)
             block = False
+
+
+def _do(work: Callable[[], T], done: Future[T]) -> None:
+    if not done.set_running_or_notify_cancel():  # nobody waits for it any more
+        return
+    try:
+        found = work()
+    except BaseException as error:
+        done.set_exception(error)
+    else:
+        done.set_result(found)
+
+
+def _refuse(done: Future[Any]) -> None:
+    if done.set_running_or_notify_cancel():
+        done.set_exception(Stopped("the engine works no more"))
 
 
 def _logged(work: Callable[[], object]) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from redraft import events
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
-from redraft.serve.live import LiveSession
+from redraft.serve.live import FULL, LiveSession
 from redraft.serve.refusals import Refused
 from redraft.serve.schema import asyncapi, openapi, page
 from redraft.serve.sockets import bearer
@@ -43,14 +44,24 @@ def answering(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except Refused as refused:
             return refusal(refused.code, refused.sentence)
+        except ClientDisconnect:  # in the middle of the body: nobody reads the answer
+            return Response(status_code=400)
 
-    answer.__name__ = endpoint.__name__
     return answer
 
 
-def refusal(code: str, sentence: str, status: int | None = None) -> Response:
+def by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """One endpoint for several methods of a path, so that whoever takes another one is told of all of them."""
+
+    async def answer(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return answer
+
+
+def refusal(code: str, sentence: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
     """An error as it is sent."""
-    headers = {"www-authenticate": "Bearer"} if code == "key" else {}
+    headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if code == "key" else {})}
     headers |= {"retry-after": "5"} if STATUS.get(code) in (429, 503) else {}
     body = {"error": {"code": code, "sentence": sentence}}
     return JSONResponse(body, status or STATUS.get(code, 400), headers)
@@ -91,9 +102,15 @@ async def ingest(request: Request) -> Response:
     text = (await _bytes(request)).decode(errors="replace")
     if len(text) > 20_000:
         raise Refused("size", "a caption must have at most 20000 characters")
+    while wait := hub.posts.take(session.token):
+        await asyncio.sleep(wait)
     await session.room()
-    last = session.posted(seq, printable(text).strip(), final=final)
-    return PlainTextResponse(f"{last}\n")
+    hub.check_working()
+    if session.full:
+        raise Refused("limit", FULL)
+    if problem := session.posted(seq, printable(text).strip(), final=final):
+        raise Refused("stale", problem)
+    return PlainTextResponse(f"{session.last_post}\n")
 
 
 async def ingested(request: Request) -> Response:
@@ -122,9 +139,11 @@ async def transcript(request: Request) -> Response:
         raise Refused("option", f"format must be one of {', '.join(FORMS)}")
     targets = _targets(request, session.targets)
     kind = f"{FORMS[form]}; charset=utf-8"
-    if _flag(request, "live", default=False):
-        return StreamingResponse(session.transcript.live(form, targets), media_type=kind)
-    return Response(session.transcript.text(form, targets), media_type=kind)
+    if _flag(request, "live", default=False) and request.method == "GET":
+        request.app.state.hub.check_places(session)
+        return StreamingResponse(session.read(form, targets), media_type=kind)
+    # Hours of talk take a while to be written, in which others must not wait.
+    return Response(await asyncio.to_thread(session.transcript.text, form, targets), media_type=kind)
 
 
 async def health(request: Request) -> Response:
@@ -188,7 +207,7 @@ def _viewed(request: Request) -> LiveSession:
 
 
 def _targets(request: Request, known: Sequence[str]) -> list[str]:
-    wanted = request.query_params.getlist("target") or list(known)
+    wanted = list(dict.fromkeys(request.query_params.getlist("target"))) or list(known)
     if unknown := [target for target in wanted if target not in known]:
         raise Refused("option", f"target must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
     return wanted

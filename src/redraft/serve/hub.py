@@ -7,7 +7,7 @@ import io
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -15,13 +15,14 @@ from redraft import events
 from redraft.errors import RedraftError
 from redraft.events import Caption, Update
 from redraft.serve import protocol
-from redraft.serve.engine import Engine
+from redraft.serve.engine import Engine, Stopped
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
 from redraft.serve.offer import offer_of
 from redraft.serve.refusals import Refused
+from redraft.serve.scheduler import Scheduler
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service, Wish
 from redraft.serve.settings import ServeSettings
@@ -35,6 +36,7 @@ _BURST = 50
 _SWEEP_SECONDS = 1.0
 #: How long somebody waits for a text to be translated at once.
 _ONCE_SECONDS = 60
+_STOPPED = "the server cannot translate any more and must be started again"
 
 
 class Hub:
@@ -55,6 +57,8 @@ class Hub:
         self.engine, self._service = engine, service
         self._keys = Keys(settings.keys) if settings.keys else None
         self._starts = Rates(settings.starts_per_second, _BURST)
+        #: By token, how often captions may come by POST.
+        self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         self._sessions: dict[str, LiveSession] = {}
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
@@ -113,13 +117,13 @@ class Hub:
             if known.owner != owner:
                 raise self._refused("key", "the session belongs to another API key")
             await known.opened.wait()
-            if known.token not in self._sessions:
+            if self._sessions.get(known.token) is not known:
                 raise self._refused("capacity", "the session was not admitted: try again later")
             self.metrics.resumed.inc()
             return known, True
         self._admit(address)
         session = self._made(token or new_token(), owner, wish)
-        session.by_post = by_post
+        session.by_post, session.longest = by_post, self.settings.transcript_length
         # Taken note of at once: others are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
         self._address[session] = address
@@ -156,15 +160,35 @@ class Hub:
         if self.settings.transcripts:
             line = io.StringIO()
             JsonlWriter(line).write(caption)
-            with (self.settings.transcripts / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-                file.write(line.getvalue())
+            try:
+                with (self.settings.transcripts / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(line.getvalue())
+            except OSError:  # the client gets it all the same
+                log.exception("a caption could not be written to the folder of transcripts")
 
-    def _admit(self, address: str) -> None:
-        settings = self.settings
+    def check_working(self) -> None:
+        """Whether anything new is translated.
+
+        Raises:
+            Refused: nothing is.
+        """
         if self.draining:
             raise self._refused("draining", "the server is being stopped: connect again in a moment")
         if not self.engine.alive:
-            raise self._refused("engine", "the server cannot translate any more and must be started again")
+            raise self._refused("engine", _STOPPED)
+
+    def check_places(self, session: LiveSession) -> None:
+        """Whether a session has room for one more viewer.
+
+        Raises:
+            Refused: it has none.
+        """
+        if len(session.viewers) + session.readers >= self.settings.viewers:
+            raise self._refused("limit", f"all {self.settings.viewers} places for viewers of this session are taken")
+
+    def _admit(self, address: str) -> None:
+        settings = self.settings
+        self.check_working()
         if wait := self._starts.take(address):
             raise self._refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
         if len(self._sessions) >= settings.sessions or self._addresses[address] >= settings.sessions_per_address:
@@ -182,27 +206,32 @@ class Hub:
             Refused: there is no capacity, or something is asked for that is not allowed.
         """
         loop, scheduler = asyncio.get_running_loop(), self.engine.scheduler
+        made: dict[str, Lane] = {}
+
+        def answers(language: str) -> Callable[[Answer], None]:
+            def answered(answer: Answer) -> None:
+                self.metrics.answered(answer)
+                tally = replace(made[language].translation.tally)
+                loop.call_soon_threadsafe(listener(language), answer, tally)
+
+            return answered
 
         def make() -> dict[str, Lane]:
-            made: dict[str, Lane] = {}
-
-            def answers(language: str) -> Callable[[Answer], None]:
-                def answered(answer: Answer) -> None:
-                    self.metrics.answered(answer)
-                    tally = replace(made[language].translation.tally)
-                    loop.call_soon_threadsafe(listener(language), answer, tally)
-
-                return answered
-
-            if refusal := scheduler.refusal(len(wish.targets)):
+            lanes = self._service.lanes(wish, answers)  # first: what can never be had is no matter of capacity
+            if refusal := scheduler.refusal(len(lanes)):
                 raise Refused("capacity", refusal)
-            for lane in self._service.lanes(wish, answers):
+            for lane in lanes:
                 made[lane.translation.language] = lane
                 scheduler.add(lane)
             return made
 
         try:
             return await asyncio.wrap_future(self.engine.call(make))
+        except asyncio.CancelledError:  # whoever asked has gone; the engine may have made them all the same
+            self.engine.post(lambda: _remove(scheduler, made.values()))
+            raise
+        except Stopped:
+            raise self._refused("engine", _STOPPED) from None
         except RedraftError as error:
             raise self._refused("option", str(error)) from None
         except Refused as refusal:
@@ -267,9 +296,7 @@ class Hub:
         if address is not None:
             self._addresses[address] -= 1
             self._addresses += Counter()  # without those that have none left
-        session.transcript.close()
-        for outbox in session.viewers:
-            outbox.close(1000, "the session is over")
+        session.forget()
         self._release(session)
 
     def _forget_ended(self, address: str) -> None:
@@ -285,15 +312,20 @@ class Hub:
         """Forget sessions that nobody has come back to, for as long as the server runs."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            now = time.monotonic()
             for session in list(self._sessions.values()):
-                session.send_stats()  # those of the last captions, too
-                if not self.engine.alive:
-                    session.fail("engine", "the server cannot translate any more and must be started again")
-                keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
-                # Without lanes it is only just beginning.
-                if session.lanes and session.connection is None and now - session.touched > keep:
-                    self._forget(session)
+                try:
+                    self._look_after(session)
+                except Exception:  # else none would be looked after any more
+                    log.exception("a session could not be looked after")
+
+    def _look_after(self, session: LiveSession) -> None:
+        session.send_stats()  # those of the last captions, too
+        if not self.engine.alive:
+            session.fail("engine", _STOPPED)
+        keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
+        # Without lanes it is only just beginning.
+        if session.lanes and session.connection is None and time.monotonic() - session.touched > keep:
+            self._forget(session)
 
     async def drain(self) -> None:
         """Let nobody in, translate and deliver what was begun, then close all connections; clients go on elsewhere."""
@@ -304,3 +336,8 @@ class Hub:
         log.info("drained; %d sessions are closed", len(self._sessions))
         for session in self._sessions.values():
             session.fail("draining", "the server is being stopped: connect again in a moment", 1012)
+
+
+def _remove(scheduler: Scheduler, lanes: Iterable[Lane]) -> None:
+    for lane in lanes:
+        scheduler.remove(lane)

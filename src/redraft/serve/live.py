@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from redraft import events
 from redraft.serve import protocol
@@ -21,6 +21,7 @@ from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import TargetCounts, quantile
 from redraft.serve.transcript import Transcript
+from redraft.streams.read import printable
 from redraft.types import Tally
 
 #: Updates that may wait to be translated, over all languages; more are not read from the connection.
@@ -29,6 +30,9 @@ MOST_PENDING = 64
 STATS_EVERY = 2.0
 #: Captions over which the lag is summed up.
 _LAGS = 200
+#: What an utterance takes beside its texts, in characters.
+_UTTERANCE = 100
+FULL = "the session has as long a transcript as is allowed here: begin another one"
 
 
 @dataclass(slots=True)
@@ -63,6 +67,11 @@ class LiveSession:
     record: Callable[[events.Caption], None]
     release: Callable[[LiveSession], None]
     by_post: bool = False
+    #: The most characters that are kept of it, and how many are.
+    longest: int = 10_000_000
+    kept: int = 0
+    #: How many read the transcript while it grows.
+    readers: int = 0
     lanes: dict[str, Lane] = field(default_factory=dict)
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
@@ -105,16 +114,18 @@ class LiveSession:
         """
         self.touched = time.monotonic()
         heard = self._heard.get(update.utterance)
-        if heard and update.seq == heard.seq:
+        if heard and (update.seq, update.final) == (heard.seq, heard.final):
             return ""
         if self.ended:
             return "the session has ended: no more updates are taken"
         if heard and heard.final:
             return "the utterance is final already: a new one needs a new name"
-        if heard and update.seq < heard.seq:
+        if heard and update.seq <= heard.seq:
             return f"seq must be greater than that of the utterance's last update, {heard.seq}, not {update.seq}"
         if self.transcript.ended(update.utterance):  # restored: the client has its captions already
             return ""
+        if heard is None:
+            self.kept += _UTTERANCE + len(update.utterance)
         self._heard[update.utterance] = _Heard(update.seq, update.final)
         self.transcript.begin(update.utterance, update.time)
         for target in self.targets:
@@ -123,6 +134,11 @@ class LiveSession:
         self._check_room()
         return ""
 
+    @property
+    def full(self) -> bool:
+        """Whether as much of it is kept as may be, so that nothing more is taken."""
+        return self.kept >= self.longest
+
     async def room(self) -> None:
         """Wait until updates may be taken again."""
         await self._room.wait()
@@ -130,16 +146,18 @@ class LiveSession:
     def _check_room(self) -> None:
         (self._room.clear if len(self._pending) > MOST_PENDING else self._room.set)()
 
-    def posted(self, seq: int, text: str, *, final: bool) -> int:
-        """Take a caption that came by POST; the ``seq`` of the newest one.
+    def posted(self, seq: int, text: str, *, final: bool) -> str:
+        """Take a caption that came by POST; what is wrong with it, or nothing.
 
         Utterances have no names there: one ends with a final caption, and the next one begins.
         """
-        if seq > self.last_post:
+        if seq <= self.last_post:
+            return ""
+        problem = self.update(events.Update(f"post-{self._posted}", seq, text, final))
+        if not problem:
             self.last_post = seq
-            self.update(events.Update(f"post-{self._posted}", seq, text, final))
             self._posted += final
-        return self.last_post
+        return problem
 
     def acknowledge(self, utterance: str, target: str) -> None:
         """The client has an utterance's end in a language."""
@@ -149,9 +167,15 @@ class LiveSession:
         """Take over what the client has from a server that has forgotten it."""
         for final in finals:
             if final.target in self.targets and (final.utterance, final.target) not in self.transcript:
+                caption = caption_of(final)
+                caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
                 self.transcript.begin(final.utterance, final.begun)
-                self.transcript.add(final.utterance, final.target, caption_of(final))
-                self.remember(final.target, final.source, final.text)
+                self._keep((final.utterance, final.target), caption)
+                self.remember(final.target, caption.source, caption.text)
+
+    def _keep(self, key: tuple[str, str], caption: events.Caption) -> None:
+        self.transcript.add(*key, caption)
+        self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
 
     def end(self) -> None:
         """No more updates will come."""
@@ -181,14 +205,16 @@ class LiveSession:
 
     def _publish_caption(self, caption: events.Caption, target: str, lag: float) -> None:
         key, lag_ms = (caption.utterance, target), round(lag * 1000, 1)
+        if key in self.transcript:  # restored: the client has its end already
+            return
         if not caption.final:
             partial = partial_of(caption, lag_ms)
             self._partials[key] = partial.wire()
             if len(self._partials) > MOST_PENDING:  # of utterances that never came to an end
                 self._partials.pop(next(iter(self._partials)))
             self._broadcast(partial.wire(), key)
-        elif key not in self.transcript:
-            self.transcript.add(*key, caption)
+        else:
+            self._keep(key, caption)
             self.record(caption)
             self._conclude(key, final_of(caption, self.transcript.begun(caption.utterance), lag_ms).wire())
 
@@ -249,10 +275,20 @@ class LiveSession:
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """End all connections with an error; the session is over, whatever was still to be translated."""
         self._pending.clear()
+        self._check_room()
         self.transcript.close()
         for outbox in self._outboxes():
             outbox.put(protocol.Error(code=code, sentence=sentence, fatal=True).wire())
-            outbox.close(close, sentence[:100])
+            outbox.close(close, sentence)
+
+    def forget(self) -> None:
+        """Nobody will come back to it: nothing more is taken, and whoever waits is let go."""
+        self.ended = True
+        self._pending.clear()
+        self._check_room()
+        self.transcript.close()
+        for outbox in self._outboxes():
+            outbox.close(1000, "the session is over")
 
     # Connections
 
@@ -279,6 +315,15 @@ class LiveSession:
             outbox.put(message, key)
         if self.done:
             self._say_done(outbox)
+
+    async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
+        """The transcript while it grows, see `Transcript.live`; whoever reads it takes a viewer's place."""
+        self.readers += 1
+        try:
+            async for piece in self.transcript.live(form, targets):
+                yield piece
+        finally:
+            self.readers -= 1
 
     def detach(self, outbox: Outbox) -> None:
         """A connection has ended."""

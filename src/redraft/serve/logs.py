@@ -53,7 +53,8 @@ def set_up(*, details: bool, stream: IO[str] | None = None) -> None:
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonLines(details=details))
-    for name, level in (("redraft", logging.INFO), ("uvicorn", logging.WARNING)):
+    # What others log may hold text as well: what the event loop could not hand to anybody, for example.
+    for name, level in (("redraft", logging.INFO), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)

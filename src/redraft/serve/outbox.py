@@ -16,6 +16,11 @@ class Closing:
     reason: str
 
 
+def close_reason(sentence: str) -> str:
+    """As much of a sentence as fits into a close frame, which holds 125 bytes, two of them the code."""
+    return sentence.encode()[:123].decode(errors="ignore")
+
+
 class Outbox:
     """Messages of one connection, in order.
 
@@ -34,11 +39,13 @@ class Outbox:
         self._space.set()
 
     def put(self, message: str, key: Hashable | None = None) -> None:
-        """Have a message sent.  One with the same ``key`` that still waits is dropped: the newest counts."""
+        """Have a message sent.  One with the same ``key`` that still waits is dropped: the newest takes its place.
+
+        It does not go to the end, where what is replaced again and again would never be sent to a slow reader.
+        """
         if self.closing or self.slow:  # what comes after a gap would look like all there is
             return
         self._put += 1
-        self._waiting.pop(key, None)
         self._waiting[self._put if key is None else key] = message
         if len(self._waiting) > self._most:
             self.slow = True
@@ -59,7 +66,7 @@ class Outbox:
 
     def close(self, code: int, reason: str) -> None:
         """Close the connection once everything that waits has been sent; the first call counts."""
-        self.closing = self.closing or Closing(code, reason)
+        self.closing = self.closing or Closing(code, close_reason(reason))
         self._news.set()
 
     @property

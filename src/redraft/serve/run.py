@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from types import FrameType
 
 import uvicorn
 
 from redraft.errors import OptionError
 from redraft.serve.app import make_app, make_hub, make_service, open_backends
+from redraft.serve.engine import Stopped
 from redraft.serve.hub import Hub
 from redraft.serve.security import Keys
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two pings of a connection, and those that an answer may take: what is half open is noticed by them.
-PING_SECONDS, PONG_SECONDS = 20.0, 40.0
+#: Seconds for which a server goes on without its engine, so that its clients and whoever watches it learn of that.
+_WITHOUT_ENGINE = 5.0
 #: Milliseconds after which the system gives up a peer that takes no data; closes what a dropped reader leaves behind.
 _USER_TIMEOUT = 30_000
 
@@ -36,13 +38,14 @@ class Server(uvicorn.Server):
         self._hub = hub
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._dead_since: float | None = None
         super().__init__(
             uvicorn.Config(
                 make_app(hub),
                 ws="websockets-sansio",
                 ws_max_size=hub.settings.message_bytes,
-                ws_ping_interval=PING_SECONDS,
-                ws_ping_timeout=PONG_SECONDS,
+                ws_ping_interval=hub.settings.ping_seconds,
+                ws_ping_timeout=hub.settings.pong_seconds,
                 ws_per_message_deflate=False,
                 timeout_graceful_shutdown=5,
                 log_config=None,
@@ -69,10 +72,23 @@ class Server(uvicorn.Server):
         if self._draining is None:
             self._draining = asyncio.get_running_loop().create_task(self._drain())
 
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end; also some seconds after the engine has stopped, since only a new process has another one."""
+        if not self._hub.alive and self._dead_since is None:
+            self._dead_since = time.monotonic()
+        return await super().on_tick(counter) or self.failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ends because its engine has stopped."""
+        return self._dead_since is not None and time.monotonic() - self._dead_since >= _WITHOUT_ENGINE
+
     async def _drain(self) -> None:
         log.info("stopping: what was begun is finished first")
-        await self._hub.drain()
-        self.should_exit = True
+        try:
+            await self._hub.drain()
+        finally:
+            self.should_exit = True
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -98,7 +114,7 @@ def serve(settings: ServeSettings) -> None:
     """Load the models and serve until a signal comes.
 
     Raises:
-        RedraftError: something cannot be used as the settings say.
+        RedraftError: something cannot be used as the settings say, or the engine has stopped.
     """
     if settings.keys:
         Keys(settings.keys)  # what is wrong with them is better said before the models are loaded
@@ -109,3 +125,5 @@ def serve(settings: ServeSettings) -> None:
         log.info("listening on http://%s:%d", place, port)
         server = Server(hub)
         asyncio.run(server.serve(sockets=[listening]))
+        if server.failed:
+            raise Stopped("the engine has stopped, see the log: start the server again")

@@ -77,7 +77,7 @@ class Scheduler:
         """Why no more lanes can be admitted, in one sentence; empty if they can."""
         now = self.clock()
         working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
-        fresh = sum(lane.worked is None for lane in self._lanes)
+        fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)
         lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
         return self.load.refusal(wanted, len(self._lanes), len(working) + fresh, lane_seconds, now)
 

@@ -44,7 +44,8 @@ class Keys:
     """
 
     def __init__(self, path: Path) -> None:
-        self._hashes: dict[str, bytes] = {}
+        #: Name and hash; a name may have several keys, such as an old one and a new one.
+        self._hashes: list[tuple[str, bytes]] = []
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -54,18 +55,19 @@ class Keys:
                 continue
             name, _, digest = line.strip().rpartition(":")
             try:
-                self._hashes[name] = bytes.fromhex(digest)
+                known = bytes.fromhex(digest)
             except ValueError:
-                self._hashes[name] = b""
-            if not name or len(self._hashes[name]) != hashlib.sha256().digest_size:
+                known = b""
+            if not name or len(known) != hashlib.sha256().digest_size:
                 raise OptionError(
                     f"keys file {str(path)!r}, line {number}: must be NAME:SHA256, as --new-key writes it"
                 )
+            self._hashes.append((name, known))
 
     def owner(self, key: str) -> str | None:
         """Whose key it is; takes the same time whatever is wrong with it."""
         digest, found = hashlib.sha256(key.encode()).digest(), None
-        for name, known in self._hashes.items():
+        for name, known in self._hashes:
             if hmac.compare_digest(digest, known):
                 found = name
         return found
@@ -75,14 +77,18 @@ def new_key(path: Path, name: str) -> str:
     """Make a key, append its hash to the file, and return it; nobody can read it from there again.
 
     Raises:
-        OptionError: the name is no name.
+        OptionError: the name is no name, or the file cannot be written.
     """
     if not name or ":" in name or name.strip() != name or not name.isprintable() or name.startswith("#"):
         raise OptionError(f"the name of a key must be letters without a colon or spaces around them, not {name!r}")
     key = f"rd_{secrets.token_urlsafe(_KEY_BYTES)}"
-    path.touch(mode=0o600, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{name}:{hashlib.sha256(key.encode()).hexdigest()}\n")
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+        apart = "" if path.read_bytes()[-1:] in (b"", b"\n") else "\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{apart}{name}:{hashlib.sha256(key.encode()).hexdigest()}\n")
+    except OSError as error:
+        raise OptionError(f"keys file {str(path)!r} cannot be written: {error}") from None
     return key
 
 
@@ -91,12 +97,12 @@ class Rate:
 
     Args:
         per_second: how fast it fills.
-        burst: how much it holds.
+        burst: how much it holds; at least one.
     """
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second, self._burst, self._clock = per_second, burst, clock
-        self._left, self._when = burst, clock()
+        self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock
+        self._left, self._when = self._burst, clock()
 
     def take(self) -> float:
         """Take one and return 0; if there is none, in how many seconds there will be."""
@@ -138,7 +144,8 @@ class Guard:
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
-        self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
+        self._app, self._origins = app, frozenset(origins)
+        self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -164,7 +171,7 @@ class Guard:
         if self._hosts and _name(host) not in self._hosts:
             return "the server is not known by this host name: the operator can allow it with the setting hosts"
         safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if origin is not None and not safe and origin not in self._origins and urlsplit(origin).netloc != host:
+        if origin is not None and not safe and origin not in self._origins and _place(origin) != host:
             return "pages of this origin may not connect: the operator can allow it with the setting origins"
         return ""
 
@@ -173,5 +180,13 @@ def _name(host: str) -> str:
     """A host without its port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str:
+    """An origin's host and port."""
+    try:
+        return urlsplit(origin).netloc
     except ValueError:
         return ""

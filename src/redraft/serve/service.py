@@ -105,7 +105,7 @@ class Service:
         style = Style(wish.source, self.allowed.template, wish.glossary, wish.context)
         languages = [parse_language(tag, "target") for tag in wish.targets]
         encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
-        if len(encoders) < len(wish.targets):
+        if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("targets must be different languages")
         session = Session(encoders, self._vocabulary, settings)
         return [Lane(translation, answers(translation.language)) for translation in session.translations]

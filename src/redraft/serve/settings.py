@@ -56,6 +56,7 @@ class ServeSettings(BaseSettings):
     context: int = Field(4, ge=0, le=100, description="the most earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="the most entries of a glossary")
     viewers: int = Field(200, ge=0, le=100_000, description="the most viewers of a session")
+    transcript_length: int = Field(10_000_000, ge=1000, le=10**9, description="the most characters kept of a session")
 
     message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="the longest message or request body")
     updates_per_second: float = Field(50, gt=0, le=10_000, description="updates read from a connection a second")
@@ -63,6 +64,8 @@ class ServeSettings(BaseSettings):
     waiting_messages: int = Field(256, ge=8, le=100_000, description="messages that may wait for a slow reader")
     slow_seconds: float = Field(10, gt=0, le=600, description="seconds until a reader that takes nothing is dropped")
     start_seconds: float = Field(10, gt=0, le=600, description="seconds that a connection has to send `start`")
+    ping_seconds: float = Field(20, gt=0, le=600, description="seconds between two pings of a connection")
+    pong_seconds: float = Field(40, gt=0, le=600, description="seconds until one that answers no ping is closed")
     keep_seconds: float = Field(120, ge=0, le=86_400, description="how long a session is kept without a connection")
     post_seconds: float = Field(3600, ge=0, le=86_400, description="how long one is kept without captions by POST")
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish after SIGTERM")

@@ -13,8 +13,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
-from redraft.serve.live import LiveSession
-from redraft.serve.outbox import Outbox
+from redraft.serve.live import FULL, LiveSession
+from redraft.serve.outbox import Outbox, close_reason
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Rate
 
@@ -58,8 +58,7 @@ async def watch(websocket: WebSocket) -> None:
     await websocket.accept()
     try:
         session = hub.find(websocket.path_params["session"])
-        if len(session.viewers) >= hub.settings.viewers:
-            raise Refused("limit", f"all {hub.settings.viewers} places for viewers of this session are taken")
+        hub.check_places(session)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
@@ -117,7 +116,7 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
     error = protocol.Error(code=refusal.code, sentence=refusal.sentence, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())
-        await websocket.close(_CLOSE.get(refusal.code, 1008), refusal.sentence[:100])
+        await websocket.close(_CLOSE.get(refusal.code, 1008), close_reason(refusal.sentence))
 
 
 async def _both(
@@ -177,6 +176,13 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
 
 def _act(message: protocol.Message, session: LiveSession) -> protocol.Error | None:
     """Do what a message asks for; what is wrong with it."""
+    if isinstance(message, protocol.Update | protocol.Restore) and session.full:
+        return protocol.Error(
+            code="limit",
+            sentence=FULL,
+            utterance=getattr(message, "utterance", None),
+            seq=getattr(message, "seq", None),
+        )
     if isinstance(message, protocol.Update):
         problem = session.update(message.event())
         if problem:

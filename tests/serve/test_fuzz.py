@@ -1,0 +1,168 @@
+"""Anything at all, sent to a session and to a server; `make fuzz` sends more than 20,000 frames and requests."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from websockets.exceptions import ConnectionClosed
+
+from redraft.serve import protocol
+from redraft.serve.live import LiveSession
+from redraft.serve.sockets import _act
+from tests.serve.fakes import CachedModel
+from tests.serve.servers import FUZZED, Running, running
+
+names = st.text(max_size=5) | st.integers(-1, 5)
+texts = st.text(max_size=30) | st.sampled_from(
+    ["we saw", "日" * 90, "\u202e", "\x00\x1b[2J", "<script>", "日本", " " * 9]
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=6,
+)
+well_made = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("update"), "utterance": names, "seq": st.integers(-1, 9), "text": texts},
+        optional={"final": st.booleans() | st.integers(), "time": st.floats() | st.none(), "more": anything},
+    ),
+    st.fixed_dictionaries({"type": st.just("ack"), "utterance": names, "target": st.sampled_from(["de", "ja", ""])}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("restore"),
+            "finals": st.lists(
+                st.fixed_dictionaries(
+                    {"type": st.just("final"), "utterance": names, "seq": st.integers(0, 9), "text": texts},
+                    optional={"target": st.sampled_from(["de", "fr"]), "begun": st.floats(0, 9)},
+                ),
+                max_size=2,
+            ),
+        }
+    ),
+    st.fixed_dictionaries({"type": st.sampled_from(["start", "end", "final", ""])}, optional={"targets": anything}),
+)
+frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(max_size=40), st.binary(max_size=40))
+
+
+class Taken:
+    """What a session forwards and remembers."""
+
+    def __init__(self) -> None:
+        self.updates: list[Any] = []
+
+    def session(self) -> LiveSession:
+        return LiveSession("t" * 32, "", ("de",), self.updates.append, lambda *_: None, lambda _: None, lambda _: None)
+
+
+@pytest.mark.fuzz
+@given(st.lists(frames, max_size=40))
+def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
+    taken = Taken()
+    session, sentences = taken.session(), []
+    for frame in sent:
+        try:
+            message = protocol.FROM_CLIENT.validate_json(frame)
+        except ValidationError as error:
+            sentences.append(protocol.sentence(error))
+        else:
+            _act(message, session)
+    assert all(0 < len(sentence) <= 300 for sentence in sentences)
+    seen: dict[str, int] = {}
+    for update in taken.updates:  # what reaches the engine is in order, and nothing comes twice
+        assert update.seq > seen.get(update.utterance, -1)
+        seen[update.utterance] = update.seq
+        assert update.text == update.text.strip() and not any(ord(each) < 32 for each in update.text)
+    session.transcript.text("srt", ["de"])
+
+
+@pytest.mark.fuzz
+@given(st.lists(frames, min_size=1, max_size=30))
+def test_no_frames_whatever_break_a_server(fuzzed: Running, sent: list[str | bytes]) -> None:
+    with fuzzed.socket() as socket:
+        socket.start()
+        FUZZED["frames"] += 2
+        with suppress(ConnectionClosed):
+            for frame in sent:
+                socket.connection.send(frame)
+                FUZZED["frames"] += 1
+            socket.say("end")
+            socket.until("done")
+    assert socket.connection.close_code in (1000, 1002)
+    assert fuzzed.hub.alive
+
+
+@pytest.fixture(scope="module")
+def fuzzed() -> Any:
+    """A server in whose logs there must be no exception."""
+    raised = logging.handlers.BufferingHandler(1000)
+    raised.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("redraft", "uvicorn.error", "asyncio")]
+    for logger in loggers:
+        logger.addHandler(raised)
+    many = ("sessions", "sessions_per_address", "starts_per_second", "updates_per_second")
+    with running(CachedModel(2), **dict.fromkeys(many, 10_000), keep_seconds=0) as server:
+        yield server
+    for logger in loggers:
+        logger.removeHandler(raised)
+    assert not raised.buffer
+
+
+beginnings = st.fixed_dictionaries(
+    {"type": st.just("start"), "targets": st.lists(texts | st.sampled_from(["de", "ja"]), max_size=3) | anything},
+    optional={
+        "source": texts | st.just("en"),
+        "method": texts | st.sampled_from(["ar", "ssbd"]),
+        "options": st.dictionaries(texts | st.just("beta"), st.floats() | texts, max_size=2),
+        "mask_k": st.integers(),
+        "mask_margin": st.floats(),
+        "max_tokens": st.integers(),
+        "context": st.integers(-1, 9),
+        "glossary": st.lists(st.tuples(texts, texts), max_size=2),
+        "key": texts,
+        "token": texts | st.text("abc", min_size=22, max_size=22),
+        "protocol": st.integers(0, 2),
+        "日本" * 60: st.none(),
+    },
+)
+
+
+@pytest.mark.fuzz
+@given(beginnings)
+def test_no_beginning_whatever_breaks_a_server(fuzzed: Running, start: Any) -> None:
+    with fuzzed.socket() as socket, suppress(ConnectionClosed):
+        socket.connection.send(json.dumps(start))
+        FUZZED["frames"] += 1
+        if socket.hear()["type"] == "started":
+            socket.say("end")
+        while True:
+            socket.hear()
+    assert socket.connection.close_code in (1000, 1002, 1008, 1013)
+
+
+paths = st.sampled_from(
+    ["/v1/translate", "/v1/sessions", "/v1/ingest/x", "/v1/sessions/x", "/v1/sessions/x/transcript", "/docs", "/%00"]
+)
+queries = st.sampled_from(["", "?seq=1", "?seq=%FF", "?format=srt", "?live=1", "?target=", "?final=0&seq=0"])
+bodies = st.one_of(
+    anything.map(lambda value: json.dumps(value).encode()),
+    st.fixed_dictionaries({"targets": st.lists(texts, max_size=3) | anything, "text": texts}).map(
+        lambda value: json.dumps(value).encode()
+    ),
+    st.binary(max_size=60),
+)
+
+
+@pytest.mark.fuzz
+@given(paths, queries, bodies, st.sampled_from(["GET", "POST", "DELETE", "PUT"]))
+def test_no_request_whatever_gets_a_500(fuzzed: Running, path: str, query: str, body: bytes, method: str) -> None:
+    answer = fuzzed.ask(path + query, body, method)
+    FUZZED["requests"] += 1
+    assert answer.status < 500 or answer.status == 503

@@ -1,0 +1,136 @@
+"""Connections whose other end is there no more, over real TCP: noticed by pings, and the session is gone on with."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket as sockets
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from websockets.frames import Frame, Opcode
+
+from tests.serve.servers import SECONDS, Running, running
+from tests.serve.test_faults import all_given_back, eventually
+from tests.serve.test_sockets import expected, finals, say
+
+QUICK: dict[str, Any] = {"ping_seconds": 0.2, "pong_seconds": 0.3}
+
+#: A client in a process of its own: begins a session, says one sentence, and shows what it is told.
+CLIENT = """
+import json, sys
+from websockets.sync.client import connect
+with connect(sys.argv[1]) as socket:
+    socket.send(json.dumps({"type": "start", "targets": ["de"]}))
+    print(socket.recv(), flush=True)
+    socket.send(json.dumps({"type": "update", "utterance": "1", "seq": 0, "text": "we saw", "final": True}))
+    for message in socket:
+        print(message, flush=True)
+"""
+
+
+@contextmanager
+def frozen(server: Running) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The token of a client that was stopped in the middle of a session, without a word to the server; its process."""
+    address = f"ws://127.0.0.1:{server.port}/v1/live"
+    process = subprocess.Popen([sys.executable, "-c", CLIENT, address], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        token = json.loads(process.stdout.readline())["token"]
+        while json.loads(process.stdout.readline())["type"] != "final":
+            pass
+        process.send_signal(signal.SIGSTOP)
+        yield token, process
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+        process.stdout.close()
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    return Frame(Opcode.TEXT, json.dumps(message).encode()).serialize(mask=True)
+
+
+@contextmanager
+def silent(server: Running, token: str) -> Iterator[sockets.socket]:
+    """A connection that has begun a session, and from then on neither reads nor answers pings."""
+    with sockets.create_connection(("127.0.0.1", server.port)) as raw:
+        key = base64.b64encode(os.urandom(16)).decode()
+        fields = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}")
+        raw.sendall("\r\n".join(("GET /v1/live HTTP/1.1", "Host: 127.0.0.1", *fields, "", "")).encode())
+        assert raw.recv(4096).startswith(b"HTTP/1.1 101")
+        raw.sendall(frame({"type": "start", "targets": ["de"], "token": token}))
+        raw.sendall(frame({"type": "update", "utterance": "1", "seq": 0, "text": "we saw", "final": True}))
+        yield raw
+
+
+def test_a_client_that_was_stopped_is_noticed_and_its_session_gone_on_with() -> None:
+    with running(slots=1, **QUICK) as server, frozen(server) as (token, _):
+        session, begun = server.hub.owned(token), time.monotonic()
+        assert session.connection is not None
+        eventually(lambda: session.connection is None)
+        assert time.monotonic() - begun < 5
+        # Nobody waits for what it holds: the only slot goes to whoever speaks.
+        with server.socket() as other:
+            other.start()
+            say(other, "her duck")
+            assert finals(other.until("final")) == [("1", "de", expected("her duck"))]
+        with server.socket() as socket:
+            assert socket.start(token=token)["resumed"] is True
+            say(socket, "we saw")  # again, since it cannot know
+            say(socket, "it was", utterance="2")
+            socket.say("end")
+            heard = finals(socket.until("done"))
+        assert heard == [("1", "de", expected("we saw")), ("2", "de", expected("it was"))]
+        assert session.transcript.text("txt", ["de"]).splitlines() == [text for _, _, text in heard]
+
+
+def test_what_a_client_that_was_stopped_held_is_free_when_its_time_is_up() -> None:
+    with running(keep_seconds=0.5, **QUICK) as server, frozen(server) as (token, process):
+        assert server.hub.engine.scheduler.lanes == 1
+        eventually(lambda: all_given_back(server))
+        assert "redraft_sessions 0.0" in server.ask("/metrics").text
+        with server.socket() as socket:  # too late: it begins anew
+            assert socket.start(token=token)["resumed"] is False
+        process.send_signal(signal.SIGCONT)  # and the old connection is closed for good
+        assert process.wait(SECONDS) is not None
+
+
+def test_a_connection_that_takes_over_from_a_half_open_one_need_not_wait_for_the_ping() -> None:
+    with running() as server, frozen(server) as (token, _), server.socket() as socket:
+        assert socket.start(token=token)["resumed"] is True
+        assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
+        assert server.hub.owned(token).connection is not None
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_socket_that_never_reads_nor_answers_pings_is_closed(reset: bool) -> None:
+    token = "silent" + "x" * 30
+    with running(keep_seconds=30, **QUICK) as server, silent(server, token) as raw:
+        eventually(lambda: token in server.hub._sessions and server.hub.owned(token).connection)
+        if reset:  # the other end is gone at once, without a goodbye
+            raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
+            raw.close()
+        session = server.hub.owned(token)
+        eventually(lambda: session.connection is None)
+        eventually(lambda: not server.server.server_state.connections)
+        with server.socket() as socket:
+            assert socket.start(token=token)["resumed"] is True
+            assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
+
+
+def test_who_answers_pings_stays() -> None:
+    with running(**QUICK) as server, server.socket() as socket:
+        token = socket.start()["token"]
+        time.sleep(1.2)
+        assert server.hub.owned(token).connection is not None
+        say(socket, "we saw")
+        assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]

@@ -1,0 +1,109 @@
+"""A live session by itself: what it takes, what it keeps, and that nothing it was given is lost in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from redraft.events import Caption, Update
+from redraft.serve import protocol
+from redraft.serve.lanes import Answer
+from redraft.serve.live import FULL, MOST_PENDING, LiveSession
+from redraft.serve.outbox import Outbox
+from redraft.serve.sockets import _act
+from redraft.types import Tally
+
+
+def session(record: Callable[[Caption], None] = lambda _: None) -> LiveSession:
+    return LiveSession("t" * 32, "", ("de",), lambda _: None, lambda *_: None, record, lambda _: None)
+
+
+def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
+    caption = Caption(update.utterance, update.seq, "de", text, "", update.final, update.time, update.text)
+    live.answered("de", Answer(update, [caption], 0.1), Tally())
+
+
+def waiting(outbox: Outbox) -> list[dict]:
+    return [json.loads(message) for message in outbox._waiting.values()]
+
+
+def test_the_same_seq_with_another_finality_is_another_update() -> None:
+    live = session()
+    assert live.update(Update("1", 3, "we saw")) == live.update(Update("1", 3, "we saw")) == ""
+    assert "seq must be greater" in live.update(Update("1", 3, "we saw", final=True))
+    assert live.update(Update("1", 4, "we saw", final=True)) == ""
+
+
+def test_a_caption_by_post_that_is_not_taken_is_not_counted_as_taken() -> None:
+    live = session()
+    assert live.posted(5, "we saw", final=True) == live.posted(5, "we saw", final=True) == ""
+    live.end()
+    assert "the session has ended" in live.posted(6, "lost", final=True)
+    assert live.last_post == 5
+
+
+def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> None:
+    live, outbox = session(), Outbox(99)
+    live.attach(outbox)
+    final = protocol.Final(utterance="1", seq=4, target="de", text="schon\n\n00:00 --> da", source="there\x00already")
+    live.restore([final])
+    for update in (Update("1", 0, "we"), Update("1", 1, "we saw", final=True)):
+        answer(live, update)
+    assert [message["type"] for message in waiting(outbox)] == ["stats"]
+    # What a client tells is one line, as what a model says is.
+    assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
+    assert [caption.source for caption, _ in live.transcript.finals] == ["there already"]
+
+
+def test_no_more_is_kept_than_is_allowed() -> None:
+    live, outbox = session(), Outbox(99)
+    live.longest = 1000
+    live.attach(outbox)
+    taken = 0
+    for number in range(20):
+        update = protocol.Update(utterance=str(number), seq=0, text="we saw " * 10, final=True)
+        problem = _act(update, live)
+        if problem is None:
+            taken += 1
+            answer(live, update.event())
+        else:
+            assert (problem.code, problem.sentence, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
+    assert 2 <= taken <= 5 and live.kept < 1300
+    assert len(list(live.transcript.finals)) == taken
+    final = protocol.Final(utterance="x", seq=4, target="de", text="more")
+    refused = _act(protocol.Restore(finals=(final,)), live)
+    assert refused is not None and refused.code == "limit"
+    assert _act(protocol.Ack(utterance="0", target="de"), live) is None
+    assert _act(protocol.End(), live) is None
+    # What never comes to an end takes room, too.
+    live = session()
+    live.longest = 1000
+    for number in range(20):
+        _act(protocol.Update(utterance=f"{number:0100}", seq=0, text="we"), live)
+    assert len(live._heard) == 5
+
+
+@pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])
+def test_who_waits_for_room_is_let_go_when_the_session_is_over(end: Callable[[LiveSession], None]) -> None:
+    async def wait() -> None:
+        live = session()
+        for number in range(MOST_PENDING + 1):
+            live.update(Update(str(number), 0, "we saw", final=True))
+        waits = asyncio.create_task(live.room())
+        await asyncio.sleep(0)
+        assert not waits.done()
+        end(live)
+        await asyncio.wait_for(waits, 5)
+
+    asyncio.run(wait())
+
+
+def test_a_session_that_is_forgotten_takes_nothing_more() -> None:
+    live, viewer = session(), Outbox(9)
+    live.watch(viewer)
+    live.forget()
+    assert viewer.closing is not None and viewer.closing.code == 1000
+    assert live.transcript.closed and "has ended" in live.update(Update("1", 0, "we"))

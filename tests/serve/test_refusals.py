@@ -1,0 +1,256 @@
+"""Requests at the edges: refused in words or taken and not lost, and nobody gets more than is allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import socket as sockets
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from redraft.errors import OptionError
+from redraft.serve.lanes import Lane
+from redraft.serve.refusals import Refused
+from redraft.serve.security import Keys, Rate, new_key
+from redraft.serve.service import Service, Wish
+from tests.serve.servers import SECONDS, Running, running
+from tests.serve.test_faults import eventually
+from tests.serve.test_sockets import expected, finals, say
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def errors(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.ERROR)
+    return caplog
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//", "null", "http://evil.example\\@127.0.0.1"])
+def test_an_origin_that_is_none_is_refused(server: Running, origin: str) -> None:
+    assert server.ask("/v1/translate", {}, headers={"origin": origin}).status == 403
+
+
+def test_names_of_hosts_count_in_any_case() -> None:
+    with running(hosts=("Stage.Example",)) as other:
+        for host, status in (("stage.example", 200), ("STAGE.EXAMPLE:80", 200), ("other.example", 403)):
+            assert other.ask("/health", headers={"host": host}).status == status
+
+
+@pytest.mark.parametrize("fields", [{"targets": ["日本語" * 20]}, {"method": "日" * 90}, {"日" * 90: 1}])
+def test_a_long_reason_is_cut_and_the_connection_closed_as_it_should_be(
+    server: Running, errors: pytest.LogCaptureFixture, fields: dict
+) -> None:
+    with server.socket() as socket:
+        socket.say("start", **{"targets": ["de"], **fields})
+        assert socket.hear()["fatal"] is True
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.hear()
+        assert closed.value.rcvd is not None and closed.value.rcvd.code in (1002, 1008)
+    assert not errors.records
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allowed"),
+    [
+        ("/v1/translate", "GET", {"POST"}),
+        ("/v1/ingest/x", "PUT", {"GET", "HEAD", "POST", "DELETE"}),
+        ("/health", "DELETE", {"GET", "HEAD"}),
+    ],
+)
+def test_who_takes_a_wrong_method_is_told_the_right_ones(
+    server: Running, path: str, method: str, allowed: set[str]
+) -> None:
+    answer = server.ask(path, method=method)
+    assert (answer.status, set(answer.headers["allow"].split(", "))) == (405, allowed)
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(
+    server: Running, errors: pytest.LogCaptureFixture
+) -> None:
+    fields = (b"host: 127.0.0.1", b"content-type: application/json", b"content-length: 99", b"", b"{")
+    head = b"\r\n".join((b"POST /v1/translate HTTP/1.1", *fields))
+    for _ in range(3):
+        with sockets.create_connection(("127.0.0.1", server.port)) as raw:
+            raw.sendall(head)
+    time.sleep(0.1)
+    assert server.ask("/health").status == 200
+    assert not errors.records
+
+
+def test_captions_by_post_are_taken_or_refused_and_never_lost_in_silence() -> None:
+    with running(drain_seconds=20) as server:
+        token = server.ask("/v1/sessions", {"targets": ["de"]}).json["token"]
+        path = f"/v1/ingest/{token}"
+        assert server.ask(f"{path}?seq=0", b"we saw").status == 200
+        server.hub.draining = True
+        refused = server.ask(f"{path}?seq=1", b"her duck")
+        assert (refused.status, refused.json["error"]["code"]) == (503, "draining")
+        assert refused.headers["retry-after"] == "5"
+        server.hub.draining = False
+        assert server.ask(path).text == "0\n"
+        assert server.ask(f"{path}?seq=1", b"her duck").status == 200
+        server.hub.owned(token).longest = 1
+        assert server.ask(f"{path}?seq=2", b"more").status == 429
+        server.hub.owned(token).longest = 10_000
+        assert server.ask(path, method="DELETE").status == 204
+        late = server.ask(f"{path}?seq=2", b"late")
+        assert (late.status, late.json["error"]["code"]) == (409, "stale")
+        assert server.ask(path).text == "1\n"
+
+
+def test_captions_come_by_post_no_faster_than_updates_may() -> None:
+    with running(updates_per_second=10) as server:
+        path = f"/v1/ingest/{server.ask('/v1/sessions', {'targets': ['de']}).json['token']}"
+        begun = time.monotonic()
+        for seq in range(14):
+            assert server.ask(f"{path}?seq={seq}&final=false", b"we saw").status == 200
+        assert time.monotonic() - begun > 0.25
+
+
+def test_a_rate_below_one_a_second_lets_something_through() -> None:
+    now = [0.0]
+    rate = Rate(0.5, 0.5, lambda: now[0])
+    assert rate.take() == 0 < rate.take()
+    now[0] = 2.0
+    assert rate.take() == 0
+    with running(updates_per_second=0.9) as server, server.socket() as socket:
+        socket.start()
+        say(socket, "we saw", final=False)
+        say(socket, "we saw her", first=1)
+        assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
+
+
+def test_a_final_caption_that_cannot_be_written_down_is_sent_all_the_same(
+    tmp_path: Path, errors: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    with running(transcripts=folder) as server, server.socket() as socket:
+        socket.start()
+        shutil.rmtree(folder)
+        say(socket, "we saw")
+        socket.say("end")
+        assert finals(socket.until("done")) == [("1", "de", expected("we saw"))]
+    assert [record.getMessage() for record in errors.records] == [
+        "a caption could not be written to the folder of transcripts"
+    ]
+
+
+def test_who_reads_a_transcript_while_it_grows_takes_a_viewers_place() -> None:
+    with running(viewers=2) as server, server.socket() as socket:
+        name = socket.start()["session"]
+        path = f"/v1/sessions/{name}/transcript?live=true"
+        with server.socket(f"/v1/watch/{name}"), urllib.request.urlopen(server.url + path, timeout=SECONDS):
+            assert server.ask(path).status == 429
+            assert server.ask(path, method="HEAD").status == 200  # and it ends
+            with server.socket(f"/v1/watch/{name}") as third:
+                assert third.hear()["code"] == "limit"
+            assert 'redraft_refusals_total{code="limit"} 2.0' in server.ask("/metrics").text
+        session = server.hub.find(name)
+        eventually(lambda: (session.readers, len(session.viewers)) == (0, 0))
+
+
+def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:
+    with server.socket() as socket:
+        path = f"/v1/sessions/{socket.start()['session']}/transcript"
+        say(socket, "we saw")
+        socket.until("final")
+        assert server.ask(path + "?" + "target=de&" * 5000).text == expected("we saw") + "\n"
+
+
+def test_one_language_by_two_names_is_one_language(server: Running) -> None:
+    for targets in (("de", "DE"), ("de", "German"), ("zh", "zh-Hans")):
+        with server.socket() as socket:
+            assert socket.start(*targets)["sentence"] == "targets must be different languages"
+
+
+def test_what_can_never_be_had_is_not_refused_for_want_of_room() -> None:
+    with running(targets=2, languages=2) as server, server.socket() as socket, server.socket() as other:
+        socket.start("de", "ja")
+        assert other.start("de", "ja", "zh")["code"] == "option"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works(
+    monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    with running() as server:
+        hub, reached, go_on = server.hub, threading.Event(), threading.Event()
+
+        def wait() -> None:
+            reached.set()
+            go_on.wait(SECONDS)
+
+        def lanes(*arguments: Any) -> list[Lane]:
+            wait()
+            return Service.lanes(hub._service, *arguments)
+
+        if begun:  # the engine is making the lanes when whoever asked leaves
+            monkeypatch.setattr(hub._service, "lanes", lanes)
+        else:
+            hub.engine.post(wait)
+        opening = asyncio.run_coroutine_threadsafe(hub.open(Wish(("de", "ja")), "", "here"), server.loop)
+        assert reached.wait(SECONDS)
+        eventually(lambda: hub._sessions)
+        opening.cancel()
+        eventually(lambda: not hub._sessions)
+        go_on.set()
+        # Two rounds: what it does about it is asked for in the first one.
+        assert [hub.engine.call(lambda: hub.engine.scheduler.lanes).result(SECONDS) for _ in range(2)][-1] == 0
+        assert hub.alive
+
+
+def test_who_waits_for_a_session_that_was_not_admitted_does_not_get_it(server: Running) -> None:
+    hub = server.hub
+
+    async def wait() -> None:
+        begun, _ = await hub.open(Wish(("de",)), "", "here")
+        begun.opened.clear()
+        waiting = asyncio.create_task(hub.open(Wish(("de",)), "", "here", begun.token))
+        await asyncio.sleep(0)
+        hub._forget(begun)
+        # Somebody else is quicker with a new one of the same name.
+        later, _ = await hub.open(Wish(("de",)), "", "here", begun.token)
+        begun.opened.set()
+        with pytest.raises(Refused, match="was not admitted"):
+            await waiting
+        hub._forget(later)
+
+    asyncio.run_coroutine_threadsafe(wait(), server.loop).result(SECONDS)
+
+
+def test_one_session_that_cannot_be_looked_after_does_not_keep_the_others(errors: pytest.LogCaptureFixture) -> None:
+    with running(keep_seconds=0) as server, server.socket() as socket:
+        session = server.hub.owned(socket.start()["token"])
+        server.call(partial(setattr, session, "_counted", True))
+        server.call(partial(setattr, session, "_counts", {}))
+        with server.socket() as other:
+            token = other.start()["token"]
+        eventually(lambda: token not in server.hub._sessions)
+        server.call(partial(setattr, session, "_counted", False))
+    assert "a session could not be looked after" in {record.getMessage() for record in errors.records}
+
+
+def test_a_name_may_have_two_keys_and_lines_do_not_run_together(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    first = new_key(path, "stage")
+    path.write_text(path.read_text().rstrip("\n"))
+    second = new_key(path, "stage")
+    keys = Keys(path)
+    assert [keys.owner(key) for key in (first, second, "other")] == ["stage", "stage", None]
+    with pytest.raises(OptionError, match="cannot be written"):
+        new_key(tmp_path / "nowhere" / "keys", "stage")
