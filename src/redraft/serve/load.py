@@ -77,8 +77,9 @@ class Load:
         share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._limits.busy:
+            more = "1 more language" if wanted == 1 else f"{wanted} more languages"
             return (
-                f"the server is at its capacity: {wanted} more languages would keep it busy for "
+                f"the server is at its capacity: {more} would keep it busy for "
                 f"{expected:.0%} of the time, and {self._limits.busy:.0%} are allowed; try again later"
             )
         return ""
