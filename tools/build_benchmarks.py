@@ -146,6 +146,8 @@ def _claims(result: Result) -> str:
     for each in found:
         lines.append(f"- {'✗' if each.broken else '✓'} {each.claim}\n")
         lines += [f"  - {sentence}\n" for sentence in each.broken]
+    if not found:
+        return ""
     return _folded(f"{len(found) - failed} of {len(found)} claims hold", "".join(lines), opened=failed > 0)
 
 

@@ -1,6 +1,7 @@
 """What docs/benchmarks.md and the model card show besides benches: exactness, beam search, and the card's table.
 
-``benchmarks/results/exact.jsonl`` and ``beam.jsonl`` hold what `benchmarks.exact` and `benchmarks.beam` have printed.
+``exact.jsonl``, ``curves.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of these names in
+`benchmarks` have printed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,17 @@ EXACT: Columns = {
     "largest gap (nats)": lambda row: str(row["largest_gap"]),
     "largest rounding seen (nats)": lambda row: str(row["largest_rounding"]),
 }
+CURVES: Columns = {
+    "records": lambda row: str(row["signature"]).partition("|data:")[2].partition(".records")[0],
+    "weights": lambda row: str(row["weights"]),
+    **{
+        f"T({size})/T(1)": lambda row, size=size: f"{row[f't{size}_over_t1']:.2f}"  # type: ignore[misc]
+        for size in (2, 4, 8, 24)
+    },
+    "ssbd over ar": lambda row: f"{row['ssbd_over_ar']:.2f}",
+    "redraft-tree, flat, over ssbd": lambda row: f"{row['tree_over_ssbd']:.2f}",
+    "free guesses over ssbd": lambda row: f"{row['free_guesses_over_ssbd']:.2f}",
+}
 BEAM: Columns = {
     "method": lambda row: f"{row['method']} {row['options']}",
     "to": lambda row: row["target_language"],
@@ -48,14 +60,17 @@ CARD: Columns = {
 REMARKS = {
     "exact": "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
     "such a place cannot be looked at, and counts as not explained.",
+    "curves": "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
+    "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
 }
 
 
 def sections(results: Path) -> list[str]:
-    """The parts of the page on exactness and beam search, as far as there are results."""
+    """The parts of the page on exactness, prices of guesses and beam search, as far as there are results."""
     parts = []
     for name, title, columns in (
         ("exact", "The same ids: ssbd with beta 0 as ar, redraft as ssbd", EXACT),
+        ("curves", "What guesses could save at best", CURVES),
         ("beam", "Beam search on transformers, for comparison", BEAM),
     ):
         path = results / f"{name}.jsonl"

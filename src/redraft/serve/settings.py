@@ -32,7 +32,7 @@ class ServeSettings(BaseSettings):
     methods: tuple[str, ...] = Field(("ssbd", "redraft", "ar"), min_length=1, description="allowed; the first is usual")
     template: str | None = Field(None, description="prompt template; as the model's file says, if not given")
     context_length: int = Field(512, ge=16, le=1 << 20, description="tokens of context of a slot")
-    slots: int = Field(32, ge=1, le=256, description="translations that are under way at a time")
+    slots: int = Field(32, ge=1, le=255, description="translations that are under way at a time")
     threads: int = Field(0, ge=0, le=1024, description="CPU threads of a context; 0 shares all cores")
     replicas: int = Field(0, ge=0, le=64, description="contexts side by side; 0 one a core for a small model, else 1")
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 all that fit")
