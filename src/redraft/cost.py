@@ -71,25 +71,26 @@ class _Given:
         return Verdict(tuple(range(len(draft))), best[-1])
 
 
-def sample(backend: Backend, slot: int, clock: Callable[[], float] = time.perf_counter) -> list[float]:
+def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None) -> list[float]:
     """Seconds of one pass of every size in `sizes_for`, each after `CONTEXT` ids, or what fits, in the slot's cache.
 
     A pass is all that one turn of the decode loop takes: the search for the best token of every row, and what the loop
-    and its driver do around it.  With one thread `time.process_time` is a ``clock`` that stands still while other
-    programs run.
+    and its driver do around it.  It is wall time unless a ``clock`` is given: with one thread, `time.process_time` does
+    not count other programs.
     """
     # The ids do not matter, as long as they are ids.
     context = min(CONTEXT, backend.context_length // 2)
     prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
     encoder = prefix if isinstance(backend, EncodesSources) else ()
+    now = clock or time.perf_counter
     seconds = []
     for size in sizes_for(backend):
         # The last prefix token is always run anew, so a pass over n tokens is a draft of n - 1.
         given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
         backend.score([(slot, Score(prefix, encoder=encoder))])
-        started = clock()
+        started = now()
         run(decode(prefix, given, given, encoder=encoder, end_tokens=frozenset(), limit=size), backend, slot)
-        seconds.append(clock() - started)
+        seconds.append(now() - started)
     return seconds
 
 
