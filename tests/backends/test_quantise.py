@@ -77,7 +77,7 @@ def test_quantised_file_is_unpacked_to_the_same_numbers(f32: Path, tmp_path: Pat
 def test_unknown_format(f32: Path, tmp_path: Path, format: str) -> None:
     with pytest.raises(OptionError) as raised:
         quantise(f32, tmp_path / "out.gguf", format)
-    assert str(raised.value) == f"format must be one of F32, F16, Q8_0, Q4_0, Q4_K_M, not {format!r}"
+    assert str(raised.value) == f"format must be one of F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, not {format!r}"
     assert not (tmp_path / "out.gguf").exists()
 
 

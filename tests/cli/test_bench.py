@@ -34,7 +34,11 @@ def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Pat
     again = redraft(
         *("bench", "ssbd", "--data", str(talk), "--method", "ssbd", "--threads", "1", "--out", str(tmp_path), "--json")
     )
-    assert [(row["method"], row["segments"], row["updates"]) for row in again.rows] == [("ar", 2, 4), ("ssbd", 2, 4)]
+    assert [(row["method"], row["segments"], row["updates"]) for row in again.rows] == [
+        ("ar", 2, 4),
+        *[("ssbd", 2, 4)] * 3,
+    ]
+    assert [row["mask"] for row in again.rows] == ["", "", "3 tokens", "below margin 0"]
 
 
 def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ import click
 from redraft.bench.tables import LIVE
 from redraft.cli import options as common
 from redraft.errors import MissingExtra, OptionError
-from redraft.languages import parse_language
 
 if TYPE_CHECKING:
     from redraft.eval.figures import Row
@@ -159,6 +158,7 @@ def _prepared(
     bench: str, methods: tuple[str, ...], talks: int, seconds: float, given: dict[str, Any], **facts: float
 ) -> tuple[Job, list[Plan]]:
     """What the options ask for, and a plan for each method; everything is looked at before anything runs."""
+    from redraft.languages import parse_language
     from redraft.loadtest.crowd import Plan
     from redraft.loadtest.job import Job
     from redraft.loadtest.process import parse_settings
