@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,12 +68,7 @@ run_options = (
         help="Small model of bild and its like; repeat for `bild`.  [default: demo-small for demo, else none]",
     ),
     click.option("--method", "methods", multiple=True, metavar="NAME", help="These lines only, beside ar; repeat."),
-    click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("redraft-bench"),
-        help="Folder for records, rows and the page.",
-    ),
+    common.bench_folder("Folder for records, rows and the page."),
     common.threads,
     common.gpu_layers,
     common.exact,
@@ -89,14 +84,9 @@ def _lag(words: int) -> Callable[[Any], Any]:
     )
 
 
-def _with(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """All of several options."""
-    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
-
-
 def _command(table: Table) -> click.Command:
     @bench.command(table.name, help=table.summary, short_help=table.summary.partition(" (")[0])
-    @_with([*data_options, _lag(table.lag), *run_options, *([drafts] if table.postedit else [])])
+    @common.all_of([*data_options, _lag(table.lag), *run_options, *([drafts] if table.postedit else [])])
     def command(
         as_json: bool,
         to: tuple[str, ...],
@@ -134,7 +124,7 @@ for _table in TABLES.values():
 
 @bench.command("stream", short_help="Write a stream to a file.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@_with([*data_options, _lag(3)])
+@common.all_of([*data_options, _lag(3)])
 @click.option("--to", "-t", default="de", metavar="LANGUAGE", help="Language of the references.")
 def write_stream(file: Path, to: str, **given: Any) -> None:
     """Write a stream to FILE, to be replayed by `redraft translate --input jsonl` or another bench.
@@ -175,12 +165,7 @@ def export(records: Path, folder: Path, line: str, format: str) -> None:
     click.echo(f"{folder}: {len(chosen)} segments")
 
 
-finished = click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("redraft-bench"),
-    help="The folder of the runs.",
-)
+finished = common.bench_folder("The folder of the runs.")
 
 
 @bench.command(short_help="Add COMET to the rows of finished runs.")

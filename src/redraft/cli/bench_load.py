@@ -6,8 +6,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,36 +35,33 @@ Examples:
 #: Options that say how a server is started.
 _OF_THE_SERVER = {"model": "--model", "threads": "--threads", "settings": "--set", "admission": "--no-admission"}
 
-shared = (
-    click.option("--server", metavar="URL", help="A server that runs already.  [default: one is started]"),
-    common.model,
-    common.threads,
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="A setting of the server; repeat.",
-    ),
-    common.option,
-    click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Of a talk, in turn; repeat."),
-    click.option("--data", default="talk", metavar="NAME|FILE", help="What is said: talk, or as of the other benches."),
-    click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words a second of a talk."),
-    click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the talks begin."),
-    click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds from then until captions count."),
-    click.option("--seed", type=common.Whole(0), default=0, help="Of where in the text a talk begins."),
-    click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("redraft-bench"),
-        help="Folder for the rows and the server's log.",
-    ),
-    common.as_json,
+shared = common.all_of(
+    (
+        click.option("--server", metavar="URL", help="A server that runs already.  [default: one is started]"),
+        common.model,
+        common.threads,
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="A setting of the server; repeat.",
+        ),
+        common.option,
+        click.option(
+            "--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Of a talk, in turn; repeat."
+        ),
+        click.option(
+            "--data", default="talk", metavar="NAME|FILE", help="What is said: talk, or as of the other benches."
+        ),
+        click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words a second of a talk."),
+        click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the talks begin."),
+        click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds from then until captions count."),
+        click.option("--seed", type=common.Whole(0), default=0, help="Of where in the text a talk begins."),
+        common.bench_folder("Folder for the rows and the server's log."),
+        common.as_json,
+    )
 )
-
-
-def _shared(function: Callable[..., None]) -> Callable[..., None]:
-    return reduce(lambda made, option: option(made), reversed(shared), function)
 
 
 @click.command(epilog=LOAD_EXAMPLES, short_help="Many talks at once against a server: lag, refusals, memory.")
@@ -79,7 +74,7 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--admission/--no-admission", default=True, help="Whether the server refuses talks beyond its capacity.")
 @click.option("--max-p95", type=common.Real(0), help="Fail if p95 of the caption lag is over so many seconds.")
 @click.option("--max-slope", type=common.Real(0), help="Fail if the server grows by more megabytes a minute.")
-@_shared
+@shared
 def load(
     talks: int,
     methods: tuple[str, ...],
@@ -123,7 +118,7 @@ def load(
 @click.option("--seconds", type=common.Real(0, min_open=True), default=45.0, help="Length of one trial.")
 @click.option("--max-p95", type=common.Real(0, min_open=True), default=1.0, help="Longest p95 of the caption lag (s).")
 @click.option("--most", type=common.Whole(1, 5000), default=256, help="More talks are not tried.")
-@_shared
+@shared
 def capacity(
     methods: tuple[str, ...],
     seconds: float,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import click
@@ -82,6 +84,18 @@ gpu_layers = click.option(
 )
 exact = click.option("--exact", is_flag=True, help="Bit-equal batched and single passes; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
+
+
+def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Several options as one decorator."""
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+def bench_folder(text: str) -> Callable[[Any], Any]:
+    """``--out`` of the benches, with its help."""
+    return click.option(
+        "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("redraft-bench"), help=text
+    )
 
 
 def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float | str]:

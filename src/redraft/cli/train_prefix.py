@@ -16,12 +16,13 @@ from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
 from redraft.cli import options as common
 from redraft.cli.translate import TEMPLATES
 from redraft.errors import MissingExtra, OptionError
+from redraft.models import shape
 
 if TYPE_CHECKING:
     from redraft.cli.prefixes import Row
 
 LANGUAGES = ("de", "zh", "ja")
-FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M")
+FORMATS = tuple(shape.FORMATS)
 #: Options for the one kind of model alone.
 OF_GGUF = ("tokens", "share", "format", "processes")
 OF_TRANSFORMERS = ("epochs", "rank", "alpha", "rate", "batch", "adapter", "template", "device", "dtype", "threads")
