@@ -40,15 +40,19 @@ def test_memory_that_is_taken_at_the_start_does_not_count() -> None:
     assert memory_slope([]) is None
 
 
-@pytest.mark.parametrize(("limit", "most", "found"), [(0, 64, 0), (1, 64, 1), (11, 64, 11), (40, 8, 8), (7, 7, 7)])
-def test_the_greatest_number_is_found_with_few_trials(limit: int, most: int, found: int) -> None:
+@pytest.mark.parametrize(
+    ("limit", "first", "most", "found"),
+    [(0, 1, 64, 0), (1, 1, 64, 1), (11, 1, 64, 11), (40, 1, 8, 8), (7, 1, 7, 7), (11, 8, 64, 11), (5, 16, 64, 5)]
+    + [(0, 16, 64, 0), (40, 64, 8, 8), (249, 64, 512, 248)],
+)
+def test_the_greatest_number_is_found_with_few_trials(limit: int, first: int, most: int, found: int) -> None:
     tried: list[int] = []
 
     async def carried(talks: int) -> bool:
         tried.append(talks)
         return talks <= limit
 
-    assert asyncio.run(greatest(carried, most)) == found
+    assert asyncio.run(greatest(carried, first, most)) == found
     assert len(set(tried)) == len(tried) <= 9 and max(tried) <= most
 
 

@@ -15,7 +15,7 @@ from redraft.events import Caption, Update
 from redraft.method import Value
 from redraft.methods import get_method
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.load import Limits, Load
+from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
 from redraft.serve.slots import SlotPool
@@ -106,7 +106,7 @@ class Rig:
         self.scheduler = Scheduler(
             backends,
             SlotPool(backends, self.slots),
-            Load(Limits(lanes=1000, busy=1.0), CURVE),
+            Load(1.0, CURVE),
             self.budget,
             self.passes.append,
             self.clock,

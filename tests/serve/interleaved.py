@@ -20,7 +20,7 @@ from redraft.events import Caption, Event, Update
 from redraft.methods import get_method
 from redraft.serve.batch import budget
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.load import Limits, Load
+from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
 from redraft.serve.slots import SlotPool
@@ -129,7 +129,7 @@ def _together(
     model: LlamaCpp, streams: Sequence[Sequence[Update]], wishes: Sequence[Wish], slots: int
 ) -> tuple[list[Found], list[Pass]]:
     backends, passes, service = {TARGET: model}, list[Pass](), _service(model)
-    load = Load(Limits(lanes=len(streams), busy=1.0), CURVE)
+    load = Load(1.0, CURVE)
     scheduler = Scheduler(backends, SlotPool(backends, slots), load, budget(CURVE), passes.append)
     found = [Found() for _ in streams]
 

@@ -17,6 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from redraft.methods import get_method
 from redraft.serve.app import make_hub
+from redraft.serve.engine import Engine
 from redraft.serve.hub import Hub
 from redraft.serve.run import Server, listen
 from redraft.serve.service import Allowed, Service
@@ -83,6 +84,11 @@ class Running:
         self.loop.call_soon_threadsafe(work)
 
     @property
+    def engine(self) -> Engine:
+        """The engine, or the first of several."""
+        return self.hub.engines.all[0]
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
@@ -106,13 +112,13 @@ class Running:
 
 
 @contextmanager
-def running(model: CachedModel | None = None, **settings: Any) -> Iterator[Running]:
-    """A server while the block lasts."""
+def running(model: CachedModel | None = None, *others: CachedModel, **settings: Any) -> Iterator[Running]:
+    """A server while the block lasts, with an engine for each model."""
     model = model or CachedModel(1)
-    backends = {TARGET: model}
     chosen = ServeSettings(port=0, **{"starts_per_second": 1000, **settings})
-    service = Service(backends, Allowed((get_method("ssbd"), get_method("ar")), chosen.targets), CURVE)
-    hub = make_hub(chosen, service)
+    engines = [{TARGET: each} for each in (model, *others)]
+    service = Service(engines[0], Allowed((get_method("ssbd"), get_method("ar")), chosen.targets), CURVE)
+    hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", 0)
     server = Server(hub)
     loop = asyncio.new_event_loop()

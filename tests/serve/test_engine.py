@@ -9,20 +9,15 @@ from pathlib import Path
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_replicas
-from redraft.backends.replicas import Replicas
-from redraft.errors import OptionError
 from redraft.events import Caption, Update
 from redraft.methods import get_method
 from redraft.models import shipped_path
-from redraft.serve.app import open_backends
 from redraft.serve.batch import budget
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.load import Limits, Load
+from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
-from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.talk import load_talk
 from redraft.translator import Translator
@@ -115,16 +110,15 @@ def keep(found: list[tuple[str, str]], answer: Answer) -> None:
     found += [(event.utterance, event.text) for event in answer.events if isinstance(event, Caption) and event.final]
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_sessions_on_llama_cpp_get_what_each_gets_alone(replicas: int) -> None:
+def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
     talk = [update for update in load_talk() if update.utterance in {"1", "2", "3"}]
     path = shipped_path("demo-small")
     options = LlamaOptions(context_length=256, slots=4, threads=1, gpu_layers=0, exact=True)
-    model = open_replicas(str(path), options, replicas)
+    model = LlamaCpp(path, options)
     backends = {TARGET: model}
     service = Service(backends, Allowed((get_method("ssbd"), get_method("ar"))), CURVE)
     passes: list[Pass] = []
-    scheduler = Scheduler(backends, SlotPool(backends, 4), Load(Limits(), CURVE), budget(CURVE), passes.append)
+    scheduler = Scheduler(backends, SlotPool(backends, 4), Load(1.0, CURVE), budget(CURVE), passes.append)
     finals: dict[Lane, list[tuple[str, str]]] = {}
     lanes: list[tuple[Lane, str]] = []
     for number in range(6):  # more than there are slots
@@ -145,18 +139,3 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone(replicas: int) -> None:
     assert all(finals[lane] == alone[target] for lane, target in lanes)
     assert max(each.requests for each in passes) == 4
     model.close()
-
-
-@pytest.mark.parametrize(("replicas", "kind"), [(1, LlamaCpp), (2, Replicas)])
-def test_the_operator_chooses_the_contexts(replicas: int, kind: type) -> None:
-    settings = ServeSettings(model="demo-small", slots=2, context_length=64, threads=1, replicas=replicas)
-    backends = open_backends(settings)
-    assert isinstance(backends[TARGET], kind)
-    SlotPool(backends, 2)
-    backends[TARGET].open_slot()  # for the cost curve
-    backends[TARGET].close()
-
-
-def test_a_model_of_transformers_has_no_replicas() -> None:
-    with pytest.raises(OptionError, match="replicas must be 0 or 1 for 'hf:x', a model of transformers, not 2"):
-        open_backends(ServeSettings(model="hf:x", replicas=2))

@@ -28,7 +28,7 @@ def eventually(check: Any) -> None:
 
 
 def all_given_back(server: Running) -> bool:
-    scheduler = server.hub.engine.scheduler
+    scheduler = server.engine.scheduler
     return scheduler.lanes == 0 and scheduler.pool.lent == 0
 
 
@@ -49,7 +49,7 @@ def test_a_client_killed_while_a_pass_runs_leaves_nothing_behind() -> None:
             socket.connection.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
             socket.connection.socket.close()
             eventually(lambda: token not in server.hub._sessions)
-            assert server.hub.engine.scheduler.lanes == 2  # the engine has not come to it yet
+            assert server.engine.scheduler.lanes == 2  # the engine has not come to it yet
             go_on.set()
         eventually(lambda: all_given_back(server))
         with server.socket() as socket:
@@ -81,7 +81,7 @@ def test_a_thousand_connections_come_and_go(monkeypatch: pytest.MonkeyPatch) -> 
     with running(keep_seconds=0, sessions=10_000, sessions_per_address=10_000, starts_per_second=10_000) as server:
         begun: list[str] = []
         # Capacity is another matter.
-        monkeypatch.setattr(server.hub.engine.scheduler, "refusal", lambda wanted: "")
+        monkeypatch.setattr(server.engine.scheduler, "refusal", lambda wanted: "")
 
         def come_and_go() -> None:
             for number in range(250):
@@ -98,7 +98,7 @@ def test_a_thousand_connections_come_and_go(monkeypatch: pytest.MonkeyPatch) -> 
             thread.join()
         eventually(lambda: all_given_back(server))
         assert begun == ["started"] * 664
-        assert server.hub.engine.scheduler.failed_passes == 0
+        assert server.engine.scheduler.failed_passes == 0
         assert server.ask("/health").status == 200
         hub = server.hub
         eventually(lambda: not (hub._sessions or hub._by_name or hub._address or hub._addresses))
@@ -178,7 +178,7 @@ def test_a_server_whose_engine_has_stopped_ends_so_that_it_is_started_again(monk
     monkeypatch.setattr("redraft.serve.run._WITHOUT_ENGINE", 2.0)
     with running() as server, server.socket() as socket:
         socket.start()
-        monkeypatch.setattr(server.hub.engine.scheduler, "step", None)
+        monkeypatch.setattr(server.engine.scheduler, "step", None)
         say(socket, "we saw")
         assert socket.until("error")[-1]["code"] == "engine"
         eventually(lambda: server.loop.is_running() is False)
@@ -188,7 +188,7 @@ def test_a_server_whose_engine_has_stopped_ends_so_that_it_is_started_again(monk
 def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
     with running() as server, server.socket() as socket:
         socket.start()
-        server.hub.engine.scheduler.step = None  # type: ignore[assignment, method-assign]
+        server.engine.scheduler.step = None  # type: ignore[assignment, method-assign]
         say(socket, "we saw")
         error = socket.until("error")[-1]
         assert (error["code"], error["fatal"]) == ("engine", True)

@@ -59,7 +59,7 @@ class Taken:
         self.updates: list[Any] = []
 
     def session(self) -> LiveSession:
-        return LiveSession("t" * 32, "", ("de",), self.updates.append, lambda *_: None, lambda _: None, lambda _: None)
+        return LiveSession("t" * 32, "", ("de",), self.updates.append, lambda *_: None, lambda _: None, lambda: None)
 
 
 @pytest.mark.fuzz

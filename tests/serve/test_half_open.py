@@ -95,7 +95,7 @@ def test_a_client_that_was_stopped_is_noticed_and_its_session_gone_on_with() -> 
 
 def test_what_a_client_that_was_stopped_held_is_free_when_its_time_is_up() -> None:
     with running(keep_seconds=0.5, **QUICK) as server, frozen(server) as (token, process):
-        assert server.hub.engine.scheduler.lanes == 1
+        assert server.engine.scheduler.lanes == 1
         eventually(lambda: all_given_back(server))
         assert "redraft_sessions 0.0" in server.ask("/metrics").text
         with server.socket() as socket:  # too late: it begins anew

@@ -28,13 +28,13 @@ def server() -> Iterator[Running]:
 
 
 def test_one_text_is_translated_at_once(server: Running) -> None:
-    before = server.hub.engine.scheduler.lanes
+    before = server.engine.scheduler.lanes
     answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de", "ja"], "method": "ar"})
     assert answer.status == 200
     assert answer.json["translations"] == {"de": expected("we saw"), "ja": expected("we saw", "ja")}
     assert answer.json["failures"] == []
-    server.hub.engine.call(lambda: None).result(SECONDS)
-    assert server.hub.engine.scheduler.lanes == before
+    server.engine.call(lambda: None).result(SECONDS)
+    assert server.engine.scheduler.lanes == before
 
 
 @pytest.mark.parametrize(

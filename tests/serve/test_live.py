@@ -18,7 +18,7 @@ from redraft.types import Tally
 
 
 def session(record: Callable[[Caption], None] = lambda _: None) -> LiveSession:
-    return LiveSession("t" * 32, "", ("de",), lambda _: None, lambda *_: None, record, lambda _: None)
+    return LiveSession("t" * 32, "", ("de",), lambda _: None, lambda *_: None, record, lambda: None)
 
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:

@@ -202,7 +202,7 @@ def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works
         if begun:  # the engine is making the lanes when whoever asked leaves
             monkeypatch.setattr(hub._service, "lanes", lanes)
         else:
-            hub.engine.post(wait)
+            server.engine.post(wait)
         opening = asyncio.run_coroutine_threadsafe(hub.open(Wish(("de", "ja")), "", "here"), server.loop)
         assert reached.wait(SECONDS)
         eventually(lambda: hub._sessions)
@@ -210,7 +210,7 @@ def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works
         eventually(lambda: not hub._sessions)
         go_on.set()
         # Two rounds: what it does about it is asked for in the first one.
-        assert [hub.engine.call(lambda: hub.engine.scheduler.lanes).result(SECONDS) for _ in range(2)][-1] == 0
+        assert [server.engine.call(lambda: server.engine.scheduler.lanes).result(SECONDS) for _ in range(2)][-1] == 0
         assert hub.alive
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.replicas import Replicas
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
 from redraft.method import Method
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
@@ -68,7 +67,7 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
     return LlamaCpp(resolve(name), options)
 
 
-def usual_replicas(name: str, options: LlamaOptions) -> int:
+def usual_contexts(name: str, gpu_layers: int) -> int:
     """How many contexts of a model are fastest for many slots: one a core if it is small and on the CPU, else one.
 
     The contexts of a large one would each read all weights from memory.
@@ -78,31 +77,22 @@ def usual_replicas(name: str, options: LlamaOptions) -> int:
     """
     path = resolve(name)
     small = path.is_file() and path.stat().st_size <= SMALL_MODEL
-    return min(usable_cores(), options.slots) if small and not on_gpu(options.gpu_layers) else 1
+    return usable_cores() if small and not on_gpu(gpu_layers) else 1
 
 
-def open_replicas(name: str, options: LlamaOptions, count: int) -> Backend:
-    """Load a model by name or path on llama.cpp, in several contexts that share its weights, its slots and the cores.
+def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp]:
+    """Load a model by name or path on llama.cpp, in several contexts that share its weights and the cores.
 
     Args:
-        options: those of all together; without ``threads`` each context takes its share of the cores.
-        count: contexts, 1 or more.
+        options: those of each; without ``threads`` it takes its share of the cores.
+        count: contexts, 1 or more; the first owns the weights and must be closed last.
 
     Raises:
         ModelError: there is no such model, its file is unfit, or it is one of transformers.
-        OptionError: there are fewer slots than contexts.
     """
-    if count > options.slots:
-        raise OptionError(f"replicas must be at most {options.slots}, one for each slot of the cache, not {count}")
-    each = replace(
-        options,
-        slots=-(-options.slots // count),
-        branches=-(-options.branches // count),
-        threads=options.threads or max(1, usable_cores() // count),
-    )
+    each = replace(options, threads=options.threads or max(1, usable_cores() // count))
     first = open_model(name, each)
-    others = [LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1)]
-    return Replicas([first, *others]) if others else first
+    return [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
 
 
 def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:

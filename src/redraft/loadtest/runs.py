@@ -38,14 +38,16 @@ async def load(job: Job, plan: Plan, *, admission: bool, progress: Progress, tel
     return found
 
 
-async def capacity(job: Job, plan: Plan, most: int, max_p95: float, *, progress: Progress, tell: Tell) -> Row:
-    """The greatest number of talks that are carried: the row of its trial, 0 talks and the row of 1 if there is none.
+async def capacity(
+    job: Job, plan: Plan, first: int, most: int, max_p95: float, *, progress: Progress, tell: Tell
+) -> Row:
+    """About the greatest number of talks that are carried: the row of its trial, or 0 talks and the row of the fewest.
 
     Row and trials are written to the job's file.
 
     Args:
         plan: of a trial, but for the number of talks.
-        most: more talks are not tried.
+        first, most: the number that is tried first, and the one beyond which none is.
         max_p95: the longest 95th percentile of the caption lag, in seconds.
 
     Raises:
@@ -62,9 +64,9 @@ async def capacity(job: Job, plan: Plan, most: int, max_p95: float, *, progress:
         return not (outcome.refused or beyond(trials[talks], max_p95, None))
 
     async with job.serving(plan.method, busy=ADMIT_ALL) as address:
-        talks = await greatest(carried, most)
+        talks = await greatest(carried, first, most)
     labels = job.labels(plan.method)
-    found = {**labels, "admission": _admission(job, False), **trials[talks or 1], "talks": talks}
+    found = {**labels, "admission": _admission(job, False), **trials[talks or min(trials)], "talks": talks}
     lags = sorted((tried, each["caption_lag_p95_ms"]) for tried, each in trials.items())
     job.write(found, ("method", "options"), trials={f"{plan.method} {labels['options']}".strip(): lags})
     return found

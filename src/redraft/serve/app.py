@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
@@ -14,21 +14,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import (
-    BRANCHES_OF_A_TREE,
-    on_transformers,
-    open_backend,
-    open_replicas,
-    usual_replicas,
-)
+from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_contexts, usual_contexts
 from redraft.errors import OptionError
 from redraft.methods import get_method
 from redraft.models import SMALL_OF
 from redraft.serve import http, pages
 from redraft.serve.batch import budget
 from redraft.serve.engine import Engine
+from redraft.serve.engines import Engines
 from redraft.serve.hub import Hub
-from redraft.serve.load import Limits, Load
+from redraft.serve.load import Load
 from redraft.serve.metrics import Metrics
 from redraft.serve.scheduler import Scheduler
 from redraft.serve.security import Guard
@@ -39,15 +34,15 @@ from redraft.serve.sockets import live, watch
 from redraft.types import DRAFT_MODEL, TARGET, Backend
 
 
-def open_backends(settings: ServeSettings) -> dict[str, Backend]:
-    """Load the models, with one slot more than are lent: what a pass costs is measured there.
+def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
+    """Load the models of every engine, by name, with a slot more than is lent: what a pass costs is measured there.
 
     Raises:
         ModelError: there is no such model, or its file is unfit.
         OptionError: a method or an option is not known.
     """
-    methods = [get_method(name) for name in settings.methods]
-    slots = settings.slots + 1
+    methods, count = [get_method(name) for name in settings.methods], _engines(settings)
+    slots = _share(settings.slots, count) + 1
     options = LlamaOptions(
         context_length=settings.context_length,
         slots=slots,
@@ -56,41 +51,58 @@ def open_backends(settings: ServeSettings) -> dict[str, Backend]:
         gpu_layers=settings.gpu_layers,
         exact=settings.exact,
     )
-    backends: dict[str, Backend] = {TARGET: _open(settings.model, options, settings.replicas)}
+    names = {TARGET: settings.model}
     small = settings.draft_model or SMALL_OF.get(settings.model)
     if small and any(method.draft_model == "small" for method in methods):
-        backends[DRAFT_MODEL] = _open(small, options, settings.replicas)
-    return backends
+        names[DRAFT_MODEL] = small
+    opened = {model: _open(name, options, count) for model, name in names.items()}
+    return [{model: backends[engine] for model, backends in opened.items()} for engine in range(count)]
 
 
-def _open(name: str, options: LlamaOptions, replicas: int) -> Backend:
-    if on_transformers(name):
-        if replicas > 1:
-            raise OptionError(f"replicas must be 0 or 1 for {name!r}, a model of transformers, not {replicas}")
-        return open_backend(name, options)
-    return open_replicas(name, options, replicas or usual_replicas(name, options))
+def _engines(settings: ServeSettings) -> int:
+    """How many engines there are to be.
+
+    Raises:
+        OptionError: there cannot be as many as the settings say.
+    """
+    most = 1 if on_transformers(settings.model) else settings.slots
+    if settings.engines > most:
+        why = "a model of transformers has one" if on_transformers(settings.model) else "each needs a slot of the cache"
+        raise OptionError(f"engines must be at most {most} here, not {settings.engines}: {why}")
+    return settings.engines or min(most, usual_contexts(settings.model, settings.gpu_layers))
 
 
-def make_hub(settings: ServeSettings, service: Service) -> Hub:
-    """Everything that runs behind the routes; the engine is started with the application.
+def _share(slots: int, engines: int) -> int:
+    """How many slots each engine lends."""
+    return -(-slots // engines)
+
+
+def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
+    return [open_backend(name, options)] if on_transformers(name) else open_contexts(name, options, count)
+
+
+def make_hub(settings: ServeSettings, service: Service, engines: Sequence[Mapping[str, Backend]]) -> Hub:
+    """Everything that runs behind the routes; the engines are started with the application.
+
+    Args:
+        engines: the models of each engine by name, opened with enough slots.
 
     Raises:
         CapabilityError: the models have too few slots.
         OptionError: the file of API keys cannot be used.
     """
     metrics = Metrics()
-    scheduler = Scheduler(
-        service.backends,
-        SlotPool(service.backends, settings.slots),
-        Load(Limits(settings.languages, settings.busy), service.curve),
-        budget(service.curve, settings.pass_seconds),
-        metrics.passed,
-        most=settings.batch_lanes,
-    )
-    return Hub(service, Engine(scheduler), settings, metrics)
+    slots = _share(settings.slots, len(engines))
+
+    def engine(backends: Mapping[str, Backend]) -> Engine:
+        pool, load = SlotPool(backends, slots), Load(settings.busy, service.curve)
+        room = budget(service.curve, settings.pass_seconds)
+        return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=settings.batch_lanes))
+
+    return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
 
 
-def make_service(settings: ServeSettings, backends: dict[str, Backend]) -> Service:
+def make_service(settings: ServeSettings, backends: Mapping[str, Backend]) -> Service:
     """The models with what the settings allow of them.
 
     Raises:
@@ -112,13 +124,13 @@ def make_app(hub: Hub) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        hub.engine.start()
+        hub.engines.start()
         sweeping = asyncio.create_task(hub.sweep())
         yield
         sweeping.cancel()
         with suppress(asyncio.CancelledError):
             await sweeping
-        await asyncio.to_thread(hub.engine.stop)
+        await asyncio.to_thread(hub.engines.stop)
 
     settings = hub.settings
     hosts = {"localhost", "127.0.0.1", "::1", settings.host, *settings.hosts} if settings.local else settings.hosts

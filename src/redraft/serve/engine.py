@@ -1,17 +1,19 @@
-"""The one thread that touches the models; everybody else asks it."""
+"""The one thread that touches a context of the models; everybody else asks it."""
 
 from __future__ import annotations
 
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from redraft.errors import RedraftError
+from redraft.events import Update
+from redraft.serve.lanes import Lane
 from redraft.serve.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -68,6 +70,15 @@ class Engine:
     def post(self, work: Callable[[], object]) -> None:
         """Have something done on the thread; nobody waits for it."""
         self.call(partial(_logged, work))
+
+    def offer(self, lane: Lane, update: Update) -> None:
+        """Give one of its lanes an update to translate."""
+        self.post(partial(self.scheduler.offer, lane, update))
+
+    def remove(self, lanes: Iterable[Lane]) -> None:
+        """Forget lanes with all that they still had to do."""
+        for lane in lanes:
+            self.post(partial(self.scheduler.remove, lane))
 
     def _run(self) -> None:
         try:

@@ -7,7 +7,7 @@ import io
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -16,13 +16,13 @@ from redraft.errors import RedraftError
 from redraft.events import Caption, Update
 from redraft.serve import protocol
 from redraft.serve.engine import Engine, Stopped
+from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
 from redraft.serve.offer import offer_of
 from redraft.serve.refusals import Refused
-from redraft.serve.scheduler import Scheduler
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service, Wish
 from redraft.serve.settings import ServeSettings
@@ -44,7 +44,7 @@ class Hub:
 
     Args:
         service: the models with what may be asked of them.
-        engine: the thread that runs them.
+        engines: the threads that run them.
         settings: what the operator decides.
         metrics: where is counted.
 
@@ -52,9 +52,9 @@ class Hub:
         OptionError: the file of API keys cannot be used.
     """
 
-    def __init__(self, service: Service, engine: Engine, settings: ServeSettings, metrics: Metrics) -> None:
+    def __init__(self, service: Service, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics, self.draining = settings, metrics, False
-        self.engine, self._service = engine, service
+        self.engines, self._service = engines, service
         self._keys = Keys(settings.keys) if settings.keys else None
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: By token, how often captions may come by POST.
@@ -64,17 +64,17 @@ class Hub:
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
-        metrics.watch(engine.scheduler)
+        metrics.watch(engines)
 
     @property
     def ready(self) -> bool:
         """Whether newcomers may come at all."""
-        return self.engine.alive and not self.draining
+        return self.engines.alive and not self.draining
 
     @property
     def alive(self) -> bool:
         """Whether anything can be translated."""
-        return self.engine.alive
+        return self.engines.alive
 
     def offer(self) -> protocol.Offer:
         """What a client may ask for."""
@@ -122,39 +122,39 @@ class Hub:
             self.metrics.resumed.inc()
             return known, True
         self._admit(address)
-        session = self._made(token or new_token(), owner, wish)
-        session.by_post, session.longest = by_post, self.settings.transcript_length
-        # Taken note of at once: others are admitted while the engine is asked.
-        self._sessions[session.token] = self._by_name[session.name] = session
-        self._address[session] = address
-        self._addresses[address] += 1
-        try:
-            lanes = await self._lanes(wish, lambda target: partial(session.answered, target))
-        except BaseException:
-            self._forget(session)
-            raise
-        finally:
-            session.opened.set()
+        with self.engines.chosen(len(wish.targets)) as engine:
+            session = self._made(token or new_token(), owner, wish, engine)
+            session.by_post, session.longest = by_post, self.settings.transcript_length
+            # Taken note of at once: others are admitted while the engine is asked.
+            self._sessions[session.token] = self._by_name[session.name] = session
+            self._address[session] = address
+            self._addresses[address] += 1
+            try:
+                lanes = await self._lanes(engine, wish, lambda target: partial(session.answered, target))
+            except BaseException:
+                self._forget(session)
+                raise
+            finally:
+                session.opened.set()
         session.lanes.update(lanes)
         self.metrics.started.inc()
         return session, False
 
-    def _made(self, token: str, owner: str, wish: Wish) -> LiveSession:
+    def _made(self, token: str, owner: str, wish: Wish, engine: Engine) -> LiveSession:
         def forward(update: Update) -> None:
             self.metrics.updates.inc()
             for lane in session.lanes.values():
-                self.engine.post(partial(self.engine.scheduler.offer, lane, update))
+                engine.offer(lane, update)
 
         def remember(target: str, source: str, text: str) -> None:
-            self.engine.post(partial(session.lanes[target].translation.remember, source, text))
+            engine.post(partial(session.lanes[target].translation.remember, source, text))
+
+        def release() -> None:
+            engine.remove(session.lanes.values())
 
         targets, record = tuple(map(str.strip, wish.targets)), partial(self._record, public_name(token))
-        session = LiveSession(token, owner, targets, forward, remember, record, self._release)
+        session = LiveSession(token, owner, targets, forward, remember, record, release)
         return session
-
-    def _release(self, session: LiveSession) -> None:
-        for lane in session.lanes.values():
-            self.engine.post(partial(self.engine.scheduler.remove, lane))
 
     def _record(self, name: str, caption: Caption) -> None:
         if self.settings.transcripts:
@@ -174,7 +174,7 @@ class Hub:
         """
         if self.draining:
             raise self._refused("draining", "the server is being stopped: connect again in a moment")
-        if not self.engine.alive:
+        if not self.engines.alive:
             raise self._refused("engine", _STOPPED)
 
     def check_places(self, session: LiveSession) -> None:
@@ -199,13 +199,15 @@ class Hub:
             most = settings.sessions_per_address
             raise self._refused("limit", f"all {most} sessions that one address may have are in use")
 
-    async def _lanes(self, wish: Wish, listener: Callable[[str], Callable[[Answer, Tally], None]]) -> dict[str, Lane]:
-        """New lanes by language, admitted to the engine.
+    async def _lanes(
+        self, engine: Engine, wish: Wish, listener: Callable[[str], Callable[[Answer, Tally], None]]
+    ) -> dict[str, Lane]:
+        """New lanes by language, admitted to an engine.
 
         Raises:
             Refused: there is no capacity, or something is asked for that is not allowed.
         """
-        loop, scheduler = asyncio.get_running_loop(), self.engine.scheduler
+        loop = asyncio.get_running_loop()
         made: dict[str, Lane] = {}
 
         def answers(language: str) -> Callable[[Answer], None]:
@@ -218,17 +220,15 @@ class Hub:
 
         def make() -> dict[str, Lane]:
             lanes = self._service.lanes(wish, answers)  # first: what can never be had is no matter of capacity
-            if refusal := scheduler.refusal(len(lanes)):
+            if refusal := self.engines.admit(engine, lanes):
                 raise Refused("capacity", refusal)
-            for lane in lanes:
-                made[lane.translation.language] = lane
-                scheduler.add(lane)
+            made.update((lane.translation.language, lane) for lane in lanes)
             return made
 
         try:
-            return await asyncio.wrap_future(self.engine.call(make))
+            return await asyncio.wrap_future(engine.call(make))
         except asyncio.CancelledError:  # whoever asked has gone; the engine may have made them all the same
-            self.engine.post(lambda: _remove(scheduler, made.values()))
+            engine.post(lambda: engine.remove(made.values()))
             raise
         except Stopped:
             raise self._refused("engine", _STOPPED) from None
@@ -266,7 +266,7 @@ class Hub:
             Refused: it is not admitted, or asks for what is not allowed.
         """
         self._admit(address)
-        loop, scheduler = asyncio.get_running_loop(), self.engine.scheduler
+        loop = asyncio.get_running_loop()
         found: dict[str, asyncio.Future[list[events.Event]]] = {}
 
         def listener(target: str) -> Callable[[Answer, Tally], None]:
@@ -276,18 +276,18 @@ class Hub:
 
             return answered
 
-        lanes = await self._lanes(wish, listener)
+        with self.engines.chosen(len(wish.targets)) as engine:
+            lanes = await self._lanes(engine, wish, listener)
         found.update((target, loop.create_future()) for target in lanes)
         try:
             for lane in lanes.values():
-                self.engine.post(partial(scheduler.offer, lane, Update("1", 0, text, final=True)))
+                engine.offer(lane, Update("1", 0, text, final=True))
             async with asyncio.timeout(_ONCE_SECONDS):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         except TimeoutError:
             raise self._refused("capacity", f"no translation came within {_ONCE_SECONDS} seconds") from None
         finally:
-            for lane in lanes.values():
-                self.engine.post(partial(scheduler.remove, lane))
+            engine.remove(lanes.values())
 
     def _forget(self, session: LiveSession) -> None:
         self._sessions.pop(session.token, None)
@@ -297,7 +297,7 @@ class Hub:
             self._addresses[address] -= 1
             self._addresses += Counter()  # without those that have none left
         session.forget()
-        self._release(session)
+        session.release()
 
     def _forget_ended(self, address: str) -> None:
         """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
@@ -320,7 +320,7 @@ class Hub:
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # those of the last captions, too
-        if not self.engine.alive:
+        if not self.engines.alive:
             session.fail("engine", _STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
         # Without lanes it is only just beginning.
@@ -336,8 +336,3 @@ class Hub:
         log.info("drained; %d sessions are closed", len(self._sessions))
         for session in self._sessions.values():
             session.fail("draining", "the server is being stopped: connect again in a moment", 1012)
-
-
-def _remove(scheduler: Scheduler, lanes: Iterable[Lane]) -> None:
-    for lane in lanes:
-        scheduler.remove(lane)

@@ -65,7 +65,7 @@ class LiveSession:
     forward: Callable[[events.Update], None]
     remember: Callable[[str, str, str], None]
     record: Callable[[events.Caption], None]
-    release: Callable[[LiveSession], None]
+    release: Callable[[], None]
     by_post: bool = False
     #: The most characters that are kept of it, and how many are.
     longest: int = 10_000_000
@@ -263,7 +263,7 @@ class LiveSession:
     def _finish(self) -> None:
         if self.done and not self.transcript.closed:
             self.transcript.close()
-            self.release(self)
+            self.release()
             self._broadcast(self.stats().wire(), "stats")
             for outbox in self._outboxes():
                 self._say_done(outbox)

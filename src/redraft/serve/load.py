@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from redraft.cost import CostCurve
 
@@ -15,29 +14,16 @@ WINDOW = 10.0
 _BUCKET = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the operator allows.
-
-    Attributes:
-        lanes: the most target languages of all sessions together.
-        busy: the share of its time that the engine may be busy, 0-1, for a newcomer to be admitted.
-    """
-
-    lanes: int = 256
-    busy: float = 0.85
-
-
 class Load:
     """A running measure of the engine's time.
 
     Args:
-        limits: what the operator allows.
+        most: the share of its time that the engine may be busy, 0-1, for a newcomer to be admitted.
         curve: what a pass costs; what a lane costs is estimated by it until it has been measured.
     """
 
-    def __init__(self, limits: Limits, curve: CostCurve) -> None:
-        self._limits = limits
+    def __init__(self, most: float, curve: CostCurve) -> None:
+        self._most = most
         self._estimate = PASSES_A_SECOND * curve(1)
         #: Start of each bucket, and the seconds of work in it.
         self._buckets: deque[tuple[float, float]] = deque()
@@ -57,29 +43,23 @@ class Load:
         worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
         return min(1.0, worked / WINDOW)
 
-    def refusal(self, wanted: int, lanes: int, speaking: int, lane_seconds: float, now: float) -> str:
+    def refusal(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> str:
         """Why no more lanes can be admitted, in one sentence; empty if they can.
 
         Args:
             wanted: how many more there would be.
-            lanes: how many there are.
-            speaking: how many of them have worked within the last `WINDOW` seconds, or have only just come.
+            speaking: how many of the lanes have worked within the last `WINDOW` seconds, or have only just come.
             lane_seconds: for how long those that have worked were there within that time, all together.
             now: the time, in seconds.
         """
-        if lanes + wanted > self._limits.lanes:
-            return (
-                f"the server translates into {lanes} of at most {self._limits.lanes} languages at a time, so {wanted} "
-                "more cannot be admitted; try again later"
-            )
         # What a lane needs, on average, the estimate counting as one lane more, so that the first moments of a lane are
         # not taken for all that it will need.  Batching makes the next one cheaper, never dearer.
         share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
-        if expected > self._limits.busy:
+        if expected > self._most:
             more = "1 more language" if wanted == 1 else f"{wanted} more languages"
             return (
                 f"the server is at its capacity: {more} would keep it busy for "
-                f"{expected:.0%} of the time, and {self._limits.busy:.0%} are allowed; try again later"
+                f"{expected:.0%} of the time, and {self._most:.0%} are allowed; try again later"
             )
         return ""

@@ -14,6 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer
 from redraft.serve.scheduler import Pass, Scheduler
 
@@ -46,15 +47,19 @@ class Metrics:
         """Add a value that is asked for whenever it is read."""
         Gauge(name, help, registry=self.registry).set_function(value)
 
-    def watch(self, scheduler: Scheduler) -> None:
-        """Add what the engine tells of itself."""
-        self.gauge("redraft_languages", "Target languages of all sessions", lambda: scheduler.lanes)
-        self.gauge("redraft_slots_in_use", "Cache slots that are lent", lambda: scheduler.pool.lent)
-        self.gauge(
-            "redraft_busy", "Share of its time that it works, 0-1", lambda: scheduler.load.busy(scheduler.clock())
-        )
-        self.gauge("redraft_failed_passes", "Passes that failed", lambda: scheduler.failed_passes)
-        self.gauge("redraft_failed_updates", "Updates given up", lambda: scheduler.failed_lanes)
+    def watch(self, engines: Engines) -> None:
+        """Add what the engines tell of themselves."""
+        schedulers = [engine.scheduler for engine in engines.all]
+
+        def total(name: str, help: str, value: Callable[[Scheduler], float]) -> None:
+            self.gauge(name, help, lambda: sum(map(value, schedulers)))
+
+        total("redraft_languages", "Target languages of all sessions", lambda each: each.lanes)
+        total("redraft_slots_in_use", "Cache slots that are lent", lambda each: each.pool.lent)
+        total("redraft_failed_passes", "Passes that failed", lambda each: each.failed_passes)
+        total("redraft_failed_updates", "Updates given up", lambda each: each.failed_lanes)
+        busy = "Share of their time that the engines work, 0-1"
+        total("redraft_busy", busy, lambda each: each.load.busy(each.clock()) / len(schedulers))
 
     def passed(self, done: Pass) -> None:
         """Count a pass."""

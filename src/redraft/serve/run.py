@@ -119,7 +119,8 @@ def serve(settings: ServeSettings) -> None:
     if settings.keys:
         Keys(settings.keys)  # what is wrong with them is better said before the models are loaded
     with listen(settings.host, settings.port) as listening:
-        hub = make_hub(settings, make_service(settings, open_backends(settings)))
+        engines = open_backends(settings)
+        hub = make_hub(settings, make_service(settings, engines[0]), engines)
         host, port = listening.getsockname()[:2]
         place = f"[{host}]" if ":" in host else host
         log.info("listening on http://%s:%d", place, port)

@@ -79,7 +79,7 @@ class Scheduler:
         working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
         fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)
         lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
-        return self.load.refusal(wanted, len(self._lanes), len(working) + fresh, lane_seconds, now)
+        return self.load.refusal(wanted, len(working) + fresh, lane_seconds, now)
 
     def add(self, lane: Lane) -> None:
         """Take a lane in."""

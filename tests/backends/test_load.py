@@ -1,0 +1,80 @@
+"""Contexts side by side: they share weights and cores, and what is in the slots of one concerns no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from redraft.backends import load
+from redraft.backends.llama_model import LlamaModel
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import open_contexts, usual_contexts
+from redraft.backends.quantise import quantise
+from redraft.errors import ModelError
+from redraft.types import ROOT, Draft, Provenance, Score
+from tests.fakes import distribution
+from tests.gguf_models import write_llama
+
+OPTIONS = LlamaOptions(context_length=256, slots=2, threads=1, gpu_layers=0, exact=True)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = write_llama(tmp_path_factory.mktemp("models") / "f32.gguf")
+    quantise(source, source.with_name("q8.gguf"), "Q8_0")
+    return source.with_name("q8.gguf")
+
+
+def test_every_context_gives_the_rows_that_it_gives_alone(model: Path) -> None:
+    single, contexts = LlamaCpp(model, OPTIONS), open_contexts(str(model), OPTIONS, 2)
+    assert [each.open_slot() for each in (single, *contexts)] == [0, 0, 0]
+    for shift in (0, 3):
+        for number, context in enumerate(contexts):
+            score = Score(tuple(range(20 + shift, 30 + number)), Draft.chain([40, 41 + number], Provenance.MODEL))
+            ((ours,), (theirs,)) = context.score([(0, score)]), single.score([(0, score)])
+            nodes = range(ROOT, len(score.draft))
+            assert all(np.array_equal(distribution(ours, node), distribution(theirs, node)) for node in nodes)
+    for each in (single, *reversed(contexts)):
+        each.close()
+
+
+def test_weights_are_loaded_once_and_freed_last(model: Path) -> None:
+    first, second = open_contexts(str(model), OPTIONS, 2)
+    assert second.model is first.model
+    second.open_slot()
+    second.close()
+    assert first.score([(first.open_slot(), Score((20, 21)))])[0].argmax(ROOT) >= 0
+    first.close()
+    with pytest.raises(ModelError, match="is closed"):
+        first.score([(0, Score((20,)))])
+
+
+def test_small_models_on_the_cpu_run_on_every_core(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "usable_cores", lambda: 4)
+    assert usual_contexts(str(model), 0) == 4
+    with monkeypatch.context() as patched:
+        patched.setattr(load, "on_gpu", lambda layers: True)
+        assert usual_contexts(str(model), -1) == 1
+    monkeypatch.setattr(load, "SMALL_MODEL", model.stat().st_size - 1)
+    assert usual_contexts(str(model), 0) == 1
+
+
+@pytest.mark.parametrize(("cores", "given", "each"), [(5, 0, 2), (1, 0, 1), (5, 3, 3)])
+def test_contexts_share_the_cores(
+    model: Path, monkeypatch: pytest.MonkeyPatch, cores: int, given: int, each: int
+) -> None:
+    monkeypatch.setattr(load, "usable_cores", lambda: cores)
+    made: list[LlamaOptions] = []
+
+    class Noted(LlamaCpp):
+        def __init__(self, path: Path, options: LlamaOptions, *weights: LlamaModel) -> None:
+            made.append(options)
+            super().__init__(path, replace(options, threads=1), *weights)
+
+    monkeypatch.setattr(load, "LlamaCpp", Noted)
+    for context in reversed(open_contexts(str(model), replace(OPTIONS, threads=given), 2)):
+        context.close()
+    assert made == [replace(OPTIONS, threads=each)] * 2

@@ -1,0 +1,148 @@
+"""Several engines: sessions are spread over them, and what happens on one is no matter of another's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.errors import OptionError
+from redraft.events import Update
+from redraft.serve.app import make_hub, make_service, open_backends
+from redraft.serve.refusals import Refused
+from redraft.serve.service import Wish
+from redraft.serve.settings import ServeSettings
+from redraft.types import DRAFT_MODEL, TARGET
+from tests.serve.fakes import CachedModel, alone
+from tests.serve.servers import Running, Socket, running
+
+
+@pytest.fixture
+def two() -> Iterator[Running]:
+    with running(CachedModel(1), CachedModel(1)) as server:
+        yield server
+
+
+def shares(server: Running) -> list[int]:
+    return [engine.scheduler.lanes for engine in server.hub.engines.all]
+
+
+def test_sessions_go_to_the_engine_with_the_fewest_lanes(two: Running) -> None:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(two.socket()) for _ in range(4)]
+        for socket, targets, expected in zip(
+            sockets, [("de", "ja", "zh"), ("de",), ("ja",), ("de",)], [[3, 0], [3, 1], [3, 2], [3, 3]], strict=True
+        ):
+            socket.start(*targets)
+            assert shares(two) == expected
+        sockets[0].say("end")
+        sockets[0].until("done")
+        with two.socket() as late:
+            late.start("de", "ja")
+            assert shares(two) == [2, 3]
+
+
+def test_those_who_begin_at_the_same_time_are_spread_too(two: Running) -> None:
+    async def begin() -> None:
+        await asyncio.gather(*(two.hub.open(Wish(("de",)), "", "here") for _ in range(20)))
+
+    asyncio.run_coroutine_threadsafe(begin(), two.loop).result(20)
+    # One that has just been admitted counts twice for a moment.
+    assert sum(shares(two)) == 20 and min(shares(two)) >= 7
+
+
+def say(socket: Socket, updates: list[Update]) -> None:
+    for each in updates:
+        socket.say("update", utterance=each.utterance, seq=each.seq, text=each.text, final=each.final)
+
+
+def test_captions_are_those_of_a_model_of_their_own(two: Running) -> None:
+    updates = [Update(f"{number}", 0, text, final=True) for number, text in enumerate(("we saw", "the cat", "we"))]
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(two.socket()) for _ in range(6)]
+        for socket in sockets:
+            socket.start("de", method="ar")
+            say(socket, updates)
+        expected = [caption.text for caption in alone(1, updates)]
+        for socket in sockets:
+            socket.say("end")
+            heard = socket.until("done")
+            assert [each["text"] for each in heard if each["type"] == "final"] == expected
+    models = [engine.scheduler._backends[TARGET] for engine in two.hub.engines.all]
+    assert all(isinstance(model, CachedModel) and model.new for model in models)
+
+
+def test_the_languages_of_all_engines_count_together() -> None:
+    with running(CachedModel(1), CachedModel(1), languages=3) as server, server.socket() as one, server.socket() as two:
+        assert one.start("de", "ja")["type"] == "started"
+        refused = two.start("de", "ja")
+        assert refused["code"] == "capacity" and "2 of at most 3 languages" in refused["sentence"]
+
+
+def test_not_one_more_is_admitted_when_many_begin_at_once() -> None:
+    with running(CachedModel(1), CachedModel(1), languages=3) as server:
+
+        async def begin() -> list[object]:
+            wishes = [server.hub.open(Wish(("de",)), "", "here") for _ in range(10)]
+            return await asyncio.gather(*wishes, return_exceptions=True)
+
+        found = asyncio.run_coroutine_threadsafe(begin(), server.loop).result(20)
+        assert sum(isinstance(each, Refused) for each in found) == 7
+        assert sum(shares(server)) == 3
+
+
+def test_where_one_has_stopped_the_server_has(two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    with two.socket() as first, two.socket() as second:
+        first.start("de")
+        second.start("de")
+        monkeypatch.setattr(two.hub.engines.all[1].scheduler, "step", None)
+        say(second, [Update("1", 0, "we saw", final=True)])
+        for socket in (first, second):
+            assert socket.until("error")[-1]["code"] == "engine"
+    assert not two.hub.alive
+
+
+def test_a_fault_on_one_harms_no_session_of_the_other() -> None:
+    with (
+        running(CachedModel(1), CachedModel(1, broken=lambda _: True)) as server,
+        server.socket() as well,
+        server.socket() as ill,
+    ):
+        for socket in (well, ill):
+            socket.start("de", method="ar")
+            say(socket, [Update("1", 0, "we saw", final=True)])
+        assert ill.until("error", "final")[-1]["type"] == "error"
+        assert well.until("error", "final")[-1]["type"] == "final"
+        assert "redraft_failed_updates 1.0" in server.ask("/metrics").text
+
+
+def test_the_operator_chooses_how_many_there_are() -> None:
+    given = {"model": "demo-small", "context_length": 64, "threads": 1, "methods": ("ar",)}
+    settings = ServeSettings(**given, slots=3, engines=2)
+    engines = open_backends(settings)
+    hub = make_hub(settings, make_service(settings, engines[0]), engines)
+    assert [engine.scheduler.pool.size for engine in hub.engines.all] == [2, 2]
+    first, second = (each[TARGET] for each in engines)
+    assert isinstance(first, LlamaCpp) and isinstance(second, LlamaCpp) and first.model is second.model
+    second.close()
+    first.close()
+    with pytest.raises(OptionError, match="engines must be at most 1 here, not 2: each needs a slot of the cache"):
+        open_backends(ServeSettings(**given, slots=1, engines=2))
+
+
+def test_every_engine_has_its_small_model() -> None:
+    settings = ServeSettings(model="demo-small", draft_model="demo-small", methods=("bild",), slots=2, engines=2)
+    engines = open_backends(settings)
+    assert [sorted(each) for each in engines] == [sorted((TARGET, DRAFT_MODEL))] * 2
+    assert len({id(backend) for each in engines for backend in each.values()}) == 4
+    for each in reversed(engines):
+        for backend in each.values():
+            backend.close()
+
+
+def test_a_model_of_transformers_has_one() -> None:
+    with pytest.raises(OptionError, match="engines must be at most 1 here, not 2: a model of transformers has one"):
+        open_backends(ServeSettings(model="hf:x", engines=2))
