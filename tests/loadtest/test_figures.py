@@ -42,8 +42,18 @@ def test_memory_that_is_taken_at_the_start_does_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "first", "most", "found"),
-    [(0, 1, 64, 0), (1, 1, 64, 1), (11, 1, 64, 11), (40, 1, 8, 8), (7, 1, 7, 7), (11, 8, 64, 11), (5, 16, 64, 5)]
-    + [(0, 16, 64, 0), (40, 64, 8, 8), (249, 64, 512, 248)],
+    [
+        (0, 1, 64, 0),
+        (1, 1, 64, 1),
+        (11, 1, 64, 11),
+        (40, 1, 8, 8),
+        (7, 1, 7, 7),
+        (11, 8, 64, 11),
+        (5, 16, 64, 5),
+        (0, 16, 64, 0),
+        (40, 64, 8, 8),
+        (249, 64, 512, 248),
+    ],
 )
 def test_the_greatest_number_is_found_with_few_trials(limit: int, first: int, most: int, found: int) -> None:
     tried: list[int] = []

@@ -288,6 +288,21 @@ def test_a_session_that_leaves_mid_update_leaves_nothing_behind() -> None:
     assert rig.scheduler.pool.lent == 1
 
 
+def test_no_more_are_under_way_than_share_a_pass_and_who_waits_longest_begins_first() -> None:
+    rig = Rig(CachedModel(3), slots=8, most=2)
+    lanes = [lane for _ in range(5) for lane in rig.lanes(method="ar")]
+    for lane in lanes:
+        rig.scheduler.offer(lane, Update("u", 1, "we saw her", final=True))
+    begun: list[Lane] = []
+    while rig.scheduler.step():
+        running = [lane for lane in lanes if lane.running]
+        assert len(running) <= 2
+        begun += [lane for lane in running if lane not in begun]
+    assert begun == lanes
+    assert [lane for lane, _ in rig.answers] and {lane for lane, _ in rig.answers} == set(lanes)
+    assert max(each.requests for each in rig.passes) == 2
+
+
 # Capacity
 
 

@@ -13,8 +13,8 @@ from redraft.types import EMPTY_DRAFT, Score
 #: A pass may take this many seconds, so that nobody waits long for a place in the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
-#: As many lanes as there can be slots.
-MOST_LANES = 256
+#: As many lanes as there can be slots, and as many as make the passes of a small model on the CPU cheap.
+MOST_LANES, USUAL_LANES = 256, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
     return low
 
 
-def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, most: int) -> list[Part]:
+def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
     """The parts of the next pass, in the order of ``ready``: all of one model, together within the budget.
 
     Of a prompt that is too long for what is left a piece goes in; that is the same work in smaller portions, since the
@@ -56,7 +56,6 @@ def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, most: int) -> list[P
     Args:
         ready: lanes that wait for rows, the one that has waited longest first.
         budget: new tokens.
-        most: parts, 1 or more.
     """
     parts: list[Part] = []
     room = budget
@@ -68,7 +67,7 @@ def choose(ready: Iterable[tuple[Lane, Slot]], budget: int, most: int) -> list[P
         if part is not None:
             parts.append(part)
             room -= part.new
-        if room <= 0 or len(parts) >= most:
+        if room <= 0:
             break
     return parts
 

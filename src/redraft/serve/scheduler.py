@@ -1,7 +1,8 @@
 """Many lanes on one model: in every round the requests of as many as fit are answered with one batched pass.
 
 Verifying a draft, decoding a single token and reading a prompt are the same kind of request and share passes.  Lanes
-take turns: who was in a pass goes to the end of the queue, so nobody waits for more rounds than the queue has passes.
+take turns: who was in a pass goes to the end of the queue.  No more of them are under way than make passes cheap: more
+would only wait for each other, each with its work half done, while those that have not begun wait all the same.
 No threads, no network; everything here is called by one thread (`redraft.serve.engine`).
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from redraft.errors import RedraftError
 from redraft.events import Update
-from redraft.serve.batch import MOST_LANES, Part, choose
+from redraft.serve.batch import USUAL_LANES, Part, choose
 from redraft.serve.lanes import Lane
 from redraft.serve.load import WINDOW, Load
 from redraft.serve.slots import Slot, SlotPool
@@ -42,7 +43,7 @@ class Scheduler:
         budget: new tokens of one pass (`redraft.serve.batch.budget`).
         watch: told of every pass.
         clock: the time in seconds.
-        most: lanes of one pass, 1 or more; with 1 nothing is batched.
+        most: lanes under way at a time, 1 or more; with 1 nothing is batched.
     """
 
     def __init__(
@@ -53,13 +54,14 @@ class Scheduler:
         budget: int,
         watch: Callable[[Pass], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        most: int = MOST_LANES,
+        most: int = USUAL_LANES,
     ) -> None:
         self.pool, self.load, self.clock = pool, load, clock
         #: How often the model failed, and how often it failed a lane that was tried alone.
         self.failed_passes = self.failed_lanes = 0
         self._backends, self._watch = backends, watch
-        self._budget, self._most = budget, most
+        self._budget = budget
+        self._most = most if all(backend.capabilities.batches for backend in backends.values()) else 1
         #: All lanes; those that wait longest for their turn first.
         self._lanes: dict[Lane, None] = {}
 
@@ -108,14 +110,19 @@ class Scheduler:
         return True
 
     def _begun(self) -> list[tuple[Lane, Slot]]:
-        """The lanes that wait for rows, with their slots; those with updates waiting begin if they get a slot."""
+        """The lanes that wait for rows, with their slots; those with updates waiting begin while there is room."""
         ready: list[tuple[Lane, Slot]] = []
-        for lane in [lane for lane in self._lanes if not lane.idle]:
+        busy = [lane for lane in self._lanes if not lane.idle]
+        room = self._most - sum(lane.running for lane in busy)
+        for lane in busy:
+            if not lane.running and room <= 0:
+                continue
             slot = self.pool.take(lane, lambda other: not (isinstance(other, Lane) and other.running))
             if slot is None:
                 continue
             if not lane.running:
                 self._guarded(lane, lane.begin)
+                room -= lane.running
             if lane.score is not None:
                 ready.append((lane, slot))
         return ready
@@ -130,7 +137,7 @@ class Scheduler:
     def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
         model = next(lane.score.model for lane, _ in ready if lane.score)
         backend = self._backends[model]
-        parts = choose(ready, self._budget, self._most if backend.capabilities.batches else 1)
+        parts = choose(ready, self._budget)
         for part in parts:
             self._lanes[part.lane] = self._lanes.pop(part.lane)
         started = self.clock()

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from redraft.errors import OptionError
-from redraft.serve.batch import MOST_LANES
+from redraft.serve.batch import MOST_LANES, USUAL_LANES
 
 
 class ServeSettings(BaseSettings):
@@ -32,14 +32,14 @@ class ServeSettings(BaseSettings):
     methods: tuple[str, ...] = Field(("ssbd", "redraft", "ar"), min_length=1, description="allowed; the first is usual")
     template: str | None = Field(None, description="prompt template; as the model's file says, if not given")
     context_length: int = Field(512, ge=16, le=1 << 20, description="tokens of context of a slot")
-    slots: int = Field(32, ge=1, le=255, description="translations that are under way at a time")
+    slots: int = Field(32, ge=1, le=255, description="translations whose cache is kept")
     threads: int = Field(0, ge=0, le=1024, description="CPU threads of an engine; 0 shares all cores")
     engines: int = Field(0, ge=0, le=64, description="engines side by side; 0 one a core for a small model, else 1")
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 all that fit")
     exact: bool = Field(False, description="bit-equal batched and single passes; slower")
     pass_seconds: float = Field(0.1, gt=0, le=10, description="the longest that a pass may take, about")
     batch_lanes: int = Field(
-        MOST_LANES, ge=1, le=MOST_LANES, description="the most translations in one pass; 1 batches nothing"
+        USUAL_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 batches nothing"
     )
 
     sessions: int = Field(128, ge=1, le=10_000, description="the most sessions")
