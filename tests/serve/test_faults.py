@@ -195,3 +195,12 @@ def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
         assert server.ask("/health").status == server.ask("/ready").status == 503
         with server.socket() as other:
             assert other.start()["code"] == "engine"
+
+
+def test_who_asks_for_a_text_at_once_is_told_that_the_engine_has_stopped() -> None:
+    with running() as server:
+        server.engine.scheduler.step = None  # type: ignore[assignment, method-assign]
+        began = time.monotonic()
+        answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]})
+        assert answer.status == 503 and answer.json["error"]["code"] == "engine"
+        assert time.monotonic() - began < 10

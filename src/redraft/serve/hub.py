@@ -63,6 +63,8 @@ class Hub:
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
+        #: What those wait for who have asked for a text to be translated at once.
+        self._asked: set[asyncio.Future[list[events.Event]]] = set()
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
         metrics.watch(engines)
 
@@ -279,6 +281,7 @@ class Hub:
         with self.engines.chosen(len(wish.targets)) as engine:
             lanes = await self._lanes(engine, wish, listener)
         found.update((target, loop.create_future()) for target in lanes)
+        self._asked.update(found.values())
         try:
             for lane in lanes.values():
                 engine.offer(lane, Update("1", 0, text, final=True))
@@ -287,6 +290,7 @@ class Hub:
         except TimeoutError:
             raise self._refused("capacity", f"no translation came within {_ONCE_SECONDS} seconds") from None
         finally:
+            self._asked.difference_update(found.values())
             engine.remove(lanes.values())
 
     def _forget(self, session: LiveSession) -> None:
@@ -312,6 +316,8 @@ class Hub:
         """Forget sessions that nobody has come back to, for as long as the server runs."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
+            for asked in [] if self.engines.alive else [each for each in self._asked if not each.done()]:
+                asked.set_exception(self._refused("engine", _STOPPED))
             for session in list(self._sessions.values()):
                 try:
                     self._look_after(session)
