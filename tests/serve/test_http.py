@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from redraft.errors import OptionError
 from redraft.serve.security import HEADERS, Keys, Rate, Rates, new_key
 from redraft.serve.settings import load
-from tests.conftest import ROOT
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
 
@@ -259,8 +258,12 @@ def test_wrong_settings_are_refused(tmp_path: Path, text: str, part: str) -> Non
         load(tmp_path / "none.toml")
 
 
-def test_the_settings_that_come_with_the_systemd_unit_can_be_used() -> None:
-    assert load(ROOT / "packaging" / "serve.toml").slots == 32
+def test_a_list_in_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_SERVE_HOSTS", '["stage.example"]')
+    assert load().hosts == ("stage.example",)
+    monkeypatch.setenv("REDRAFT_SERVE_HOSTS", "stage.example")
+    with pytest.raises(OptionError, match='"hosts".*in the environment a list is JSON'):
+        load()
 
 
 def test_addresses_of_this_machine_need_no_keys() -> None:

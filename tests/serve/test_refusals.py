@@ -50,6 +50,13 @@ def test_names_of_hosts_count_in_any_case() -> None:
             assert other.ask("/health", headers={"host": host}).status == status
 
 
+@pytest.mark.parametrize(("hosts", "foreign"), [((), 200), (("stage.example",), 403)])
+def test_a_server_for_others_is_always_known_by_this_machines_names(hosts: tuple[str, ...], foreign: int) -> None:
+    with running(host="0.0.0.0", hosts=hosts) as other:
+        for host, status in (("127.0.0.1:8765", 200), ("localhost", 200), ("other.example", foreign)):
+            assert other.ask("/health", headers={"host": host}).status == status
+
+
 @pytest.mark.parametrize("fields", [{"targets": ["日本語" * 20]}, {"method": "日" * 90}, {"日" * 90: 1}])
 def test_a_long_reason_is_cut_and_the_connection_closed_as_it_should_be(
     server: Running, errors: pytest.LogCaptureFixture, fields: dict

@@ -133,7 +133,9 @@ def make_app(hub: Hub) -> Starlette:
         await asyncio.to_thread(hub.engines.stop)
 
     settings = hub.settings
-    hosts = {"localhost", "127.0.0.1", "::1", settings.host, *settings.hosts} if settings.local else settings.hosts
+    # Where names count, this machine's own stay good: nobody else can point them here, and health checks use them.
+    own = {"localhost", "127.0.0.1", "::1", settings.host}
+    hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     app = Starlette(
         routes=_routes(),
         lifespan=lifespan,

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
 
 from redraft.errors import OptionError
 from redraft.serve.batch import MOST_LANES, USUAL_LANES
@@ -117,6 +123,8 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise OptionError(f"setting {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except SettingsError as error:
+        raise OptionError(f'{error}: in the environment a list is JSON, such as ["a", "b"]') from None
     except ValueError as error:  # of the file: no TOML
         raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
     if not found.local and found.keys is None:
