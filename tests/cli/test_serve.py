@@ -16,7 +16,10 @@ from urllib.request import urlopen
 import pytest
 
 from redraft.client import Backoff, Client, Wanted
+from redraft.errors import OptionError, RedraftError
 from redraft.events import Caption, Event
+from redraft.serve.engine import Stopped
+from redraft.serve.settings import ServeSettings
 from redraft.talk import load_talk
 from tests.cli.conftest import Run
 from tests.serve.servers import running
@@ -142,3 +145,15 @@ def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
 def test_a_server_that_cannot_be_started_says_why(redraft: Run, arguments: tuple[str, ...], part: str) -> None:
     done = redraft("serve", "--port", "0", *arguments)
     assert done.status == 2 and part in done.err and done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("error", "status"), [(Stopped("it has stopped"), 1), (OptionError("port is taken"), 2)])
+def test_the_status_says_whether_another_start_may_help(
+    redraft: Run, monkeypatch: pytest.MonkeyPatch, error: RedraftError, status: int
+) -> None:
+    def serve(_: ServeSettings) -> None:
+        raise error
+
+    monkeypatch.setattr("redraft.serve.run.serve", serve)
+    found = redraft("serve", "--port", "0")
+    assert (found.status, found.err) == (status, f"redraft: {error}\n")

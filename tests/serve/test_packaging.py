@@ -72,7 +72,7 @@ def test_the_settings_of_the_image_can_be_used(monkeypatch: pytest.MonkeyPatch) 
 def test_the_health_check_sees_whether_a_server_is_there(server: Running) -> None:
     elsewhere = {"http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
     assert health_check(server.port, **elsewhere) == 0
-    server.hub.engine.stop()
+    server.engine.stop()
     assert health_check(server.port) == 1
     assert health_check(9) == 1
 

@@ -50,6 +50,7 @@ def serve(
     """
     try:
         from redraft.serve import logs, run, security, settings
+        from redraft.serve.engine import Stopped
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"serving needs {error.name}, which is not installed: pip install 'redraft[serve]'"
@@ -72,4 +73,8 @@ def serve(
         transcripts=transcripts,
     )
     logs.set_up(details=chosen.log_text)
-    run.serve(chosen)
+    try:
+        run.serve(chosen)
+    except Stopped as error:  # unlike what is wrong with the settings, that may be gone after another start
+        click.echo(f"redraft: {error}", err=True)
+        raise click.exceptions.Exit(1) from None
