@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections import Counter
@@ -42,17 +43,19 @@ def test_features_are_those_that_decide_what_is_compiled(tmp_path: Path) -> None
 
 def test_a_kept_wheel_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CMAKE_ARGS", "-DGGML_CUDA=on")
     built = []
 
     def build(command: list[str], message: str, *, environment: dict[str, str]) -> None:
         built.append(message)
         assert environment["SKBUILD_WHEEL_EXCLUDE"] == setup_env.SURPLUS
+        assert environment["CMAKE_ARGS"] == "-DLLAVA_BUILD=OFF -DGGML_CUDA=on"
         (Path(command[command.index("--wheel-dir") + 1]) / "engine.whl").touch()
 
     monkeypatch.setattr(setup_env, "run", build)
     monkeypatch.setattr(shutil, "which", lambda name: name)
     first, second = (setup_env.engine_wheel(Path("python"), "1.0") for _ in range(2))
-    assert first == second == setup_env.wheel_folder("1.0", {"XDG_CACHE_HOME": str(tmp_path)}) / "engine.whl"
+    assert first == second == setup_env.wheel_folder("1.0", os.environ) / "engine.whl"
     assert [path.name for path in first.parent.iterdir()] == ["engine.whl"]
     assert len(built) == 1
     assert "compiling llama.cpp once, about five minutes on two cores" in built[0]

@@ -57,7 +57,7 @@ def test_all_that_the_image_is_built_from_is_there_and_goes_to_the_builder() -> 
 
 def test_the_image_leaves_out_what_every_installation_leaves_out() -> None:
     assert f'SKBUILD_WHEEL_EXCLUDE="{setup_env.SURPLUS}"' in DOCKERFILE
-    assert "-DGGML_NATIVE=OFF" in DOCKERFILE
+    assert f'CMAKE_ARGS="-DGGML_NATIVE=OFF {setup_env.ONLY_TEXT}"' in DOCKERFILE
 
 
 def test_the_settings_of_the_image_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
