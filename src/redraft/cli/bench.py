@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from redraft.bench.tables import TABLES, Table
 from redraft.cli import options as common
@@ -218,7 +217,7 @@ def _bench(
     data = given.pop("data")
     facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
     if not reveals(data):
-        if click.get_current_context().get_parameter_source("lag") is ParameterSource.COMMANDLINE:
+        if common.is_given("lag"):
             raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
         facts.pop("lag")
     stream, engine = open_stream(data, tag, **of_stream), _engine(**given)

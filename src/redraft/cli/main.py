@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -77,6 +78,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _sentence(error: click.UsageError) -> str:
     """Click's message as one sentence that says what there is and where to read on."""
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
+    text = re.sub(r"\. \(Did you mean (.*)\?\)$", r"; did you mean \1", text)
     if isinstance(error, click.NoSuchOption):
         nearest = f"; the nearest is {error.possibilities[0]}" if error.possibilities else ""
         text = f"No such option '{error.option_name}'{nearest}"
