@@ -200,6 +200,11 @@ class TestStreams:
         assert (done.status, done.out) == (1, "")
         assert done.err == "error: the input is empty: at least one line of text was expected\n"
 
+    def test_an_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
+        row = b'{"utterance": "1", "seq": 0, "text": "Hello.", "time": 2.0}'
+        done = redraft(*RUN, "--input", "jsonl", "--output", "srt", stdin=row)
+        assert done.out.startswith("1\n00:00:02,000 --> ")
+
     def test_a_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
         done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
@@ -134,6 +135,14 @@ for arguments in ["--help"], ["translate", "-h"], ["demo", "-h"], ["doctor", "-h
 print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
         assert done.stdout == "set()\n"
+
+    @pytest.mark.parametrize("stream", ["stdout", "stderr"])
+    def test_what_goes_to_a_file_is_utf_8(self, redraft: Run, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, stream, io.TextIOWrapper(written, encoding="ascii"))
+        data = '{"utterance": "日 \U0001f600", "seq": 0, "text": "", "final": true}\n'.encode()
+        redraft(*SHORT[:-1], "jsonl" if stream == "stdout" else "lines", "-i", "jsonl", stdin=data * 2)
+        assert "日 \U0001f600" in written.getvalue().decode()
 
     def test_a_reader_that_goes_away_is_no_error(self) -> None:
         with program(*SHORT) as process:

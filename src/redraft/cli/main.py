@@ -52,8 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if getattr(sys, name) is None:  # closed by whoever started the program
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a locale without Chinese characters must not end a stream
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            # Files and pipes get UTF-8; a terminal without Chinese characters must not end a stream.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     sys.exit(_run(arguments))
 
 
