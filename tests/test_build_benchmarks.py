@@ -194,7 +194,7 @@ def test_one_command_measures_all_languages(root: Path) -> None:
         (
             "beta",
             "model:qwen3.gguf@1|small:a.gguf@2|small1:b.gguf@3",
-            "--model qwen3.gguf --small a.gguf --small b.gguf",
+            "--model qwen3.gguf --draft-model a.gguf --draft-model b.gguf",
         ),
     ],
 )

@@ -165,10 +165,10 @@ def reproduce(group: Sequence[Result]) -> str:
     data = result.data.removesuffix(PERTURBED)
     words = ["redraft", "bench", result.bench, "--data", data, *(["--noise"] if data != result.data else [])]
     words += [word for each in group for word in ("--to", each.language)]
-    for option, shipped in (("model", "demo"), ("small", "demo-small")):
-        names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{option}\d*", name)]
+    for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-small")):
+        names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
-            words += [word for name in names for word in (f"--{option}", name)]
+            words += [word for name in names for word in (option, name)]
     for option, usual in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
         words += [f"--{option}", facts[option]] if facts.get(option, usual) not in (usual, "none") else []
     return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])

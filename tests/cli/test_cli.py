@@ -61,6 +61,14 @@ class TestHelp:
         ):
             assert shown in text
 
+    def test_every_first_command_shows_examples(self, redraft: Run) -> None:
+        assert [name for name in ("", *cli.commands) if "Examples:" not in redraft(*name.split(), "-h").out] == []
+
+    def test_a_letter_means_the_same_everywhere(self) -> None:
+        options = {each for _, found in commands(cli) for each in found.params if isinstance(each, click.Option)}
+        meanings = {(name, max(each.opts, key=len)) for each in options for name in each.opts if len(name) == 2}
+        assert sorted(name for name, _ in meanings) == ["-i", "-m", "-o", "-t"]
+
     def test_without_a_command(self, redraft: Run) -> None:
         assert redraft() == redraft("--help")
 
@@ -98,7 +106,8 @@ class TestTables:
         states = {row["model"]: row["state"] for row in rows}
         assert states == {"demo": "ships", "demo-small": "ships"} | dict.fromkeys(CATALOGUE, "not fetched")
         assert {row["model"]: row["gigabytes"] for row in rows}["demo"] > 0.001
-        assert all(name in redraft("models").out for name in states)
+        shown = redraft("models").out
+        assert all(name in shown for name in states) and "…" not in shown
 
     def test_demo(self, redraft: Run) -> None:
         done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")

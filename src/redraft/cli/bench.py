@@ -50,7 +50,12 @@ data_options = (
         help=f"{SETS}; {TALKS}; or a stream of your own.",
     ),
     click.option(
-        "--form", type=click.Choice(("jsonl", "simulstreaming")), default="jsonl", help="Of a stream of your own."
+        "--input",
+        "-i",
+        "form",
+        type=click.Choice(("jsonl", "simulstreaming")),
+        default="jsonl",
+        help="Form of a stream of your own.",
     ),
     click.option("--limit", type=common.Whole(0), default=100, help="Segments; 0 takes all."),
     click.option("--least-words", type=common.Whole(0), default=0, help="Leave out shorter sources of a test set."),
@@ -61,7 +66,8 @@ run_options = (
     click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target; repeat."),
     common.model,
     click.option(
-        "--small",
+        "--draft-model",
+        "small",
         multiple=True,
         metavar="MODEL",
         help="Small model of bild and its like; repeat for `bild`.  [default: demo-small for demo, else none]",
@@ -238,9 +244,13 @@ def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[
     wanted = {"ar", *(methods or known)}
     missing = [method for method in known if method in wanted - there]
     if missing and (methods or there == {"ar"}):
-        raise OptionError(f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --small")
+        raise OptionError(
+            f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --draft-model"
+        )
     if missing:
-        click.echo(f"redraft: {', '.join(missing)} left out, since no small model is named with --small", err=True)
+        click.echo(
+            f"redraft: {', '.join(missing)} left out, since no small model is named with --draft-model", err=True
+        )
     return replace(
         table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
     )

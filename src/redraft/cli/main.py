@@ -26,14 +26,23 @@ from redraft.errors import RedraftError
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
 
-@click.group(invoke_without_command=True, context_settings=SETTINGS)
+EXAMPLES = """\b
+Examples:
+  redraft demo
+  redraft translate talk.txt --input text --rate 3 --to de --to ja
+  redraft COMMAND --help
+
+\b
+Completion in bash (or zsh, fish), once for every shell or in its start-up file:
+  eval "$(_REDRAFT_COMPLETE=bash_source redraft)"
+"""
+
+
+@click.group(epilog=EXAMPLES, invoke_without_command=True, context_settings=SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and stop.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out.
-
-    Start with: redraft demo
-    """
+    """Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -95,7 +95,11 @@ def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 def bench_folder(text: str) -> Callable[[Any], Any]:
     """``--out`` of the benches, with its help."""
     return click.option(
-        "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("redraft-bench"), help=text
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("redraft-bench"),
+        metavar="FOLDER",
+        help=text,
     )
 
 
