@@ -101,10 +101,10 @@ class SubtitleWriter:
     """SRT or WebVTT: one cue an utterance, made of its final captions, with a line for every language.
 
     A cue begins at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
-    final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its reading time, at
-    `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second, begins before the
-    last one has ended, or ends after `LATEST`; a time after that (seconds since 1970, say) is reported once and counts
-    as unknown.  Utterances without text have no cue.
+    final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its
+    reading time, at `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second,
+    begins before the last one has ended, or ends after `LATEST`; a time after that (seconds since 1970, say) is
+    reported once and counts as unknown.  Utterances without text have no cue.
 
     Args:
         out: where cues go.
