@@ -226,9 +226,36 @@ def write_encoder_decoder(path: Path, seed: int = 5) -> Path:
     return path
 
 
-#: Architectures that cannot be rolled back or have an encoder, by the word that the refusal must contain.
+def write_embedder(path: Path, seed: int = 6) -> Path:
+    """A BERT shape, which makes embeddings of texts and says nothing."""
+    writer = _Writer(path, "bert", seed)
+    writer.facts.add_layer_norm_eps(1e-6)
+    writer.facts.add_causal_attention(False)
+    writer.facts.add_pooling_type(gguf.PoolingType.MEAN)
+    writer.facts.add_token_type_count(2)
+    writer.matrix("token_embd.weight", HIDDEN, VOCABULARY)
+    writer.matrix("token_types.weight", HIDDEN, 2)
+    writer.matrix("position_embd.weight", HIDDEN, 512)
+    writer.norms("", "token_embd_norm")
+    writer.tensor("token_embd_norm.bias", np.zeros(HIDDEN))
+    for block in _blocks():
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN)
+            writer.tensor(f"{block}{name}.bias", np.zeros(HIDDEN))
+        for name, inputs, outputs in (("ffn_up", HIDDEN, 2 * HIDDEN), ("ffn_down", 2 * HIDDEN, HIDDEN)):
+            writer.matrix(f"{block}{name}.weight", inputs, outputs)
+            writer.tensor(f"{block}{name}.bias", np.zeros(outputs))
+        for name in ("attn_output_norm", "layer_output_norm"):
+            writer.norms(block, name)
+            writer.tensor(f"{block}{name}.bias", np.zeros(HIDDEN))
+    writer.close()
+    return path
+
+
+#: Architectures that cannot be rolled back, have an encoder or say nothing, by the word that the refusal must contain.
 UNFIT: Sequence[tuple[str, Callable[[Path], Path]]] = (
     ("recurrent", write_recurrent),
     ("hybrid", write_hybrid),
     ("encoder-decoder", write_encoder_decoder),
+    ("embeddings", write_embedder),
 )

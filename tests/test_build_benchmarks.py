@@ -16,7 +16,10 @@ from redraft.bench.load import Result, read_results
 from redraft.cli.bench_replay import replay
 from redraft.cli.main import cli
 from redraft.errors import InputError
+from redraft.eval.signature import file_hash
+from redraft.models import shipped_path
 from tools import build_benchmarks as build
+from tools.checks import below
 
 ROWS = [
     json.loads(line)
@@ -103,6 +106,14 @@ def test_the_page_holds_tables_signatures_claims_and_notes(root: Path) -> None:
     assert "Our models differ" not in first
     assert "- **A/D**: share of the drafted tokens that were kept\n" in second
     assert "COMET" not in page and "old" not in build.documents(root)[root / "README.md"]
+
+
+def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
+    shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
+    assert below([f"{shipped}|data:talk@1", f"{shipped}|data:talk@1"]) == f"`{shipped}|data:talk@1`  \n"
+    both = below([shipped, "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-small-q8_0.gguf@2"])
+    names = "redraft-demo-q8_0.gguf and redraft-demo-small-q8_0.gguf"
+    assert both.endswith(f"\n*Measured on other weights of {names} than those that ship.*\n")
 
 
 def test_a_claim_that_fails_is_open_to_see(root: Path) -> None:
@@ -194,7 +205,7 @@ def test_one_command_measures_all_languages(root: Path) -> None:
         (
             "beta",
             "model:qwen3.gguf@1|small:a.gguf@2|small1:b.gguf@3",
-            "--model qwen3.gguf --small a.gguf --small b.gguf",
+            "--model qwen3.gguf --draft-model a.gguf --draft-model b.gguf",
         ),
     ],
 )

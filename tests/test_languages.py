@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from iso639 import iter_langs
 
 from redraft.errors import OptionError
-from redraft.languages import closest, parse_language
+from redraft.languages import closest, parse_language, parse_targets
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,10 @@ def test_the_names_that_langcodes_would_load_are_not_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
     assert done.stdout == "German Swahili de False\n"
+
+
+def test_targets_are_those_given_each_once() -> None:
+    assert parse_targets(["de", " ja", "de", "zh-Hant", "zh"]) == ["de", "ja", "zh-Hant", "zh"]
+    assert parse_targets([]) == []
+    with pytest.raises(OptionError, match="'German' and 'de-DE' are the same"):
+        parse_targets(["ja", "German", "de-DE"])

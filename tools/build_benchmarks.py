@@ -26,7 +26,7 @@ from redraft.bench.report import heading
 from redraft.bench.tables import LIVE, STREAMED, TABLES
 from redraft.models import SHIPPED
 from tools.build_docs import between, table
-from tools.checks import card, sections
+from tools.checks import below, card, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = "benchmarks.md"
@@ -63,6 +63,7 @@ INTRODUCTION = """# Benchmarks
 Made by `python -m tools.build_benchmarks` from `benchmarks/results`; changes here are lost. The signature under a
 table says what was measured, on what, with how many threads. The lines of a table take turns, update by update, so
 that speed-ups are ratios within one run. Claims are checked when the page is made; those that do not hold are open.
+Where a demo model has been trained further since a table was measured, that is said below it.
 """
 
 
@@ -118,7 +119,7 @@ def _section(group: Sequence[Result]) -> Iterator[str]:
     for result in group:
         yield f"### {result.name}{' (replay)' if result.replayed else ''}\n"
         yield _folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
-        yield "".join(f"`{line}`  \n" for line in result.signatures)
+        yield below(result.signatures)
         yield _claims(result)
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
@@ -165,10 +166,10 @@ def reproduce(group: Sequence[Result]) -> str:
     data = result.data.removesuffix(PERTURBED)
     words = ["redraft", "bench", result.bench, "--data", data, *(["--noise"] if data != result.data else [])]
     words += [word for each in group for word in ("--to", each.language)]
-    for option, shipped in (("model", "demo"), ("small", "demo-small")):
-        names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{option}\d*", name)]
+    for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-small")):
+        names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
-            words += [word for name in names for word in (f"--{option}", name)]
+            words += [word for name in names for word in (option, name)]
     for option, usual in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
         words += [f"--{option}", facts[option]] if facts.get(option, usual) not in (usual, "none") else []
     return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
@@ -195,9 +196,8 @@ def _file(label: str) -> str:
 
 def summary(result: Result) -> str:
     """What the README shows of a result."""
-    lines = "".join(f"`{line}`  \n" for line in result.signatures)
     about = f"{heading(result)} {result.name}. More in [docs/{PAGE}](docs/{PAGE})."
-    return f"{about}\n\n{markdown(result)}\n{lines}"
+    return f"{about}\n\n{markdown(result)}\n{below(result.signatures)}"
 
 
 def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:

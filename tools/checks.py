@@ -7,11 +7,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from redraft.bench.load import Result
+from redraft.eval.signature import file_hash
+from redraft.models import SHIPPED, shipped_path
 from tools.build_docs import table
 
 Row: TypeAlias = dict[str, Any]
@@ -87,8 +90,17 @@ def card(results: Sequence[Result]) -> str:
     return f"\n{signed(rows, CARD)}\n"
 
 
+def below(signatures: Iterable[str]) -> str:
+    """Signatures as lines below a table; a remark, if they name other weights of a demo model than those that ship."""
+    lines = list(dict.fromkeys(signatures))
+    weights = {file: file_hash(shipped_path(name)) for name, file in SHIPPED.items()}
+    found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(lines)))
+    earlier = sorted({name for name, seen in found if weights.get(name, seen) != seen})
+    remark = f"\n*Measured on other weights of {' and '.join(earlier)} than those that ship.*\n" if earlier else ""
+    return "".join(f"`{line}`  \n" for line in lines) + remark
+
+
 def signed(rows: Sequence[Row], columns: Columns) -> str:
     """A table with the signatures of its rows below."""
     cells = [[fill(row) for fill in columns.values()] for row in rows]
-    signatures = dict.fromkeys(str(row["signature"]) for row in rows)
-    return "\n".join([table(list(columns), cells), *(f"`{signature}`  " for signature in signatures), ""])
+    return f"{table(list(columns), cells)}\n{below(str(row['signature']) for row in rows)}"

@@ -15,6 +15,14 @@ Each message is one sentence that names the field and what is allowed; the comma
 
 from __future__ import annotations
 
+import re
+
+
+def first_sentence(error: BaseException) -> str:
+    """What another library says of an error, cut to one sentence without its stop; its type if it says nothing."""
+    line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+    return re.split(r"\.(?: +(?=[A-Z])|$)", line)[0]
+
 
 class RedraftError(Exception):
     """Base of all errors of this package."""

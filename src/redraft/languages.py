@@ -105,6 +105,21 @@ def parse_language(text: str, field: str = "target language") -> Language:
     return Language(tag, canonical, code, name)
 
 
+def parse_targets(tags: Iterable[str]) -> list[str]:
+    """The target languages that tags or names stand for, without those that are there already, as they are written.
+
+    Raises:
+        OptionError: there is no such language, or two stand for the same one under different names.
+    """
+    found: dict[str, str] = {}
+    for text in tags:
+        language = parse_language(text)
+        first = found.setdefault(language.canonical, language.tag)
+        if first != language.tag:
+            raise OptionError(f"target languages {first!r} and {language.tag!r} are the same, so leave one out")
+    return list(found.values())
+
+
 def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
     """The supported language that serves readers of ``wanted`` best; None if none does well.
 

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +52,9 @@ class Style:
 class Translator:
     """One stream translated into one or several languages by one model.
 
-    Several translators may share a backend; each takes a slot of its cache for every target language.
+    Several translators may share a backend; each takes a slot of its cache for every target language.  Calls of one
+    translator from several threads wait for each other; those that share a backend must not translate at the same time,
+    since a pass overwrites the rows of the one before.
 
     Args:
         backend: a loaded model with enough free slots.
@@ -84,6 +88,8 @@ class Translator:
         watch: Watch | None = None,
         curve: CostCurve | None = None,
     ) -> None:
+        if isinstance(to, str):  # its letters would be taken for languages
+            raise OptionError(f"to must be a list of languages such as {[to]!r}, not {to!r}")
         chosen = get_method(method) if isinstance(method, str) else method
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
@@ -92,7 +98,7 @@ class Translator:
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
         encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in to}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
-        self._watch = watch
+        self._watch, self._lock = watch, threading.Lock()
         self._backends = {TARGET: backend}
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
@@ -120,7 +126,7 @@ class Translator:
     @classmethod
     def open(
         cls,
-        model: str = "demo",
+        model: str | os.PathLike[str] = "demo",
         *,
         to: Sequence[str],
         method: str | Method = "ssbd",
@@ -129,7 +135,7 @@ class Translator:
         style: Style = Style(),
         max_tokens: int = 256,
         engine: LlamaOptions = LlamaOptions(),
-        draft_model: str | None = None,
+        draft_model: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
     ) -> Translator:
         """Load a model by name or path and translate with it; `close` frees it.  Arguments as of the class.
@@ -141,7 +147,9 @@ class Translator:
             dtype: ``float32`` (None too) or ``bfloat16``: what a model of transformers computes in.
         """
         chosen = get_method(method) if isinstance(method, str) else method
-        owned = open_models(chosen, model, draft_model, replace(engine, slots=max(engine.slots, len(to))), dtype)
+        small = None if draft_model is None else os.fspath(draft_model)
+        engine = replace(engine, slots=max(engine.slots, len(to)))
+        owned = open_models(chosen, os.fspath(model), small, engine, dtype)
         try:
             made = cls(
                 owned[0],
@@ -162,6 +170,12 @@ class Translator:
 
     def translate(self, update: Update) -> list[Event]:
         """Translate one update into every language; what cannot be done comes back as a `Failure`, never raised."""
+        with self._lock:
+            if not self._slots:
+                return [Failure("the translator is closed", None, update.utterance, update.seq)]
+            return self._translate(update)
+
+    def _translate(self, update: Update) -> list[Event]:
         askings = self._session.translate(update)
         lanes = [Lane(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
         started = time.perf_counter()
@@ -179,8 +193,15 @@ class Translator:
         return {translation.language: translation.tally for translation in self._session.translations}
 
     def translation(self, language: str) -> Translation:
-        """The state of a target language, named as in ``to``: ids of its latest prompt and output, its counts."""
-        return next(each for each in self._session.translations if each.language == language)
+        """The state of a target language, named as in ``to``: ids of its latest prompt and output, its counts.
+
+        Raises:
+            OptionError: it is not in ``to``.
+        """
+        found = {each.language: each for each in self._session.translations}
+        if language not in found:
+            raise OptionError(f"language must be one of {', '.join(found)}, not {language!r}")
+        return found[language]
 
     def latest_ids(self, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ids of the latest prompt and output of a language, the end token left out."""
@@ -188,7 +209,11 @@ class Translator:
         return translation.prompt, translation.output
 
     def close(self) -> None:
-        """Give the slots back, and free the models that `open` has loaded."""
+        """Give the slots back, and free the models that `open` has loaded; a call under way is waited for."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         self._close_slots()
         if self.method.draft_model == "layers":  # made for this translator alone
             self._backends[DRAFT_MODEL].close()

@@ -23,6 +23,7 @@ BAD = [
     (["translate"], ["--to"]),
     (["translate", "--to", "xx"], ["target language 'xx'", "BCP 47", "zh-CN"]),
     (["translate", "--to", ""], ["target language ''", "BCP 47"]),
+    (["translate", "--to", "zh", "--to", "zh-CN"], ["target languages 'zh' and 'zh-CN' are the same", "leave one out"]),
     (["translate", "--to", "de,ja"], ["target language 'de,ja'", "BCP 47"]),
     ([*T, "--to", "tlhh"], ["target language 'tlhh'", "BCP 47"]),
     ([*T, "--from", "mul"], ["source language 'mul'", "BCP 47"]),
@@ -40,10 +41,17 @@ BAD = [
     ([*T, "--option", "beta=2"], ["beta", "from 0 to 1", "2.0"]),
     ([*T, "--option", "floor=nan"], ["floor", "from 0 to 1", "nan"]),
     ([*T, "--option", "depth=1"], ["'ssbd'", "'depth'", "beta, floor"]),
+    ([*T, "-o", "beta=0.1", "-o", "beta=0.3"], ["--option beta is given twice"]),
+    ([*T, "--beta", "0.1", "-o", "beta=0.3"], ["--option beta and --beta are the same", "leave one out"]),
     ([*T, "--input", "xml"], ["--input", "'xml'", "'lines', 'jsonl', 'text'"]),
     ([*T, "--output", "xml"], ["--output", "'xml'", "'srt', 'vtt'"]),
     ([*T, "--lag", "0"], ["--lag", "'0'", "of 1 or more"]),
     ([*T, "--lag", "2.5"], ["--lag", "'2.5'", "whole number"]),
+    ([*T, "--lag", "2"], ["--lag is for --input text", "leave it out with --input lines"]),
+    ([*T, "--rate", "2", "--input", "jsonl"], ["--rate is for --input text", "leave it out with --input jsonl"]),
+    ([*T, "--key", "secret"], ["--key is for --server", "leave it out without one"]),
+    ([*T, "--term", "hull=Rumpf", "--term", "hull=Hülle"], ["--term", "'hull' is given twice"]),
+    (["trans"], ["'trans'", "did you mean", "translate, demo, models"]),
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),
@@ -66,6 +74,8 @@ BAD = [
     (["demo", "--speed", "inf"], ["--speed", "'inf'", "of 0 or more"]),
     (["demo", "--sentences", "x"], ["--sentences", "'x'", "of 0 or more"]),
     (["demo", "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
+    (["demo", "--to", "zh", "--to", "zh-Hans"], ["target languages 'zh' and 'zh-Hans' are the same"]),
+    (["viz", "drafts", "--to", "de", "--out", "a.html", "--lag", "2"], ["--lag is for --input text"]),
     (["demo", "--to", "xx"], ["target language 'xx'", "BCP 47"]),
     (["demo", "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
     (["doctor", "--threads", "2000"], ["--threads", "'2000'", "from 0 to 1024"]),
@@ -80,7 +90,7 @@ def check_refusal(done: Done, words: list[str]) -> None:
     (line,) = done.err.splitlines()
     assert line.startswith("redraft: ")
     assert [word for word in words if word not in line] == []
-    assert not re.search(r"[.!?] [A-Z]|Traceback", line)
+    assert not re.search(r"[.!?)] \(?[A-Z]|Traceback", line)
 
 
 class TestRefusals:
@@ -189,6 +199,11 @@ class TestStreams:
         done = redraft(*RUN, "--input", form, "--output", "lines", stdin=data)
         assert (done.status, done.out) == (1, "")
         assert done.err == "error: the input is empty: at least one line of text was expected\n"
+
+    def test_an_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
+        row = b'{"utterance": "1", "seq": 0, "text": "Hello.", "time": 2.0}'
+        done = redraft(*RUN, "--input", "jsonl", "--output", "srt", stdin=row)
+        assert done.out.startswith("1\n00:00:02,000 --> ")
 
     def test_a_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"

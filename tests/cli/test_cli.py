@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
@@ -60,6 +61,14 @@ class TestHelp:
         ):
             assert shown in text
 
+    def test_every_first_command_shows_examples(self, redraft: Run) -> None:
+        assert [name for name in ("", *cli.commands) if "Examples:" not in redraft(*name.split(), "-h").out] == []
+
+    def test_a_letter_means_the_same_everywhere(self) -> None:
+        options = {each for _, found in commands(cli) for each in found.params if isinstance(each, click.Option)}
+        meanings = {(name, max(each.opts, key=len)) for each in options for name in each.opts if len(name) == 2}
+        assert sorted(name for name, _ in meanings) == ["-i", "-m", "-o", "-t"]
+
     def test_without_a_command(self, redraft: Run) -> None:
         assert redraft() == redraft("--help")
 
@@ -97,7 +106,8 @@ class TestTables:
         states = {row["model"]: row["state"] for row in rows}
         assert states == {"demo": "ships", "demo-small": "ships"} | dict.fromkeys(CATALOGUE, "not fetched")
         assert {row["model"]: row["gigabytes"] for row in rows}["demo"] > 0.001
-        assert all(name in redraft("models").out for name in states)
+        shown = redraft("models").out
+        assert all(name in shown for name in states) and "…" not in shown
 
     def test_demo(self, redraft: Run) -> None:
         done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")
@@ -134,6 +144,14 @@ for arguments in ["--help"], ["translate", "-h"], ["demo", "-h"], ["doctor", "-h
 print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
         assert done.stdout == "set()\n"
+
+    @pytest.mark.parametrize("stream", ["stdout", "stderr"])
+    def test_what_goes_to_a_file_is_utf_8(self, redraft: Run, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, stream, io.TextIOWrapper(written, encoding="ascii"))
+        data = '{"utterance": "日 \U0001f600", "seq": 0, "text": "", "final": true}\n'.encode()
+        redraft(*SHORT[:-1], "jsonl" if stream == "stdout" else "lines", "-i", "jsonl", stdin=data * 2)
+        assert "日 \U0001f600" in written.getvalue().decode()
 
     def test_a_reader_that_goes_away_is_no_error(self) -> None:
         with program(*SHORT) as process:

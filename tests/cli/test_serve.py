@@ -102,6 +102,16 @@ def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:
     assert cues == [[expected(text), expected(text, "ja")] for text in ("we saw", "her duck")]
 
 
+def test_a_cue_begins_with_its_utterance_though_a_server_answers_the_newest_update_only(redraft: Run) -> None:
+    rows = [{"utterance": "1", "seq": seq, "text": "we saw", "time": 2.0 + seq, "final": seq == 9} for seq in range(10)]
+    data = "\n".join(map(json.dumps, rows)).encode()
+    with running() as server:
+        done = redraft(
+            *("translate", "--to", "de", "--server", server.url, "--input", "jsonl", "--output", "srt"), stdin=data
+        )
+    assert done.out.splitlines()[1] == "00:00:02,000 --> 00:00:11,000"
+
+
 def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
     with running() as server:
         at = ("translate", "--to", "de", "--server", server.url)

@@ -48,7 +48,7 @@ def refusal(*arguments: object) -> str:
 class TestShape:
     def test_a_file_is_written_that_doctor_can_measure(self, redraft: Run, tmp_path: Path) -> None:
         path = tmp_path / "tiny.gguf"
-        done = redraft("models", "shape", "--like", "tiny", "--quant", "Q8_0", "-o", str(path))
+        done = redraft("models", "shape", "--like", "tiny", "--format", "Q8_0", "--out", str(path))
         assert (done.status, done.out) == (0, f"{path}: 1.4M random weights as Q8_0, 0.00 GB\n")
         done = redraft("doctor", "--model", str(path), "--threads", "1", "--json")
         assert done.status == 0
@@ -62,12 +62,12 @@ class TestShape:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["-o", "a.gguf"], ["--like", "Missing option"]),
+            (["--out", "a.gguf"], ["--like", "Missing option"]),
             (["--like", "tiny"], ["--out", "Missing option"]),
-            (["--like", "gpt", "-o", "a.gguf"], ["--like", "'gpt'", "'qwen3-0.6b'", "'tower-2b'"]),
-            (["--like", "tiny", "--quant", "Q9", "-o", "a.gguf"], ["--quant", "'Q9'", "'Q4_K_M'"]),
-            (["--like", "tiny", "--seed", "-1", "-o", "a.gguf"], ["--seed", "'-1'", "of 0 or more"]),
-            (["--like", "tiny", "-o", "/no/such/a.gguf"], ["in a folder that exists", "/no/such/a.gguf"]),
+            (["--like", "gpt", "--out", "a.gguf"], ["--like", "'gpt'", "'qwen3-0.6b'", "'tower-2b'"]),
+            (["--like", "tiny", "--format", "Q9", "--out", "a.gguf"], ["--format", "'Q9'", "'Q4_K_M'"]),
+            (["--like", "tiny", "--seed", "-1", "--out", "a.gguf"], ["--seed", "'-1'", "of 0 or more"]),
+            (["--like", "tiny", "--out", "/no/such/a.gguf"], ["in a folder that exists", "/no/such/a.gguf"]),
         ],
     )
     def test_refusals(self, redraft: Run, arguments: list[str], words: list[str]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from redraft.errors import OptionError
 from redraft.events import Failure, Update
-from redraft.streams.read import Item, paced, prefixes, read_jsonl, read_lines, read_text
+from redraft.streams.read import Item, ended, paced, prefixes, read_jsonl, read_lines, read_text
 
 READERS = (read_lines, read_jsonl, read_text)
 
@@ -103,6 +103,11 @@ def test_jsonl_utterances_may_alternate() -> None:
         ("b", 0),
         ("a", 4),
     ]
+
+
+def test_what_the_end_of_the_input_leaves_open_is_ended() -> None:
+    items = jsonl(line(utterance="a", seq=3, time=1.5), line(utterance="b", final=True), line(utterance="c"), b"{")
+    assert [*ended(items)] == [*items, Update("a", 4, "hello", True, 1.5), Update("c", 6, "hello", True)]
 
 
 def test_the_last_of_a_repeated_key_counts() -> None:

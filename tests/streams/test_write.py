@@ -119,6 +119,15 @@ def test_srt_lasts_from_the_first_update_to_the_final_one() -> None:
     )
 
 
+def test_an_utterance_may_begin_before_its_first_caption() -> None:
+    out = Stream()
+    writer = SubtitleWriter(out, Stream(), "srt", ["de"])
+    for time in (None, 0.5, 1.2):
+        writer.begin("1", time)
+    writer.write(final("1", "Guten Abend", 3.4))
+    assert spans(out.getvalue()) == [(500, 3400)]
+
+
 def test_vtt_has_one_header_and_escapes_markup() -> None:
     text, _ = subtitles("vtt", final("1", "a < b & c --> d", 1.0), final("2", "e", 5.0))
     assert text == (

@@ -120,13 +120,13 @@ class LlamaModel:
         if not self.handle:
             reason = next(iter(complaints()), "broken file")
             raise ModelError(f"model file {str(path)!r} cannot be loaded: {reason}")
+        self.metadata = dict(self._read_metadata())
         self._refuse_unfit()
         self.vocab = lib.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
         self.end_tokens = frozenset(
             token for token in range(self.vocabulary_size) if lib.llama_vocab_is_eog(self.vocab, token)
         )
-        self.metadata = dict(self._read_metadata())
         pad, end = int(lib.llama_vocab_pad(self.vocab)), int(lib.llama_vocab_eos(self.vocab))
         self.pad_token = pad if pad >= 0 else max(end, 0)
         try:
@@ -143,10 +143,18 @@ class LlamaModel:
             "is a diffusion model": lib.llama_model_is_diffusion,
             "is an encoder-decoder, which this backend does not run": lib.llama_model_has_encoder,
         }
-        for reason, test in kinds.items():
-            if test(self.handle):
-                self.close()
-                raise CapabilityError(f"model {self.path.name!r} {reason}; a decoder-only transformer is needed")
+        reasons = [reason for reason, test in kinds.items() if test(self.handle)]
+        if self._embeds:
+            reasons.append("is made for embeddings, and says nothing")
+        if reasons:
+            self.close()
+            raise CapabilityError(f"model {self.path.name!r} {reasons[0]}; a decoder-only transformer is needed")
+
+    @property
+    def _embeds(self) -> bool:
+        """Whether its metadata name what only models for embeddings have; llama.cpp runs them as if they spoke."""
+        ends = {".attention.causal": "true", ".pooling_type": "0"}
+        return any(key.endswith(end) and value != ends[end] for key, value in self.metadata.items() for end in ends)
 
     def _read_metadata(self) -> Iterator[tuple[str, str]]:
         for index in range(lib.llama_model_meta_count(self.handle)):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from redraft.bench.tables import TABLES, Table
 from redraft.cli import options as common
@@ -51,7 +50,12 @@ data_options = (
         help=f"{SETS}; {TALKS}; or a stream of your own.",
     ),
     click.option(
-        "--form", type=click.Choice(("jsonl", "simulstreaming")), default="jsonl", help="Of a stream of your own."
+        "--input",
+        "-i",
+        "form",
+        type=click.Choice(("jsonl", "simulstreaming")),
+        default="jsonl",
+        help="Form of a stream of your own.",
     ),
     click.option("--limit", type=common.Whole(0), default=100, help="Segments; 0 takes all."),
     click.option("--least-words", type=common.Whole(0), default=0, help="Leave out shorter sources of a test set."),
@@ -62,7 +66,8 @@ run_options = (
     click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target; repeat."),
     common.model,
     click.option(
-        "--small",
+        "--draft-model",
+        "small",
         multiple=True,
         metavar="MODEL",
         help="Small model of bild and its like; repeat for `bild`.  [default: demo-small for demo, else none]",
@@ -218,7 +223,7 @@ def _bench(
     data = given.pop("data")
     facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
     if not reveals(data):
-        if click.get_current_context().get_parameter_source("lag") is ParameterSource.COMMANDLINE:
+        if common.is_given("lag"):
             raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
         facts.pop("lag")
     stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
@@ -239,9 +244,13 @@ def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[
     wanted = {"ar", *(methods or known)}
     missing = [method for method in known if method in wanted - there]
     if missing and (methods or there == {"ar"}):
-        raise OptionError(f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --small")
+        raise OptionError(
+            f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --draft-model"
+        )
     if missing:
-        click.echo(f"redraft: {', '.join(missing)} left out, since no small model is named with --small", err=True)
+        click.echo(
+            f"redraft: {', '.join(missing)} left out, since no small model is named with --draft-model", err=True
+        )
     return replace(
         table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  redraft models shape --like qwen3-4b --quant Q4_K_M -o qwen3-4b-shape.gguf
+  redraft models shape --like qwen3-4b --format Q4_K_M --out qwen3-4b-shape.gguf
   redraft bench replay --records FILE --model qwen3-4b-shape.gguf
   redraft bench replay --records FILE --shape qwen3-4b --dtype bfloat16 --device cuda
 """

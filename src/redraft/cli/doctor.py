@@ -12,8 +12,14 @@ import click
 from redraft import __version__
 from redraft.cli import options
 
+EXAMPLES = """\b
+Examples:
+  redraft doctor
+  redraft doctor --model ~/models/some-model.gguf --gpu-layers 0
+"""
 
-@click.command(short_help="Check the engine and measure what a pass costs.")
+
+@click.command(epilog=EXAMPLES, short_help="Check the engine and measure what a pass costs.")
 @options.gguf_model
 @options.threads
 @options.gpu_layers

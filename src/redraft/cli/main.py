@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -25,14 +26,23 @@ from redraft.errors import RedraftError
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
 
-@click.group(invoke_without_command=True, context_settings=SETTINGS)
+EXAMPLES = """\b
+Examples:
+  redraft demo
+  redraft translate talk.txt --input text --rate 3 --to de --to ja
+  redraft COMMAND --help
+
+\b
+Completion in bash (or zsh, fish), once for every shell or in its start-up file:
+  eval "$(_REDRAFT_COMPLETE=bash_source redraft)"
+"""
+
+
+@click.group(epilog=EXAMPLES, invoke_without_command=True, context_settings=SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and stop.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out.
-
-    Start with: redraft demo
-    """
+    """Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -51,8 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if getattr(sys, name) is None:  # closed by whoever started the program
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a locale without Chinese characters must not end a stream
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            # Files and pipes get UTF-8; a terminal without Chinese characters must not end a stream.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     sys.exit(_run(arguments))
 
 
@@ -77,6 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _sentence(error: click.UsageError) -> str:
     """Click's message as one sentence that says what there is and where to read on."""
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
+    text = re.sub(r"\. \(Did you mean (.*)\?\)$", r"; did you mean \1", text)
     if isinstance(error, click.NoSuchOption):
         nearest = f"; the nearest is {error.possibilities[0]}" if error.possibilities else ""
         text = f"No such option '{error.option_name}'{nearest}"

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from redraft.method import Choice, Method, Option
 
 
-@click.command(short_help="List the decoding methods.")
+EXAMPLES = """\b
+Examples:
+  redraft methods
+  redraft methods ssbd
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="List the decoding methods.")
 @click.argument("name", required=False, metavar="[METHOD]")
 @as_json
 def methods(name: str | None, as_json: bool) -> None:

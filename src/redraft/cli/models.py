@@ -13,8 +13,15 @@ from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import CATALOGUE, cached_path, fetch, models_folder
 from redraft.models.shape import FORMATS, SHAPES
 
+EXAMPLES = """\b
+Examples:
+  redraft models
+  redraft models get qwen3-4b
+  redraft models shape --like qwen3-4b --out qwen3-4b-shape.gguf
+"""
 
-@click.group(invoke_without_command=True)
+
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
 @as_json
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:
@@ -32,7 +39,9 @@ def models(context: click.Context, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("model", "size", "state", "good for", "from", box=None)
+    table = Table("model", "size", "state", "good for", box=None)
+    table.columns[0].no_wrap = True
+    table.add_column("from", overflow="fold")  # a name that is cut short cannot be looked up
     for row in rows:
         table.add_row(f"[bold]{row['model']}[/bold]", f"{row['gigabytes']:.2g} GB", *map(str, list(row.values())[2:]))
     console = Console()
@@ -56,7 +65,7 @@ def _hub_row(name: str) -> dict[str, str | float]:
     return {"model": name, "gigabytes": model.size, "state": state, "note": model.note, "source": model.repository}
 
 
-@models.command()
+@models.command(short_help="Fetch a listed model from the Hugging Face hub.")
 @click.argument("name", metavar="NAME", type=click.Choice(list(CATALOGUE)))
 def get(name: str) -> None:
     """Fetch a listed model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
@@ -65,8 +74,8 @@ def get(name: str) -> None:
 
 @models.command(short_help="Write a GGUF of a model's sizes with random weights.")
 @click.option("--like", type=click.Choice(list(SHAPES)), required=True, help="The model whose sizes it gets.")
-@click.option("--quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights.")
-@click.option("--out", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
+@click.option("--format", "quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @click.option("--seed", type=Whole(0), default=0, help="Of the weights.")
 def shape(like: str, quant: str, out: Path, seed: int) -> None:
     """Write a GGUF of a model's exact sizes with random weights; needs the `train` extra.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError
@@ -94,15 +95,35 @@ def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 def bench_folder(text: str) -> Callable[[Any], Any]:
     """``--out`` of the benches, with its help."""
     return click.option(
-        "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("redraft-bench"), help=text
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("redraft-bench"),
+        metavar="FOLDER",
+        help=text,
     )
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the command under way stands on its command line."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse_idle(form: str) -> None:
+    """Refuse options of plain text with another ``form`` of input.
+
+    Raises:
+        OptionError: there is one, which would change nothing.
+    """
+    for name in ("lag", "rate"):
+        if form != "text" and is_given(name):
+            raise OptionError(f"--{name} is for --input text, so leave it out with --input {form}")
 
 
 def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float | str]:
     """The options of a method from the command line, checked.
 
     Raises:
-        OptionError: not NAME=VALUE, unknown, or not an allowed value.
+        OptionError: not NAME=VALUE, unknown, given twice, or not an allowed value.
     """
     from redraft.methods import get_method
 
@@ -111,10 +132,14 @@ def method_options(method: str, beta: float | None, given: Sequence[str]) -> dic
         name, sign, value = text.partition("=")
         if not (sign and name and value):
             raise OptionError(f"--option must be NAME=VALUE, not {text!r}")
+        if name in options:
+            raise OptionError(f"--option {name} is given twice, so leave one out")
         try:
             options[name] = float(value)
         except ValueError:
             options[name] = value
     if beta is not None:
+        if "beta" in options:
+            raise OptionError("--option beta and --beta are the same, so leave one out")
         options["beta"] = beta
     return get_method(method).check(options)

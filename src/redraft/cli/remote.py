@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from redraft.client import Client, Wanted
 from redraft.errors import InputError
-from redraft.events import Caption, Event, Failure
+from redraft.events import Caption, Event, Failure, Update
 from redraft.streams.read import Item
 from redraft.streams.write import SubtitleWriter, Writer
 
@@ -62,6 +62,8 @@ async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:
                 whole = False
                 writer.write(item)
                 continue
+            if isinstance(writer, InOrder):
+                writer.begin(item)
             try:
                 await client.send(item)
             except InputError as error:
@@ -105,16 +107,20 @@ class ReadAhead:
 
 
 class InOrder:
-    """Gives a writer the final captions of one utterance after the other, though languages run ahead of each other.
+    """Gives subtitles the final captions of one utterance after the other, though languages run ahead of each other.
 
     Args:
         writer: where they go.
         languages: how many captions an utterance has.
     """
 
-    def __init__(self, writer: Writer, languages: int) -> None:
+    def __init__(self, writer: SubtitleWriter, languages: int) -> None:
         self._writer, self._languages = writer, languages
         self._held: dict[str, list[Caption]] = {}
+
+    def begin(self, update: Update) -> None:
+        """Note when an utterance begins: a server need not answer its first updates."""
+        self._writer.begin(update.utterance, update.time)
 
     def write(self, event: Event) -> None:
         """Write an event, a final caption as soon as it is its turn."""

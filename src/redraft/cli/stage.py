@@ -17,7 +17,7 @@ from redraft.eval.contender import Contender
 from redraft.eval.measure import Run, compare, open_runs
 from redraft.eval.signature import signature, text_hash
 from redraft.events import Update
-from redraft.languages import parse_language
+from redraft.languages import parse_language, parse_targets
 from redraft.methods import BETA, get_method
 from redraft.stabilise import Mask
 from redraft.streams.read import paced
@@ -30,7 +30,7 @@ def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask
         OptionError: a method or language is not known.
     """
     options = {name: (("beta", beta),) if BETA in get_method(name).options else () for name in methods}
-    tags = dict.fromkeys(parse_language(target).tag for target in targets)
+    tags = parse_targets(targets)
     return [Contender(name, tag, options[name], mask) for tag in tags for name in options]
 
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from redraft.errors import InputError, MissingExtra
 from redraft.events import Failure
 from redraft.streams.live import LiveWriter
-from redraft.streams.read import Item, paced, read_jsonl, read_lines, read_text
+from redraft.streams.read import Item, ended, paced, read_jsonl, read_lines, read_text
 from redraft.streams.simulstreaming import read_simulstreaming
 from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.translator import Translator
@@ -38,7 +38,7 @@ def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterat
     if form == "lines":
         return read_lines(source)
     if form == "jsonl":
-        return read_jsonl(source)
+        return ended(read_jsonl(source))
     if form == "simulstreaming":
         return read_simulstreaming(source)
     items = read_text(source, lag=lag, rate=rate)

@@ -18,7 +18,7 @@ Examples:
 """
 
 
-@click.group(invoke_without_command=True)
+@click.group(epilog=EXAMPLES, short_help="Train models further.", invoke_without_command=True)
 @click.pass_context
 def train(context: click.Context) -> None:
     """Train models further; needs the `train` extra, or for models of transformers the `lora` extra.

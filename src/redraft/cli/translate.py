@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -109,16 +109,19 @@ def translate(
     Captions go to standard output, one sentence for everything that could not be done to standard error. The exit
     status is 0, or 1 if something in the stream could not be translated, or 2 if nothing could be started.
     """
+    common.refuse_idle(form)
+    if server is None and common.is_given("key"):
+        raise OptionError("--key is for --server, so leave it out without one")
     chosen = common.method_options(method, beta, option)
-    glossary = tuple(_glossary(term))
+    glossary = tuple(_glossary(term).items())
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.cli import stream
-    from redraft.languages import parse_language
+    from redraft.languages import parse_language, parse_targets
     from redraft.stabilise import Mask
     from redraft.translator import Style, Translator
 
     parse_language(source, "source language")
-    languages = list(dict.fromkeys(parse_language(tag).tag for tag in to))
+    languages = parse_targets(to)
     output = output or ("live" if sys.stdout.isatty() else "lines")
     if server is not None:
         given = _given()
@@ -166,9 +169,13 @@ def _given() -> set[str]:
     return given
 
 
-def _glossary(terms: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _glossary(terms: Sequence[str]) -> dict[str, str]:
+    glossary: dict[str, str] = {}
     for text in terms:
         term, sign, translation = (part.strip() for part in text.partition("="))
         if not (term and sign and translation):
             raise OptionError(f"--term must be TERM=TRANSLATION, not {text!r}")
-        yield term, translation
+        if term in glossary:
+            raise OptionError(f"--term {term!r} is given twice, so leave one out")
+        glossary[term] = translation
+    return glossary

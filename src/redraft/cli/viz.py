@@ -152,6 +152,7 @@ def drafts(
     gpu_layers: int,
 ) -> None:
     """Draw where every token of a stream's translations came from: the draft, a correction, or a pass of its own."""
+    common.refuse_idle(form)
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.cli import stream

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.errors import MissingExtra, ModelError, OptionError
+from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +82,6 @@ def fetch(name: str) -> Path:
     try:
         return Path(hf_hub_download(model.repository, model.file, local_dir=models_folder()))
     except (HfHubHTTPError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelError(f"model {name!r} could not be fetched from {model.repository}: {reason}") from error
+        raise ModelError(
+            f"model {name!r} could not be fetched from {model.repository}: {first_sentence(error)}"
+        ) from error

@@ -130,6 +130,18 @@ def _out_of_order(update: Update, last_seq: int, ended: bool) -> str:
     return ""
 
 
+def ended(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, and once they are over the last update of every utterance that has had no final one, as final."""
+    unfinished: dict[str, Update] = {}
+    for item in items:
+        if isinstance(item, Update):
+            unfinished[item.utterance] = item
+            if item.final:
+                del unfinished[item.utterance]
+        yield item
+    yield from map(finished, unfinished.values())
+
+
 def prefixes(text: str, lag: int = 3) -> list[str]:
     """The beginnings of a text as a recogniser would reveal it, ``lag`` words at a time; the last is all of it.
 

@@ -100,11 +100,11 @@ class JsonlWriter:
 class SubtitleWriter:
     """SRT or WebVTT: one cue an utterance, made of its final captions, with a line for every language.
 
-    A cue begins at the time of the utterance's first caption and ends at that of the final one.  Where times are
-    unknown, a running clock goes on from the end of the last cue and the text gets its reading time, at
-    `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second, begins before the
-    last one has ended, or ends after `LATEST`; a time after that (seconds since 1970, say) is reported once and counts
-    as unknown.  Utterances without text have no cue.
+    A cue begins at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
+    final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its
+    reading time, at `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second,
+    begins before the last one has ended, or ends after `LATEST`; a time after that (seconds since 1970, say) is
+    reported once and counts as unknown.  Utterances without text have no cue.
 
     Args:
         out: where cues go.
@@ -132,9 +132,7 @@ class SubtitleWriter:
         if isinstance(event, Failure):
             _put(self._errors, failure_line(event) + "\n")
             return
-        when = self._milliseconds(event.time)
-        if when is not None:
-            self._begun.setdefault(event.utterance, when)
+        self.begin(event.utterance, event.time)
         if not event.final:
             return
         if any(held.utterance != event.utterance for held in self._held.values()):
@@ -142,6 +140,12 @@ class SubtitleWriter:
         self._held[event.language] = event
         if self._held.keys() >= set(self._languages):
             self._write_cue()
+
+    def begin(self, utterance: str, time: float | None) -> None:
+        """Note when an utterance was first heard, in seconds, for those whose first updates get no caption."""
+        when = self._milliseconds(time)
+        if when is not None:
+            self._begun.setdefault(utterance, when)
 
     def close(self) -> None:
         """Write the cue that still waits for a language."""

@@ -5,7 +5,6 @@ From the hub a model is fetched by transformers itself.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.refuse import check_model
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.errors import ModelError, OptionError
+from redraft.errors import ModelError, OptionError, first_sentence
 
 
 def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
@@ -82,9 +81,7 @@ def _loaded(kind: Any, name: str, **options: Any) -> Any:
         with quiet(local=Path(name).is_dir()):
             return kind.from_pretrained(name, **options)
     except (OSError, ValueError, KeyError, ImportError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        first = re.split(r"\.(?: +(?=[A-Z])|$)", reason)[0]
-        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first}") from error
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 
 
 @contextmanager
