@@ -74,7 +74,9 @@ def get(name: str) -> None:
 
 @models.command(short_help="Write a GGUF of a model's sizes with random weights.")
 @click.option("--like", type=click.Choice(list(SHAPES)), required=True, help="The model whose sizes it gets.")
-@click.option("--format", "quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights.")
+@click.option(
+    "--quant", "--format", "quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights."
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @click.option("--seed", type=Whole(0), default=0, help="Of the weights.")
 def shape(like: str, quant: str, out: Path, seed: int) -> None:
