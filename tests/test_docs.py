@@ -28,7 +28,12 @@ from tools import build_docs
 from tools.build_docs import between, self_contained, stale, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "ATTRIBUTION.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ATTRIBUTION.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "packaging" / "README.md",
+]
 
 #: Files of the worked example in docs/development.md.
 TO_BE_WRITTEN = {"src/redraft/draft/recent.py", "redraft_recent.py"}
@@ -43,7 +48,7 @@ def commands() -> Iterator[list[str]]:
     """The words of every redraft command that a page shows, without the program's name."""
     for page in PAGES:
         for block in blocks(page, "sh"):
-            for part in re.split(r"[|\n]", block):
+            for part in re.split(r"[|\n]", block.replace("\\\n", " ")):
                 words = shlex.split(part.partition(">")[0], comments=True)
                 if words[:1] == ["redraft"]:
                     yield words[1:]

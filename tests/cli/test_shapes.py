@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from redraft.bench.load import read_results
-from redraft.cli.bench_replay import replay
+from redraft.cli.main import cli
 from redraft.errors import RedraftError
 from redraft.eval.record import Pass, Record, Step, write_records
 from tests.cli.conftest import Run
@@ -35,7 +35,8 @@ def records(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(replay, [str(each) for each in arguments])
+    # Not the command by itself: it would keep the help option that it has there.
+    return CliRunner().invoke(cli, ["bench", "replay", *map(str, arguments)])
 
 
 def refusal(*arguments: object) -> str:
