@@ -26,7 +26,7 @@ from redraft.bench.report import heading
 from redraft.bench.tables import LIVE, STREAMED, TABLES
 from redraft.models import SHIPPED
 from tools.build_docs import between, table
-from tools.checks import below, card, sections
+from tools.checks import below, card, folded, sections
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = "benchmarks.md"
@@ -95,7 +95,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
     Args:
         notes: a folder with what is said below the tables of a bench, in a file ``BENCH.md``.
     """
-    parts = [INTRODUCTION]
+    parts: list[str] = []
     for _, bench in groupby(results, key=lambda each: (each.replayed, each.bench)):
         found = list(bench)
         parts.append(f"## {heading(found[0]).rstrip('.')}\n")
@@ -108,7 +108,17 @@ def page(results: Sequence[Result], notes: Path) -> str:
     used = {name for result in results for name in _columns(result)}
     parts.append("## Columns\n")
     parts.append("".join(f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in used))
-    return "\n".join(parts)
+    return "\n".join([INTRODUCTION, _contents(parts), *parts])
+
+
+def _contents(parts: Sequence[str]) -> str:
+    """Links to the headings."""
+    headings = [part.removeprefix("## ").strip() for part in parts if part.startswith("## ")]
+    return "".join(f"- [{each}](#{_anchor(each)})\n" for each in headings)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
 
 
 def _section(group: Sequence[Result]) -> Iterator[str]:
@@ -118,7 +128,7 @@ def _section(group: Sequence[Result]) -> Iterator[str]:
         yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
     for result in group:
         yield f"### {result.name}{' (replay)' if result.replayed else ''}\n"
-        yield _folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
+        yield folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
         yield below(result.signatures)
         yield _claims(result)
     for name, plot, _results in pictures(group):
@@ -149,11 +159,7 @@ def _claims(result: Result) -> str:
         lines += [f"  - {sentence}\n" for sentence in each.broken]
     if not found:
         return ""
-    return _folded(f"{len(found) - failed} of {len(found)} claims hold", "".join(lines), opened=failed > 0)
-
-
-def _folded(words: str, text: str, opened: bool = False) -> str:
-    return f"<details{' open' if opened else ''}><summary>{words}</summary>\n\n{text}\n</details>\n"
+    return folded(f"{len(found) - failed} of {len(found)} claims hold", "".join(lines), opened=failed > 0)
 
 
 def reproduce(group: Sequence[Result]) -> str:

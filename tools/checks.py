@@ -59,6 +59,8 @@ CARD: Columns = {
     "chrF": lambda row: f"{row['chrf']:.1f}",
     "cut short": lambda row: str(row["failures"]),
 }
+#: More signatures below a table are folded.
+SIGNATURES = 4
 #: What is to be said beside a table.
 REMARKS = {
     "exact": "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
@@ -97,7 +99,13 @@ def below(signatures: Iterable[str]) -> str:
     found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(lines)))
     earlier = sorted({name for name, seen in found if weights.get(name, seen) != seen})
     remark = f"\n*Measured on other weights of {' and '.join(earlier)} than those that ship.*\n" if earlier else ""
-    return "".join(f"`{line}`  \n" for line in lines) + remark
+    text = "".join(f"`{line}`  \n" for line in lines)
+    return (folded(f"{len(lines)} signatures", text) if len(lines) > SIGNATURES else text) + remark
+
+
+def folded(words: str, text: str, opened: bool = False) -> str:
+    """A text that unfolds below some words."""
+    return f"<details{' open' if opened else ''}><summary>{words}</summary>\n\n{text}\n</details>\n"
 
 
 def signed(rows: Sequence[Row], columns: Columns) -> str:
