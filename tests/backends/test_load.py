@@ -11,7 +11,7 @@ import pytest
 from redraft.backends import load
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_contexts, usual_contexts
+from redraft.backends.load import open_backend, open_contexts, usual_contexts
 from redraft.backends.quantise import quantise
 from redraft.errors import ModelError
 from redraft.types import ROOT, Draft, Provenance, Score
@@ -78,3 +78,15 @@ def test_contexts_share_the_cores(
     for context in reversed(open_contexts(str(model), replace(OPTIONS, threads=given), 2)):
         context.close()
     assert made == [replace(OPTIONS, threads=each)] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("https://models.example/a.gguf", "'https://models.example/a.gguf' is an address: download the file"),
+        ("hf:", "'hf:' names nothing: use hf:NAME"),
+    ],
+)
+def test_names_that_cannot_be_models_are_refused(name: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        open_backend(name)

@@ -39,6 +39,8 @@ def resolve(name: str) -> Path:
     fetched = cached_path(name)
     if fetched is not None:
         return fetched
+    if "://" in name:
+        raise ModelError(f"model {name!r} is an address: download the file, and give its path")
     try:
         path = Path(name).expanduser()
         unknown = not name or (not path.exists() and path.suffix.lower() != ".gguf")
@@ -125,6 +127,8 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
         MissingExtra: transformers is not installed.
         OptionError: there is no such device.
     """
+    if name == HF_PREFIX:
+        raise ModelError(f"model {name!r} names nothing: use {HF_PREFIX}NAME of the hub, or the folder of a model")
     folder = _folder(name.removeprefix(HF_PREFIX))
     try:
         from redraft.backends.hf.model import open_hf
@@ -137,6 +141,8 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
 
 def _folder(name: str) -> Path | None:
     """The folder of a model of transformers, if the name is that of one."""
+    if "://" in name:
+        raise ModelError(f"model {name!r} is an address: download the file, and give its path")
     try:
         path = Path(name).expanduser()
         return path if name and (path / "config.json").is_file() else None
