@@ -146,3 +146,11 @@ def test_every_engine_has_its_small_model() -> None:
 def test_a_model_of_transformers_has_one() -> None:
     with pytest.raises(OptionError, match="engines must be at most 1 here, not 2: a model of transformers has one"):
         open_backends(ServeSettings(model="hf:x", engines=2))
+
+
+def test_slots_leave_room_for_draft_trees() -> None:
+    given = {"model": "demo-small", "context_length": 64, "methods": ("ar", "redraft-tree"), "engines": 2}
+    with pytest.raises(OptionError, match="slots must be at most 30 for redraft-tree, whose draft trees .*, not 31"):
+        open_backends(ServeSettings(**given, slots=31))
+    for each in reversed(open_backends(ServeSettings(**given, slots=30))):
+        each[TARGET].close()

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_contexts, usual_contexts
 from redraft.errors import OptionError
 from redraft.methods import get_method
@@ -39,14 +39,21 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
 
     Raises:
         ModelError: there is no such model, or its file is unfit.
-        OptionError: a method or an option is not known.
+        OptionError: a method or an option is not known, or there are too many slots for draft trees.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
     slots = _share(settings.slots, count) + 1
+    trees = [method.name for method in methods if "trees" in method.needs]
+    most = MOST_SEQUENCES // (1 + BRANCHES_OF_A_TREE)
+    if trees and slots > most:
+        raise OptionError(
+            f"slots must be at most {(most - 1) * count} for {trees[0]}, whose draft trees take sequences of the cache "
+            f"too, not {settings.slots}"
+        )
     options = LlamaOptions(
         context_length=settings.context_length,
         slots=slots,
-        branches=BRANCHES_OF_A_TREE * slots if any("trees" in method.needs for method in methods) else 0,
+        branches=BRANCHES_OF_A_TREE * slots if trees else 0,
         threads=settings.threads,
         gpu_layers=settings.gpu_layers,
         exact=settings.exact,
