@@ -75,6 +75,21 @@ def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.Monkey
     )
 
 
+def test_another_model_has_a_table_a_command_and_pictures_of_its_own(root: Path) -> None:
+    pytest.importorskip("matplotlib")
+    save(root, "beta", "de", FACTS.replace("redraft-demo-q8_0", "other"))
+    saved = root / "benchmarks" / "results" / "beta-de.rows.jsonl"
+    saved.rename(saved.with_name("beta-de-other.rows.jsonl"))
+    save(root, "beta", "de")
+    build.write(root)
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "### Flores-200 devtest, to German\n" in page
+    assert "### Flores-200 devtest, to German, by other\n" in page
+    assert "--to de --to ja --limit 8 --threads 1" in page and "--to de --model other.gguf --limit 8" in page
+    for name in ("flores200.devtest-speed", "flores200.devtest-other-speed"):
+        assert (root / "docs" / f"benchmarks-beta-{name}.svg").exists()
+
+
 def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) -> None:
     pytest.importorskip("matplotlib")
     build.write(root)

@@ -84,8 +84,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 
 
 def groups(results: Sequence[Result]) -> Iterator[list[Result]]:
-    """The results of one bench on one data set, in all languages."""
-    for _, group in groupby(results, key=lambda each: (each.replayed, each.bench, each.data)):
+    """The results of one bench on one data set by one model, in all languages."""
+    for _, group in groupby(results, key=lambda each: (each.replayed, each.bench, each.data, each.other_model)):
         yield list(group)
 
 
@@ -212,7 +212,9 @@ def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
     for plot in PLOTS:
         drawn = [result for result in group if plot in plots_of(result)]
         if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
-            stem = "-".join(("replay",) * drawn[0].replayed + (drawn[0].bench, drawn[0].data, plot.name))
+            first = drawn[0]
+            parts = "replay" * first.replayed, first.bench, first.data, first.other_model, plot.name
+            stem = "-".join(filter(None, parts))
             found.append((f"benchmarks-{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, drawn))
     return found
 

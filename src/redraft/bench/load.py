@@ -14,6 +14,7 @@ from redraft.cost import CostCurve
 from redraft.errors import InputError
 from redraft.eval.figures import Row
 from redraft.languages import parse_language
+from redraft.models import SHIPPED
 
 ENDING = ".rows.jsonl"
 
@@ -64,10 +65,17 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Data set and language in words."""
+        """Data set and language in words, and the model if it is another one."""
         data = self.data.removesuffix(PERTURBED)
         misheard = ", misheard at first" if data != self.data else ""
-        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}"
+        by = f", by {self.other_model}" if self.other_model else ""
+        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}{by}"
+
+    @property
+    def other_model(self) -> str:
+        """The name of the model's file if it is none of those that ship; of a replay its signature tells."""
+        file = self.facts.get("model", "").partition("@")[0]
+        return "" if self.replayed or file in ("", *SHIPPED.values()) else Path(file).stem
 
     @property
     def language_name(self) -> str:
@@ -94,7 +102,7 @@ def read_results(folder: Path) -> list[Result]:
     def place(result: Result) -> tuple[object, ...]:
         bench = benches.index(result.bench) if result.bench in benches else len(benches)
         language = LANGUAGES.index(result.language) if result.language in LANGUAGES else len(LANGUAGES)
-        return result.replayed, bench, result.bench, result.data, language, result.language
+        return result.replayed, bench, result.bench, result.data, result.other_model, language, result.language
 
     return sorted(found, key=place)
 
