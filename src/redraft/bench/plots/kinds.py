@@ -127,7 +127,7 @@ PLOTS = (
     ),
     Plot(
         "talks",
-        "How far captions lag, by how many talks the server has at once; the dashed line is one second.",
+        "How far captions lag, by how many talks the server has at once; the dotted line is one second.",
         live.has_trials,
         live.talks,
         ("capacity",),
