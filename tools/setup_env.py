@@ -115,7 +115,7 @@ def engine_wheel(python: Path, version: str) -> Path:
         command = [*pip(python, "wheel"), "--no-deps", "--no-cache-dir", "--wheel-dir", scratch, f"{ENGINE}=={version}"]
         run(
             command,
-            f"compiling llama.cpp once, about five minutes on two cores; the wheel is kept in {folder}",
+            f"compiling llama.cpp once, about four minutes on two cores; the wheel is kept in {folder}",
             environment={
                 **os.environ,
                 "SKBUILD_WHEEL_EXCLUDE": SURPLUS,

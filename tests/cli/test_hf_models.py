@@ -58,5 +58,5 @@ def test_commands_that_need_llama_cpp_say_so(redraft: Run, folder: str, command:
 
 def test_names_that_transformers_cannot_load(redraft: Run, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    for name in ("hf:", f"hf:{tmp_path / 'none'}", str(tmp_path)):
+    for name in (f"hf:{tmp_path / 'none'}", str(tmp_path)):
         check_refusal(redraft(*RUN, "--model", name, stdin=TALK), ["cannot be loaded with transformers"])
