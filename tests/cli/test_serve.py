@@ -165,5 +165,6 @@ def test_the_status_says_whether_another_start_may_help(
         raise error
 
     monkeypatch.setattr("redraft.serve.run.serve", serve)
+    monkeypatch.setattr("redraft.serve.logs.set_up", lambda details: None)  # would last longer than this test
     found = redraft("serve", "--port", "0")
     assert (found.status, found.err) == (status, f"redraft: {error}\n")
