@@ -39,10 +39,8 @@ def resolve(name: str) -> Path:
     fetched = cached_path(name)
     if fetched is not None:
         return fetched
-    if "://" in name:
-        raise ModelError(f"model {name!r} is an address: download the file, and give its path")
     try:
-        path = Path(name).expanduser()
+        path = _path(name)
         unknown = not name or (not path.exists() and path.suffix.lower() != ".gguf")
     except (OSError, RuntimeError) as error:
         raise ModelError(f"model {name!r} cannot be a file: {error}") from error
@@ -139,12 +137,16 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
     return open_hf(str(folder or name.removeprefix(HF_PREFIX)), options)
 
 
-def _folder(name: str) -> Path | None:
-    """The folder of a model of transformers, if the name is that of one."""
+def _path(name: str) -> Path:
     if "://" in name:
         raise ModelError(f"model {name!r} is an address: download the file, and give its path")
+    return Path(name).expanduser()
+
+
+def _folder(name: str) -> Path | None:
+    """The folder of a model of transformers, if the name is that of one."""
     try:
-        path = Path(name).expanduser()
+        path = _path(name)
         return path if name and (path / "config.json").is_file() else None
     except (OSError, RuntimeError):  # no name of a file
         return None

@@ -195,8 +195,7 @@ def _prepared(
 
 def _leave_to_the_server(server: str | None) -> None:
     """Refuse what would have to be said when the server is started."""
-    context, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
-    given = {name for name in context.params if context.get_parameter_source(name) is not default}
+    given = common.given()
     wrong = [word for name, word in _OF_THE_SERVER.items() if name in given]
     if server is not None and wrong:
         raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")

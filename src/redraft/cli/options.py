@@ -103,9 +103,15 @@ def bench_folder(text: str) -> Callable[[Any], Any]:
     )
 
 
+def given() -> set[str]:
+    """Names of the options of the command under way that were given."""
+    context = click.get_current_context()
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+
+
 def is_given(name: str) -> bool:
-    """Whether an option of the command under way stands on its command line."""
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+    """Whether an option of the command under way was given."""
+    return name in given()
 
 
 def refuse_idle(form: str) -> None:

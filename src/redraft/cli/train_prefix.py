@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
 from redraft.cli import options as common
@@ -96,8 +95,7 @@ Examples:
 @common.threads
 @click.option("--seed", type=common.Whole(0), default=0, help="Of all that is drawn.")
 @common.as_json
-@click.pass_context
-def prefix(context: click.Context, /, model: str, as_json: bool, **chosen: Any) -> None:
+def prefix(model: str, as_json: bool, **chosen: Any) -> None:
     """Teach a model beginnings of its own translations, so that live translations flicker less.
 
     The model translates sources, and learns its translations together with beginnings of them: each ends where the
@@ -110,7 +108,7 @@ def prefix(context: click.Context, /, model: str, as_json: bool, **chosen: Any) 
 
     on_hf = on_transformers(model)
     for name in OF_GGUF if on_hf else OF_TRANSFORMERS:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        if common.is_given(name):
             kind = "GGUF files" if on_hf else "models of transformers"
             raise OptionError(f"--{name} is for {kind}, which {model!r} is not: leave it out")
     rows, line = _of_transformers(model, **chosen) if on_hf else _of_recipe(model, **chosen)

@@ -161,9 +161,7 @@ def _given() -> set[str]:
     Raises:
         OptionError: there is one that is not for the client to choose.
     """
-    context = click.get_current_context()
-    default = click.core.ParameterSource.DEFAULT
-    given = {name for name in context.params if context.get_parameter_source(name) is not default}
+    given = common.given()
     if wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]:
         raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")
     return given

@@ -72,9 +72,10 @@ def _engines(settings: ServeSettings) -> int:
     Raises:
         OptionError: there cannot be as many as the settings say.
     """
-    most = 1 if on_transformers(settings.model) else settings.slots
+    most, why = settings.slots, "each needs a slot of the cache"
+    if on_transformers(settings.model):
+        most, why = 1, "a model of transformers has one"
     if settings.engines > most:
-        why = "a model of transformers has one" if on_transformers(settings.model) else "each needs a slot of the cache"
         raise OptionError(f"engines must be at most {most} here, not {settings.engines}: {why}")
     return settings.engines or min(most, usual_contexts(settings.model, settings.gpu_layers))
 

@@ -316,13 +316,18 @@ class Hub:
         """Forget sessions that nobody has come back to, for as long as the server runs."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            for asked in [] if self.engines.alive else [each for each in self._asked if not each.done()]:
-                asked.set_exception(self._refused("engine", _STOPPED))
+            if not self.engines.alive:
+                self._tell_those_who_asked()
             for session in list(self._sessions.values()):
                 try:
                     self._look_after(session)
                 except Exception:  # else none would be looked after any more
                     log.exception("a session could not be looked after")
+
+    def _tell_those_who_asked(self) -> None:
+        for asked in self._asked:
+            if not asked.done():
+                asked.set_exception(self._refused("engine", _STOPPED))
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # those of the last captions, too
