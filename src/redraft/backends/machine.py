@@ -1,0 +1,77 @@
+"""This machine: its processor, its cache folder, and the build of llama.cpp that is installed.
+
+Standard library only, and llama.cpp is not loaded: tools/setup_env.py uses this before anything is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+CPUINFO = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A processor as its system describes it.
+
+    Attributes:
+        name: such as "Intel(R) Xeon(R) Processor"; its architecture where the system gives no name.
+        features: such as "avx2" and "amx_tile"; empty where the system does not list them.
+    """
+
+    name: str
+    features: frozenset[str]
+
+    @property
+    def has_amx(self) -> bool:
+        """Whether it multiplies matrices in tiles: Intel Xeon from Sapphire Rapids on."""
+        return "amx_tile" in self.features
+
+
+def processor(cpuinfo: Path = CPUINFO) -> Processor:
+    """The processor of this machine; of several, the first."""
+    facts = dict(_first_entry(cpuinfo))
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    return Processor(name, frozenset((facts.get("flags") or facts.get("Features") or "").split()))
+
+
+def _first_entry(cpuinfo: Path) -> Iterator[tuple[str, str]]:
+    """The lines up to the first empty one: the file has an entry for every core."""
+    try:
+        with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                key, colon, value = line.partition(":")
+                if not colon:
+                    return
+                yield key.strip(), value.strip()
+    except OSError:
+        return
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where Redraft keeps what it can make again: $XDG_CACHE_HOME/redraft, or ~/.cache/redraft."""
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redraft"
+
+
+@cache
+def library_hash() -> str:
+    """Twelve hexadecimal digits that differ between builds of llama.cpp; empty if none is installed."""
+    spec = find_spec("llama_cpp")
+    chosen = os.environ.get("LLAMA_CPP_LIB_PATH")
+    folders = [Path(chosen)] if chosen else [Path(each) / "lib" for each in spec and spec.submodule_search_locations or []]
+    libraries = [path for folder in folders for path in sorted(folder.glob("*")) if _is_library(path)]
+    digest = hashlib.sha256()
+    for path in libraries:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12] if libraries else ""
+
+
+def _is_library(path: Path) -> bool:
+    return path.suffix in {".so", ".dll", ".dylib"} and path.is_file()
