@@ -187,7 +187,7 @@ def test_without_a_terminal_captions_are_lines(
     writer.write(caption("1", "はい", language="ja"), "ja")
     writer.write(Failure("bad", 2))
     writer.close()
-    assert out.getvalue() == "de: Ein langer Satz ohne jeden Umbruch\nja: はい\n"
+    assert out.getvalue() == "partial\tde\tEin langer Satz ohne jeden Umbruch\nfinal\tja\tはい\n"
     assert capsys.readouterr().err == "error: line 2: bad\n"
 
 

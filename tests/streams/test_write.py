@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure
-from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, failure_line
+from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, TextWriter, failure_line
 
 
 class Stream(io.StringIO):
@@ -37,9 +37,9 @@ def partial(utterance: str, text: str, time: float | None = None, language: str 
 # --- lines
 
 
-def lines(*events: Event, columns: tuple[str, ...] = ("de",), partials: bool = True) -> tuple[str, str]:
+def lines(*events: Event) -> tuple[str, str]:
     out, errors = Stream(), Stream()
-    writer = LinesWriter(out, errors, columns, partials=partials)
+    writer = LinesWriter(out, errors)
     for event in events:
         writer.write(event)
         assert (out.flushed, errors.flushed) == (out.getvalue(), errors.getvalue())
@@ -47,31 +47,54 @@ def lines(*events: Event, columns: tuple[str, ...] = ("de",), partials: bool = T
     return out.getvalue(), errors.getvalue()
 
 
-def test_lines_are_written_when_they_change_or_are_final() -> None:
+def test_lines_are_written_when_they_change_or_are_final_and_say_which() -> None:
     events = [partial("1", ""), partial("1", "Gut"), partial("1", "Gut"), partial("1", "Guten"), final("1", "Guten")]
-    assert lines(*events, partial("2", "Guten"), final("2", ""))[0] == "Gut\nGuten\nGuten\nGuten\n\n"
-    assert lines(*events, partials=False)[0] == "Guten\n"
+    written = lines(*events, partial("2", "Guten"), final("2", ""))[0].splitlines()
+    assert [line.split("\t") for line in written] == [
+        ["partial", "de", "Gut"],
+        ["partial", "de", "Guten"],
+        ["final", "de", "Guten"],
+        ["partial", "de", "Guten"],
+        ["final", "de", ""],
+    ]
 
 
-def test_several_languages_are_prefixed_and_counted_apart() -> None:
+def test_a_text_that_looks_like_a_kind_or_holds_a_tab_stays_in_its_field() -> None:
+    assert lines(final("1", "final\tde\tpartial"))[0] == "final\tde\tfinal de partial\n"
+
+
+def test_several_languages_are_counted_apart() -> None:
     events = [partial("1", "ja", language="de"), partial("1", "ja", language="ja"), partial("1", "ja", language="de")]
-    assert lines(*events, columns=("de", "ja"))[0] == "de: ja\nja: ja\n"
+    assert lines(*events)[0] == "partial\tde\tja\npartial\tja\tja\n"
 
 
 def test_a_column_may_be_a_method() -> None:
     out = io.StringIO()
-    LinesWriter(out, io.StringIO(), ("ar", "ssbd")).write(final("1", "Hallo"), "ssbd")
-    assert out.getvalue() == "ssbd: Hallo\n"
+    LinesWriter(out, io.StringIO()).write(final("1", "Hallo"), "ssbd")
+    assert out.getvalue() == "final\tssbd\tHallo\n"
 
 
 def test_a_caption_is_one_line_and_moves_no_cursor() -> None:
-    assert lines(final("1", "a\nb\x1b[2Jc\rd\u2028e"))[0] == "a b [2Jc d e\n"
+    assert lines(final("1", "a\nb\x1b[2Jc\rd\u2028e"))[0] == "final\tde\ta b [2Jc d e\n"
 
 
 def test_failures_go_to_the_errors_with_their_place() -> None:
     out, errors = lines(final("1", "a"), Failure("wrong\nhere", 3, "u", 4, "de"), Failure("bad"), final("2", "b"))
-    assert (out, errors) == ("a\nb\n", "error: line 3, utterance u, de: wrong here\nerror: bad\n")
+    assert out == "final\tde\ta\nfinal\tde\tb\n"
+    assert errors == "error: line 3, utterance u, de: wrong here\nerror: bad\n"
     assert failure_line(Failure("x", language="ja")) == "error: ja: x"
+
+
+def test_text_has_final_captions_only_and_names_a_language_among_several() -> None:
+    events = [partial("1", "Gut"), final("1", "Gut\tso"), Failure("bad"), final("1", "はい", language="ja")]
+    for languages, text in ((["de", "ja"], "de: Gut so\nja: はい\n"), (["de"], "Gut so\nはい\n")):
+        out = Stream()
+        writer = TextWriter(out, languages)
+        for event in events:
+            writer.write(event)
+            assert out.flushed == out.getvalue()
+        writer.close()
+        assert out.getvalue() == text
 
 
 # --- JSON Lines

@@ -61,7 +61,7 @@ def _writer(form: str, languages: Sequence[str]) -> Writer:
     if form == "jsonl":
         return JsonlWriter(sys.stdout)
     if form == "lines":
-        return LinesWriter(sys.stdout, sys.stderr, languages)
+        return LinesWriter(sys.stdout, sys.stderr)
     return SubtitleWriter(sys.stdout, sys.stderr, form, languages)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from redraft.events import Caption
-from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
+from redraft.streams.write import JsonlWriter, SubtitleWriter, TextWriter, Writer
 
 #: Form -> media type.
 FORMS = {
@@ -121,7 +121,7 @@ def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:
     if form == "jsonl":
         return JsonlWriter(out)
     if form == "txt":
-        return LinesWriter(out, io.StringIO(), targets, partials=False)
+        return TextWriter(out, targets)
     return SubtitleWriter(out, io.StringIO(), form, targets)
 
 

@@ -70,7 +70,7 @@ class LiveWriter:
         self._live: Live | None = None
         self._plain: LinesWriter | None = None
         if self._console.is_dumb_terminal or not self._console.is_terminal:
-            self._plain = LinesWriter(self._console.file, sys.stderr, columns)
+            self._plain = LinesWriter(self._console.file, sys.stderr)
 
     def write(self, event: Event, column: str | None = None) -> None:
         """Show a caption in ``column``, that of its language if none is given; a failure goes above the captions.

@@ -52,18 +52,17 @@ def _put(stream: IO[str], text: str) -> None:
 
 
 class LinesWriter:
-    """One caption a line: every final one, and partial ones when they say something new.
+    """One caption a line, in three fields with a tab between them: ``final`` or ``partial``, the language, the text.
+
+    Final captions are written always, partial ones when they say something new.  No text holds a tab.
 
     Args:
         out: where captions go.
         errors: where failures go.
-        columns: the languages (or other columns, see ``write``); with two or more each line begins with ``de: ``.
-        partials: whether partial captions are written at all.
     """
 
-    def __init__(self, out: IO[str], errors: IO[str], columns: Sequence[str] = (), *, partials: bool = True) -> None:
-        self._out, self._errors, self._partials = out, errors, partials
-        self._prefixed = len(columns) > 1
+    def __init__(self, out: IO[str], errors: IO[str]) -> None:
+        self._out, self._errors = out, errors
         self._last: dict[str, tuple[str, str]] = {}
 
     def write(self, event: Event, column: str | None = None) -> None:
@@ -73,10 +72,30 @@ class LinesWriter:
             return
         column = event.language if column is None else column
         said = event.utterance, printable(event.text).strip()
-        news = self._partials and said[1] and said != self._last.get(column)
-        if event.final or news:
+        if event.final or (said[1] and said != self._last.get(column)):
             self._last[column] = said
-            _put(self._out, (f"{column}: " if self._prefixed else "") + said[1] + "\n")
+            _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{said[1]}\n")
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class TextWriter:
+    """The final captions as plain text, a line each; with two or more languages each line begins with ``de: ``.
+
+    Args:
+        out: where captions go.
+        languages: the languages.
+    """
+
+    def __init__(self, out: IO[str], languages: Sequence[str]) -> None:
+        self._out, self._named = out, len(languages) > 1
+
+    def write(self, event: Event) -> None:
+        """Write a final caption; all else is left out."""
+        if isinstance(event, Caption) and event.final:
+            name = f"{event.language}: " if self._named else ""
+            _put(self._out, f"{name}{printable(event.text).strip()}\n")
 
     def close(self) -> None:
         """Nothing is held back."""
