@@ -35,7 +35,7 @@ from redraft.eval.table import print_table
 from redraft.events import Update
 from redraft.methods import BETA, Choice, Method, Option, all_methods
 from redraft.serve.protocol import CODES
-from redraft.serve.settings import ServeSettings
+from redraft.serve.settings import ServeSettings, allowed
 from redraft.stabilise import Mask
 from redraft.talk import load_talk
 from redraft.types import common_prefix
@@ -45,9 +45,6 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Columns of a help text.
 WIDTH = 100
 GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
-
-#: Bounds of a setting by pydantic's names, in words.
-BOUNDS = (("ge", "from"), ("gt", "over"), ("le", "to"), ("min_length", "at least"))
 
 #: Columns of the picture, and of a panel's text in it; rows of a panel's text.
 PICTURE_WIDTH = 110
@@ -85,12 +82,9 @@ def settings_table() -> str:
     """All settings of the server with their ranges."""
     rows = []
     for name, setting in ServeSettings.model_fields.items():
-        bounds = [
-            f"{word} {getattr(each, sign)}" for each in setting.metadata for sign, word in BOUNDS if hasattr(each, sign)
-        ]
         usual = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-        rows.append((f"`{name}`", usual, ", ".join(bounds), setting.description or ""))
-    return table(("setting", "usual", "allowed", "what it is"), rows)
+        rows.append((f"`{name}`", usual, allowed(name), setting.description or ""))
+    return table(("setting", "default", "allowed", "what it is"), rows)
 
 
 def codes_table() -> str:

@@ -228,48 +228,6 @@ def test_a_broken_file_of_keys_is_refused(tmp_path: Path, line: str) -> None:
         Keys(tmp_path / "none")
 
 
-def test_settings_come_from_flags_before_the_environment_before_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "serve.toml"
-    file.write_text('port = 1\nslots = 2\nmethods = ["ar"]\nsessions = 3\n')
-    monkeypatch.setenv("REDRAFT_SERVE_PORT", "4")
-    monkeypatch.setenv("REDRAFT_SERVE_SLOTS", "5")
-    found = load(file, port=6, host=None)
-    assert (found.port, found.slots, found.sessions, found.methods) == (6, 5, 3, ("ar",))
-    assert load().sessions == 128
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("port = 70000", "setting port: Input should be less than or equal to 65535"),
-        ("prot = 1", "setting prot"),
-        ("port =", "is not valid TOML"),
-        ('host = "0.0.0.0"', "needs API keys"),
-        ('host = "example.org"', "needs API keys"),
-    ],
-)
-def test_wrong_settings_are_refused(tmp_path: Path, text: str, part: str) -> None:
-    (tmp_path / "serve.toml").write_text(text)
-    with pytest.raises(OptionError, match=part):
-        load(tmp_path / "serve.toml")
-    with pytest.raises(OptionError, match="no such file"):
-        load(tmp_path / "none.toml")
-
-
-def test_a_list_in_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REDRAFT_SERVE_HOSTS", '["stage.example"]')
-    assert load().hosts == ("stage.example",)
-    monkeypatch.setenv("REDRAFT_SERVE_HOSTS", "stage.example")
-    with pytest.raises(OptionError, match='"hosts".*in the environment a list is JSON'):
-        load()
-
-
-def test_addresses_of_this_machine_need_no_keys() -> None:
-    assert all(load(host=host).local for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"))
-
-
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=60))
 def test_no_rate_lets_through_more_than_it_says(waits: list[float]) -> None:
     now = [0.0]

@@ -252,12 +252,19 @@ def test_one_session_that_cannot_be_looked_after_does_not_keep_the_others(errors
     assert "a session could not be looked after" in {record.getMessage() for record in errors.records}
 
 
-def test_a_name_may_have_two_keys_and_lines_do_not_run_together(tmp_path: Path) -> None:
+def test_lines_of_keys_do_not_run_together_and_a_name_has_one_key(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     first = new_key(path, "stage")
     path.write_text(path.read_text().rstrip("\n"))
-    second = new_key(path, "stage")
+    second = new_key(path, "stage-2")
     keys = Keys(path)
-    assert [keys.owner(key) for key in (first, second, "other")] == ["stage", "stage", None]
+    assert [keys.owner(key) for key in (first, second, "other")] == ["stage", "stage-2", None]
+    before = path.read_text()
+    with pytest.raises(OptionError, match="has a key named 'stage' already: choose another name"):
+        new_key(path, "stage")
+    assert path.read_text() == before
+    path.write_text(before.replace("stage-2", "stage"))
+    with pytest.raises(OptionError, match="line 2: line 1 has a key named 'stage' already; delete the line"):
+        Keys(path)
     with pytest.raises(OptionError, match="cannot be written"):
         new_key(tmp_path / "nowhere" / "keys", "stage")

@@ -37,15 +37,15 @@ HEADERS = {
 
 
 class Keys:
-    """API keys, kept as hashes: a file with a line ``name:sha256`` for each.
+    """API keys, kept as hashes: a file with a line ``name:sha256`` for each; every name has one key.
 
     Raises:
-        OptionError: the file cannot be read, or has a line that is none.
+        OptionError: the file cannot be read, or has a line that is invalid or has the name of an earlier one.
     """
 
     def __init__(self, path: Path) -> None:
-        #: Name and hash; a name may have several keys, such as an old one and a new one.
-        self._hashes: list[tuple[str, bytes]] = []
+        self._hashes: dict[str, bytes] = {}
+        lines_of: dict[str, int] = {}
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -62,12 +62,21 @@ class Keys:
                 raise OptionError(
                     f"keys file {str(path)!r}, line {number}: must be NAME:SHA256, as --new-key writes it"
                 )
-            self._hashes.append((name, known))
+            if name in lines_of:
+                raise OptionError(
+                    f"keys file {str(path)!r}, line {number}: line {lines_of[name]} has a key named {name!r} already; "
+                    "delete the line of the key that is no longer used, or rename one"
+                )
+            self._hashes[name], lines_of[name] = known, number
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a key of this name."""
+        return name in self._hashes
 
     def owner(self, key: str) -> str | None:
         """Whose key it is; takes the same time whatever is wrong with it."""
         digest, found = hashlib.sha256(key.encode()).digest(), None
-        for name, known in self._hashes:
+        for name, known in self._hashes.items():
             if hmac.compare_digest(digest, known):
                 found = name
         return found
@@ -77,10 +86,15 @@ def new_key(path: Path, name: str) -> str:
     """Make a key, append its hash to the file, and return it; nobody can read it from there again.
 
     Raises:
-        OptionError: the name is no name, or the file cannot be written.
+        OptionError: the name is invalid or taken, or the file cannot be read or written.
     """
     if not name or ":" in name or name.strip() != name or not name.isprintable() or name.startswith("#"):
         raise OptionError(f"the name of a key must be letters without a colon or spaces around them, not {name!r}")
+    if path.exists() and name in Keys(path):
+        raise OptionError(
+            f"keys file {str(path)!r} has a key named {name!r} already: choose another name, or delete its line first, "
+            "which revokes that key"
+        )
     key = f"rd_{secrets.token_urlsafe(_KEY_BYTES)}"
     try:
         path.touch(mode=0o600, exist_ok=True)

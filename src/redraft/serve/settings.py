@@ -6,26 +6,43 @@ Flags count before the environment, and that before the file.
 from __future__ import annotations
 
 import ipaddress
+import json
+import os
+from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    SettingsError,
     TomlConfigSettingsSource,
 )
 
 from redraft.errors import OptionError
 from redraft.serve.batch import MOST_LANES, USUAL_LANES
 
+_PREFIX = "REDRAFT_SERVE_"
+_LIST = "a list of strings"
+#: The type of a setting in words; the first that fits.
+_KINDS = (
+    (bool, "true or false"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (Path, "a path"),
+    (tuple[str, ...], _LIST),
+    (str, "a string"),
+)
+#: Bounds of a setting, by pydantic's names.
+_SIGNS = ("ge", "gt", "le", "min_length")
+
 
 class ServeSettings(BaseSettings):
     """Everything that the operator decides; each number has its range."""
 
-    model_config = SettingsConfigDict(env_prefix="REDRAFT_SERVE_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
     host: str = Field("127.0.0.1", description="address to listen on; any but this machine's own needs API keys")
     port: int = Field(8765, ge=0, le=65535, description="port; 0 takes a free one")
@@ -112,19 +129,19 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     Raises:
         OptionError: a setting is unknown or out of range, the file cannot be read, or a server for others has no keys.
     """
+    _check_file(file)
+    _check_environment()
 
     class FromFile(ServeSettings):
         model_config = SettingsConfigDict(toml_file=file)
 
-    if file is not None and not file.is_file():
-        raise OptionError(f"settings file {str(file)!r} cannot be read: there is no such file")
+    given = {name: value for name, value in flags.items() if value is not None}
     try:
-        found = FromFile(**{name: value for name, value in flags.items() if value is not None})
+        found = FromFile(**given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise OptionError(f"setting {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except SettingsError as error:
-        raise OptionError(f'{error}: in the environment a list is JSON, such as ["a", "b"]') from None
+        raise OptionError(_refusal(error, file, given.keys())) from None
+    except OSError as error:
+        raise OptionError(f"settings file {str(file)!r} cannot be read: {error.strerror}") from None
     except ValueError as error:  # of the file: no TOML
         raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
     if not found.local and found.keys is None:
@@ -135,3 +152,65 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     if found.transcripts is not None and not found.transcripts.is_dir():
         raise OptionError(f"transcripts must be a folder, and there is none at {str(found.transcripts)!r}")
     return found
+
+
+def allowed(name: str) -> str:
+    """What a setting may be, in words, such as ``a whole number from 0 to 65535``."""
+    field = ServeSettings.model_fields[name]
+    kind = next(words for type_, words in _KINDS if type_ in (field.annotation, *get_args(field.annotation)))
+    bounds = {sign: getattr(each, sign) for each in field.metadata for sign in _SIGNS if hasattr(each, sign)}
+    if kind == _LIST and (least := bounds.get("min_length")):
+        return f"a list of at least {least} string{'s' if least > 1 else ''}"
+    if "gt" in bounds:
+        return f"{kind} above {bounds['gt']} and at most {bounds['le']}"
+    return f"{kind} from {bounds['ge']} to {bounds['le']}" if bounds else kind
+
+
+def _check_file(file: Path | None) -> None:
+    if file is not None and file.is_dir():
+        raise OptionError(f"settings file {str(file)!r} is a folder: name a TOML file in it")
+    if file is not None and not file.exists():
+        raise OptionError(f"settings file {str(file)!r} cannot be read: there is no such file")
+
+
+def _check_environment() -> None:
+    """Refuse variables that name no setting, and lists that are no JSON.
+
+    The library ignores the former, so that a misspelt limit would not hold, and has no sentence for the latter.
+    """
+    for variable, value in os.environ.items():
+        name = variable.lower().removeprefix(_PREFIX.lower())
+        if name == variable.lower():
+            continue
+        if name not in ServeSettings.model_fields:
+            raise OptionError(f"{variable} in the environment is not a setting{_nearest(name, _PREFIX)}")
+        if allowed(name).startswith(_LIST):
+            try:
+                json.loads(value)
+            except ValueError:
+                raise OptionError(
+                    f'{variable} in the environment must be a list in JSON, such as ["a", "b"], not {value!r}'
+                ) from None
+
+
+def _nearest(name: str, prefix: str = "") -> str:
+    """The end of a sentence about a name that is unknown."""
+    known = list(ServeSettings.model_fields)
+    nearest = get_close_matches(name, known, 1)
+    names = [f"{prefix}{each.upper() if prefix else each}" for each in nearest or known]
+    return f"; the nearest is {names[0]}" if nearest else f": there are {', '.join(names)}"
+
+
+def _refusal(error: ValidationError, file: Path | None, flags: Collection[str]) -> str:
+    """The first thing that is wrong, where it was given, and what is allowed there."""
+    first = error.errors(include_url=False)[0]
+    name, *inside = map(str, first["loc"])
+    if name not in ServeSettings.model_fields:
+        return f"settings file {str(file)!r}: {name!r} is not a setting{_nearest(name)}"
+    if name in flags:
+        place = f"setting {name}"
+    elif any(variable.lower() == f"{_PREFIX}{name}".lower() for variable in os.environ):
+        place = f"{_PREFIX}{name.upper()} in the environment"
+    else:
+        place = f"settings file {str(file)!r}: {name}"
+    return f"{place} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
