@@ -105,9 +105,22 @@ class TestTables:
         rows = redraft("models", "--json").rows
         states = {row["model"]: row["state"] for row in rows}
         assert states == {"demo": "ships", "demo-small": "ships"} | dict.fromkeys(CATALOGUE, "not fetched")
-        assert {row["model"]: row["gigabytes"] for row in rows}["demo"] > 0.001
-        shown = redraft("models").out
-        assert all(name in shown for name in states) and "…" not in shown
+        assert {row["model"]: row["megabytes"] for row in rows}["demo"] > 1
+
+    @pytest.mark.parametrize("terminal", [True, False])
+    def test_models_are_listed_with_names_unbroken_at_80_columns(
+        self, redraft: Run, monkeypatch: pytest.MonkeyPatch, terminal: bool
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        if terminal:
+            monkeypatch.setenv("FORCE_COLOR", "1")
+        shown = re.sub(r"\x1b\[[\d;]*m", "", redraft("models").out)
+        words = shown.split()
+        for row in redraft("models", "--json").rows:
+            assert row["model"] in words and row["source"] in words
+            assert f"{row['megabytes']:,} MB" in shown
+        table = shown.split("\n\n")[0].splitlines()
+        assert max(map(len, table)) <= (80 if terminal else 160) and " GB" not in shown and "…" not in shown
 
     def test_demo(self, redraft: Run) -> None:
         done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")

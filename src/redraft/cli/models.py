@@ -20,6 +20,9 @@ Examples:
   redraft models shape --like qwen3-4b --out qwen3-4b-shape.gguf
 """
 
+#: Columns in a file or a pipe.
+_WIDEST = 160
+
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
 @as_json
@@ -39,30 +42,42 @@ def models(context: click.Context, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("model", "size", "state", "good for", box=None)
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a file or a pipe has no width
+        console.width = max(console.width, _WIDEST)
+    table = Table("model", box=None)
     table.columns[0].no_wrap = True
-    table.add_column("from", overflow="fold")  # a name that is cut short cannot be looked up
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("good for", overflow="fold")  # and below it where it is from, so that 80 columns suffice
     for row in rows:
-        table.add_row(f"[bold]{row['model']}[/bold]", f"{row['gigabytes']:.2g} GB", *map(str, list(row.values())[2:]))
-    console = Console()
+        about = f"{row['note']}\n[dim]{row['source']}[/dim]"
+        table.add_row(f"[bold]{row['model']}[/bold]", f"{row['megabytes']:,} MB", str(row["state"]), about)
     console.print(table)
-    console.print(f"\n[dim]Fetched models lie in {models_folder()} ($REDRAFT_MODELS).[/dim]", highlight=False)
+    console.print(f"\nFetched models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True)
+    console.print("Fetch one: redraft models get NAME. Use it: redraft translate --model NAME.", style="dim")
 
 
-def _shipped_row(name: str) -> dict[str, str | float]:
+def _shipped_row(name: str) -> dict[str, str | int]:
     path = shipped_path(name)
-    size = path.stat().st_size / 1e9 if path.exists() else 0.0
+    size = path.stat().st_size if path.exists() else 0
     note = "trying things out: en to de, ja, zh" if name == "demo" else "drafting for the demo model"
-    return {"model": name, "gigabytes": size, "state": "ships", "note": note, "source": path.name}
+    return {"model": name, "megabytes": round(size / 1e6), "state": "ships", "note": note, "source": path.name}
 
 
-def _hub_row(name: str) -> dict[str, str | float]:
+def _hub_row(name: str) -> dict[str, str | int]:
     model = CATALOGUE[name]
     try:
         state = "fetched" if cached_path(name) else ""
     except ModelError:
         state = "not fetched"
-    return {"model": name, "gigabytes": model.size, "state": state, "note": model.note, "source": model.repository}
+    return {
+        "model": name,
+        "megabytes": round(model.size * 1000),
+        "state": state,
+        "note": model.note,
+        "source": model.repository,
+    }
 
 
 @models.command(short_help="Fetch a listed model from the Hugging Face hub.")
@@ -78,7 +93,7 @@ def get(name: str) -> None:
     "--quant", "--format", "quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights."
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
-@click.option("--seed", type=Whole(0), default=0, help="Of the weights.")
+@click.option("--seed", type=Whole(0), default=0, help="Random seed of the weights.")
 def shape(like: str, quant: str, out: Path, seed: int) -> None:
     """Write a GGUF of a model's exact sizes with random weights; needs the `train` extra.
 
