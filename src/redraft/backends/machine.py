@@ -65,7 +65,8 @@ def library_hash() -> str:
     """Twelve hexadecimal digits that differ between builds of llama.cpp; empty if none is installed."""
     spec = find_spec("llama_cpp")
     chosen = os.environ.get("LLAMA_CPP_LIB_PATH")
-    folders = [Path(chosen)] if chosen else [Path(each) / "lib" for each in spec and spec.submodule_search_locations or []]
+    packages = (spec and spec.submodule_search_locations) or []
+    folders = [Path(chosen)] if chosen else [Path(each) / "lib" for each in packages]
     libraries = [path for folder in folders for path in sorted(folder.glob("*")) if _is_library(path)]
     digest = hashlib.sha256()
     for path in libraries:
