@@ -118,6 +118,26 @@ def test_closest_serves_readers_or_refuses(wanted: str, expected: str | None) ->
     assert (found.tag if found else None) == expected
 
 
+@pytest.mark.parametrize(
+    ("wanted", "offered", "expected"),
+    [
+        ("ko", "ko-Hang", True),
+        ("ps", "pbt", True),
+        ("sr", "sr-Latn", False),
+        ("sr-Latn", "sr", False),
+        ("lb", "de", False),
+        ("gsw", "de", False),
+        ("bs", "hr", False),
+        ("ms", "id", False),
+        ("zh", "yue", False),
+        ("pbu", "pbt", False),
+        ("Southern Pashto", "ps", True),
+    ],
+)
+def test_another_language_or_script_is_never_closest(wanted: str, offered: str, expected: bool) -> None:
+    assert (closest(parse_language(wanted), [parse_language(offered)]) is not None) == expected
+
+
 def test_nothing_is_closest_to_nothing() -> None:
     assert closest(parse_language("de"), []) is None
 

@@ -51,9 +51,11 @@ _ONE_LANGUAGE = {"Individual", "Macrolanguage"}
 #: Scripts written without a space between words or sentences, as ISO 15924 codes.
 _UNSPACED_SCRIPTS = {"Hans", "Hant", "Hani", "Jpan", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"}
 
-#: CLDR's distance below which readers of one language are well served by the other (Austrian and German German: 4;
-#: European and Brazilian Portuguese: 5; Traditional and Simplified Chinese: 54).
-_NEAR = 10
+#: Members of macrolanguages that writers mean by the macrolanguage's name, beside those that CLDR has aliases for.
+_STANDS_FOR = {"fuv": "ff", "nb": "no", "pbt": "ps", "quy": "qu"}
+
+#: Scripts that are forms or parts of another (ISO 15924): what is written in them is written in that one too.
+_FORMS = {"Aran": "Arab", "Cyrs": "Cyrl", "Hang": "Kore", "Latf": "Latn", "Latg": "Latn"}
 
 #: No tag or name has more characters; searching for longer ones takes minutes.
 _LONGEST = 100
@@ -121,16 +123,73 @@ def parse_targets(tags: Iterable[str]) -> list[str]:
 
 
 def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
-    """The supported language that serves readers of ``wanted`` best; None if none does well.
+    """The supported language that ``wanted`` stands for: the same one in the same script, or None.
 
-    `de-AT` is served by `de`, and `pt-PT` by `pt`, but not `zh-Hant` by `zh`.
+    Only territories may differ: `de` serves `de-AT`, but `zh` does not serve `zh-Hant`, nor `de` Luxembourgish.  A
+    macrolanguage and the member that writes for it (`ps` and Southern Pashto) are the same, two members are not.  Of
+    several the nearest is taken, one that names its script before one that does not, then the code that was asked for.
+    None too where the script is unknown and several are offered.
     """
+    script = _script(wanted)
+    same = [each for each in same_language(wanted, supported) if _same_script(script, _script(each))]
+    if script is None and len({_script(each) for each in same}) > 1:
+        return None
 
-    def distance(language: Language) -> int:
-        return langcodes.tag_distance(wanted.canonical, language.canonical)
+    def rank(language: Language) -> tuple[int, bool, bool]:
+        distance = langcodes.tag_distance(wanted.canonical, language.canonical)
+        return distance, _tag(language).script is None, _alpha3(wanted) != _alpha3(language)
 
-    nearest = min(supported, key=distance, default=None)
-    return nearest if nearest is not None and distance(nearest) < _NEAR else None
+    return min(same, key=rank, default=None)
+
+
+def same_language(wanted: Language, supported: Iterable[Language]) -> list[Language]:
+    """The supported languages that are ``wanted`` in some script."""
+    return [each for each in supported if _standard(wanted) == _standard(each) and not _are_siblings(wanted, each)]
+
+
+def _standard(language: Language) -> str:
+    """The language's code, or that of the macrolanguage that it writes for."""
+    return _STANDS_FOR.get(language.code, language.code)
+
+
+def _are_siblings(one: Language, other: Language) -> bool:
+    """Whether two are different members of one macrolanguage, as Northern and Southern Pashto are."""
+    first, second = _alpha3(one), _alpha3(other)
+    if first is None or second is None or first == second:
+        return False
+    macro = Lang(first).macro()
+    return macro is not None and macro == Lang(second).macro()
+
+
+def _alpha3(language: Language) -> str | None:
+    """The three letters of the code as it was written; None where a name was written, or a code since withdrawn."""
+    try:
+        return str(Lang(_tag(language).language).pt3)
+    except (InvalidLanguageValue, DeprecatedLanguageValue):
+        return None
+
+
+def _script(language: Language) -> str | None:
+    """The script that a tag names or makes likely; None for a language of which CLDR says nothing."""
+    named = _tag(language).script or langcodes.Language.get(language.canonical).script
+    if named is not None:
+        return named
+    full = langcodes.Language.get(language.canonical).maximize()
+    # What CLDR does not know is filled up from its very last guess, American English.
+    unknown = (full.script, full.territory) == ("Latn", "US") and language.code != "en"
+    return None if unknown else full.script
+
+
+def _same_script(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or _FORMS.get(one, one) == _FORMS.get(other, other)
+
+
+def _tag(language: Language) -> langcodes.Language:
+    """What was written, as a tag; the empty one for a name."""
+    try:
+        return langcodes.Language.get(language.tag, normalize=False)
+    except LanguageTagError:
+        return langcodes.Language.make()
 
 
 def _find(tag: str) -> langcodes.Language | None:

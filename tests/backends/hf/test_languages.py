@@ -69,6 +69,9 @@ def test_a_t5_reads_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.ids, texts(tokenizer, found.source)) == ((PAD,), "▁ a ▁ b")
     with pytest.raises(OptionError, match="model 'tiny' does not translate en_to_ja; it knows en_to_de"):
         prompt(model, tokenizer, "en", "ja")
+    monkeypatch.setattr(model.config, "task_specific_params", {"translation_en_to_zh": {"prefix": "aha "}})
+    with pytest.raises(OptionError, match="does not translate en_to_zh-TW; it knows en_to_zh"):
+        prompt(model, tokenizer, "en", "zh-TW")
 
 
 def test_codes_start_the_output() -> None:
@@ -76,7 +79,7 @@ def test_codes_start_the_output() -> None:
     found = prompt(tiny.m2m100(), tokenizer, "en", "zh-CN")
     assert texts(tokenizer, found.encoder) == "__en__ ▁ a ▁ b </s>"
     assert texts(tokenizer, found.ids) == "</s> __zh__"
-    with pytest.raises(OptionError, match="target language 'zh-Hant' is not one that this model knows: use one of de"):
+    with pytest.raises(OptionError, match="target language 'zh-Hant' is not one that this model knows: use zh$"):
         prompt(tiny.m2m100(), tokenizer, "en", "zh-Hant")
 
 

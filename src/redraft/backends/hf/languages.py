@@ -17,12 +17,15 @@ from typing import Any
 
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.errors import CapabilityError, OptionError
-from redraft.languages import Language, closest, parse_language
+from redraft.languages import Language, closest, parse_language, same_language
 from redraft.prompt import clean
 from redraft.types import Prompt
 
 _CODE = re.compile("__([a-z]{2,3})__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 _TAG = re.compile(">>([^<>]+)<<|<2([A-Za-z_]+)>")
+
+#: Codes of vocabularies that are no standard's, with what they stand for: M2M-100 writes Northern Sotho so.
+_OWN_CODES = {"ns": "nso"}
 
 
 class SourcePrompts:
@@ -48,8 +51,8 @@ class SourcePrompts:
         self._forced: int | None = generation.forced_bos_token_id
         base = tokenizer.base
         known = getattr(base, "lang_code_to_id", None) or _matching(_CODE, base.get_added_vocab())
-        self._codes = _Codes(known)
-        self._tags = _Codes(_matching(_TAG, base.get_vocab()))
+        self._codes = LanguageCodes(known)
+        self._tags = LanguageCodes(_matching(_TAG, base.get_vocab()))
         self._sentences = getattr(config, "task_specific_params", None) or {}
         self._takes_sentence = config.model_type in {"t5", "mt5", "umt5"}
 
@@ -82,12 +85,13 @@ class SourcePrompts:
 
     def _sentence(self, source: Language, target: Language) -> str:
         """What T5 was trained to find before a text to translate."""
-        given = self._sentences.get(f"translation_{source.code}_to_{target.code}")
-        if given is not None:
-            return str(given["prefix"])
         pairs = [key.removeprefix("translation_") for key in self._sentences if key.startswith("translation_")]
+        for pair in pairs:
+            known = [_parsed(code) for code in pair.split("_to_")]
+            if all(code and closest(wanted, [code]) for wanted, code in zip((source, target), known, strict=True)):
+                return str(self._sentences[f"translation_{pair}"]["prefix"])
         if pairs:
-            pair = f"{source.code}_to_{target.code}"
+            pair = f"{source.tag}_to_{target.tag}"
             raise OptionError(f"model {self._name!r} does not translate {pair}; it knows {', '.join(pairs)}")
         return f"translate {source.name} to {target.name}: "
 
@@ -100,7 +104,7 @@ class SourcePrompts:
                 raise OptionError(f"{field} language {wanted.tag!r} is not that of model {self._name!r}: use {named}")
 
 
-class _Codes:
+class LanguageCodes:
     """The languages that a vocabulary has tokens for; false if there are none.
 
     Args:
@@ -130,21 +134,24 @@ class _Codes:
         Raises:
             OptionError: it has none.
         """
-        if wanted.canonical not in self._found:
-            found = closest(wanted, [language for language, _code in self._languages])
+        if wanted.tag not in self._found:
+            languages = [language for language, _code in self._languages]
+            found = closest(wanted, languages)
             if found is None:
-                raise OptionError(f"{field} {wanted.tag!r} is not one that this model knows: use one of {self}")
-            self._found[wanted.canonical] = next(code for language, code in self._languages if language is found)
-        return self._found[wanted.canonical]
-
-    def __str__(self) -> str:
-        return ", ".join(sorted({language.canonical for language, _code in self._languages}))
+                # Where the model writes the language in other scripts only, these are what can be meant.
+                known = sorted({each.canonical for each in same_language(wanted, languages) or languages})
+                raise OptionError(
+                    f"{field} {wanted.tag!r} is not one that this model knows: use "
+                    f"{'one of ' if len(known) > 1 else ''}{', '.join(known)}"
+                )
+            self._found[wanted.tag] = next(code for language, code in self._languages if language is found)
+        return self._found[wanted.tag]
 
 
 def _parsed(code: str) -> Language | None:
     """The language of a code such as ``de``, ``deu_Latn``, ``de_DE`` or ``en_XX``; None if it stands for none."""
     try:
-        return parse_language(code.removesuffix("_XX"))
+        return parse_language(_OWN_CODES.get(code, code.removesuffix("_XX")))
     except OptionError:
         return None
 
