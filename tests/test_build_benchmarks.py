@@ -114,7 +114,7 @@ def test_the_page_holds_tables_signatures_claims_and_notes(root: Path) -> None:
     assert "### Flores-200 devtest, to German\n" in second and "### Flores-200 devtest, to Japanese\n" in second
     assert "| method | chrF | NE | NE shown | A/D | A/O | passes | speed-up | by passes | × limit |\n" in second
     assert "| ssbd beta=0.2 | 35.6 | 0.60 | 0.60 | 88.6% | 74.4% | 751 | 1.77 |" in second
-    assert second.count(f"`{FACTS}`") == 2
+    assert second.count(f"`{FACTS}|processor:not recorded`") == 2
     assert "<summary>10 of 10 claims hold</summary>" in second
     assert "- ✓ A/D and A/O do not fall as `beta` grows.\n" in second
     assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
@@ -125,7 +125,8 @@ def test_the_page_holds_tables_signatures_claims_and_notes(root: Path) -> None:
 
 def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
     shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
-    assert below([f"{shipped}|data:talk@1", f"{shipped}|data:talk@1"]) == f"`{shipped}|data:talk@1`  \n"
+    line = f"{shipped}|data:talk@1|processor:any"
+    assert below([line, line]) == f"`{line}`  \n"
     both = below([shipped, "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-small-q8_0.gguf@2"])
     names = "redraft-demo-q8_0.gguf and redraft-demo-small-q8_0.gguf"
     assert both.endswith(f"\n*Measured on other weights of {names} than those that ship.*\n")

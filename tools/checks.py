@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from redraft.bench.load import Result
-from redraft.eval.signature import file_hash
+from redraft.eval.signature import file_hash, with_processor
 from redraft.models import SHIPPED, shipped_path
 from tools.build_docs import table
 
@@ -94,7 +94,7 @@ def card(results: Sequence[Result]) -> str:
 
 def below(signatures: Iterable[str]) -> str:
     """Signatures as lines below a table; a remark, if they name other weights of a demo model than those that ship."""
-    lines = list(dict.fromkeys(signatures))
+    lines = list(dict.fromkeys(map(with_processor, signatures)))
     weights = {file: file_hash(shipped_path(name)) for name, file in SHIPPED.items()}
     found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(lines)))
     earlier = sorted({name for name, seen in found if weights.get(name, seen) != seen})

@@ -29,6 +29,30 @@ def test_arm_lists_features_without_a_name(tmp_path: Path) -> None:
     assert not found.has_amx
 
 
+@pytest.mark.parametrize(
+    ("cpuinfo", "label"),
+    [
+        (
+            "cpu family\t: 6\nmodel\t\t: 207\nmodel name\t: Intel(R) Xeon(R) Processor\nflags\t: avx2 amx_tile\n",
+            "Intel Xeon Processor (6-207) AMX",
+        ),
+        (
+            "cpu family\t: 6\nmodel\t\t: 158\nmodel name\t: Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz\n",
+            "Intel Core i7-8700 (6-158)",
+        ),
+        ("processor\t: 0\nFeatures\t: asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "ARM 0x41 0xd0c"),
+        ("model name\t: a|b:c\n", "a b c"),
+    ],
+)
+def test_tables_call_a_processor_by_its_label(tmp_path: Path, cpuinfo: str, label: str) -> None:
+    (tmp_path / "cpuinfo").write_text(cpuinfo)
+    assert machine.processor(tmp_path / "cpuinfo").label == label
+
+
+def test_this_processor_has_a_label() -> None:
+    assert machine.processor().label
+
+
 def test_a_system_without_the_list_has_no_features(tmp_path: Path) -> None:
     assert machine.processor(tmp_path / "none").features == frozenset()
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from redraft import cost
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.machine import processor
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.bench.load import read_results
 from redraft.bench.recording import Recording, read_recording
@@ -251,6 +252,7 @@ def test_signature_begins_with_replay(tmp_path: Path) -> None:
     line = signature(path, read_recording(path), 3, shape="qwen3-28x1024", engine="llama.cpp")
     assert line.startswith("replay:a.records.jsonl@")
     assert "|segments:1|shape:qwen3-28x1024|engine:llama.cpp|seed:3|machine:" in line
+    assert f"|processor:{processor().label}" in line
 
 
 UPDATES = (

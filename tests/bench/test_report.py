@@ -144,7 +144,7 @@ def test_every_plot_is_drawn_and_described(page: str) -> None:
 
 def test_signature_and_claims_stand_below_each_table(page: str) -> None:
     assert page.count('class="signature"') == page.count("<h3>")
-    assert '<p class="signature">redraft:0|bench:beta</p>' in page
+    assert '<p class="signature">redraft:0|bench:beta|processor:not recorded</p>' in page
     assert page.count('aria-label="holds"') > 50
     assert 'aria-label="does not hold"' not in page
 

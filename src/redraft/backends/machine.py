@@ -8,13 +8,19 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
+#: Trademarks, the clock, and the signs that separate the parts of a signature.
+_FILLER = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|@.*$|[|:]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +30,49 @@ class Processor:
     Attributes:
         name: such as "Intel(R) Xeon(R) Processor"; its architecture where the system gives no name.
         features: such as "avx2" and "amx_tile"; empty where the system does not list them.
+        numbers: family and model of an x86 processor, such as "6-207"; cloud providers hide the marketing name.
     """
 
     name: str
     features: frozenset[str]
+    numbers: str = ""
 
     @property
     def has_amx(self) -> bool:
         """Whether it multiplies matrices in tiles: Intel Xeon from Sapphire Rapids on."""
         return "amx_tile" in self.features
 
+    @property
+    def label(self) -> str:
+        """What tables and signatures call it, such as ``Intel Xeon Processor (6-207) AMX``."""
+        name = " ".join(_FILLER.sub(" ", self.name).split())
+        return name + (f" ({self.numbers})" if self.numbers else "") + (" AMX" if self.has_amx else "")
+
 
 def processor(cpuinfo: Path = CPUINFO) -> Processor:
     """The processor of this machine; of several, the first."""
     facts = dict(_first_entry(cpuinfo))
-    name = facts.get("model name") or platform.processor() or platform.machine()
-    return Processor(name, frozenset((facts.get("flags") or facts.get("Features") or "").split()))
+    # ARM's entries have no name, only the number of the core's design.
+    part = f"ARM {facts.get('CPU implementer', '')} {facts['CPU part']}" if "CPU part" in facts else ""
+    name = facts.get("model name") or part or _named_by_system() or platform.machine()
+    numbers = f"{facts['cpu family']}-{facts['model']}" if {"cpu family", "model"} <= facts.keys() else ""
+    return Processor(name, frozenset((facts.get("flags") or facts.get("Features") or "").split()), numbers)
+
+
+@cache
+def _named_by_system() -> str:
+    """The processor's name where there is no /proc/cpuinfo: on macOS and Windows."""
+    if sys.platform == "darwin":
+        with suppress(OSError, subprocess.SubprocessError):
+            asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            return subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    if sys.platform == "win32":
+        import winreg
+
+        place = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
+        with suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
+            return str(winreg.QueryValueEx(key, "ProcessorNameString")[0]).strip()
+    return platform.processor()
 
 
 def _first_entry(cpuinfo: Path) -> Iterator[tuple[str, str]]:

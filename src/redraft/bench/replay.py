@@ -187,6 +187,6 @@ def signature(records: Path, recording: Recording, seed: int, **model: object) -
         "segments": len(next(iter(recording.records.values()))),
         **model,
         "seed": seed,
-        "machine": machine(),
+        **machine(),
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())

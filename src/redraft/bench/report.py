@@ -18,6 +18,7 @@ from redraft.bench.plots.chart import INK
 from redraft.bench.plots.kinds import draw, plots_of
 from redraft.bench.tables import TABLES
 from redraft.errors import InputError
+from redraft.eval.signature import with_processor
 
 NAME = "report.html"
 REPLAY = "what the same drafts are worth on a model of another size."
@@ -133,7 +134,7 @@ def _part(result: Result, name: str, with_cost: bool) -> _Part:
         f"{result.name} (replay)" if result.replayed else result.name,
         columns,
         [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows],
-        result.signatures,
+        [with_processor(each) for each in result.signatures],
         verdicts(result.rows),
         [_Figure(plot.about, _inline(draw(plot, [result], f"{name}-{plot.name}"))) for plot in plots],
     )

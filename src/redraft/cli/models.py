@@ -54,7 +54,9 @@ def models(context: click.Context, as_json: bool) -> None:
         about = f"{row['note']}\n[dim]{row['source']}[/dim]"
         table.add_row(f"[bold]{row['model']}[/bold]", f"{row['megabytes']:,} MB", str(row["state"]), about)
     console.print(table)
-    console.print(f"\nFetched models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True)
+    console.print(
+        f"\nFetched models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True
+    )
     console.print("Fetch one: redraft models get NAME. Use it: redraft translate --model NAME.", style="dim")
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from redraft import __version__
+from redraft.backends.machine import processor
 
 
 @cache
@@ -24,9 +25,17 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def machine() -> str:
-    """Processor and cores, in words."""
-    return f"{platform.system()}-{platform.machine()}-{os.cpu_count()}cores"
+def machine() -> dict[str, str]:
+    """The fields of a signature that describe the machine: system with cores, and processor."""
+    return {
+        "machine": f"{platform.system()}-{platform.machine()}-{os.cpu_count()}cores",
+        "processor": processor().label,
+    }
+
+
+def with_processor(signature: str) -> str:
+    """A signature as it is shown: those of results from before the processor was recorded say so."""
+    return signature if "|processor:" in signature else f"{signature}|processor:not recorded"
 
 
 def model_label(path: Path) -> str:
@@ -55,6 +64,6 @@ def signature(model: Path, data: str, data_hash: str, seed: int | None = None, *
         "ne": "model-tokens,pooled",
         **more,
         "seed": "none" if seed is None else seed,
-        "machine": machine(),
+        **machine(),
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())
