@@ -222,14 +222,14 @@ def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Run
     for server_address in ("", "ftp://a", "http://", "http://a:b", "http://[::1"):
         with pytest.raises(OptionError, match="server must be an address"):
             Client(server_address, ["de"])
-    with pytest.raises(OptionError, match="mask_k: input should be less than or equal to 100"):
+    with pytest.raises(OptionError, match="mask_k must be a whole number from 0 to 100"):
         Client("http://a", ["de"], Wanted(mask_k=101))
     with pytest.raises(OptionError, match="targets"):
         Client("http://a", [])
 
     async def work() -> None:
         async with Client(server.url, ["de"]) as client:
-            with pytest.raises(InputError, match="text: string should have at most 20000 characters"):
+            with pytest.raises(InputError, match="text must be a string of at most 20000 characters"):
                 await client.send(Update("1", 0, "a" * 20_001))
 
     run(work())

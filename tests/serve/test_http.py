@@ -39,16 +39,20 @@ def test_one_text_is_translated_at_once(server: Running) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "part"),
     [
-        ({"targets": ["de"]}, 400, "text: field required"),
+        ({"targets": ["de"]}, 400, "text is missing: it must be a string of 1 to 20000 characters"),
         ({"text": "a", "targets": ["xx-none"]}, 400, "target 'xx-none' is not known"),
-        ({"text": "a", "targets": ["de"], "model": "x"}, 400, "model: is not known"),
+        (
+            {"text": "a", "targets": ["de"], "model": "x"},
+            400,
+            "model is not known: the allowed fields are targets, source",
+        ),
         ({"text": "a" * 70_000, "targets": ["de"]}, 413, "at most 65536 bytes"),
-        (b"\xff", 400, "invalid"),
+        (b"\xff", 400, "the message must be valid JSON"),
     ],
 )
 def test_bad_requests_are_refused_in_one_sentence(server: Running, body: Any, status: int, part: str) -> None:
     answer = server.ask("/v1/translate", body)
-    assert (answer.status, part in answer.json["error"]["sentence"].replace("Invalid", "invalid")) == (status, True)
+    assert (answer.status, part in answer.json["error"]["sentence"]) == (status, True)
 
 
 def test_a_body_that_is_no_json_is_refused(server: Running) -> None:
@@ -77,6 +81,27 @@ def test_captions_by_post_with_a_sequence_number(server: Running) -> None:
     for wrong in ("", "?seq=-1", "?seq=x", "?seq=1&final=perhaps"):
         assert server.ask(path + wrong, b"a").status == 400
     assert server.ask("/v1/ingest/unknown?seq=1", b"a").status == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("text/plain", "né".encode("latin-1"), 400),
+        ("text/plain; charset=iso-8859-1", b"we saw", 400),
+        ("text/plain; charset=utf-16", "we".encode("utf-16"), 400),
+        ('text/plain; charset="UTF-8"', "né".encode(), 200),
+        ("text/plain; charset=us-ascii", b"we saw", 200),
+        ("", b"we saw", 200),
+    ],
+)
+def test_a_caption_by_post_must_be_utf_8(server: Running, kind: str, body: bytes, status: int) -> None:
+    path = f"/v1/ingest/{server.ask('/v1/sessions', {'targets': ['de']}).json['token']}"
+    answer = server.ask(f"{path}?seq=0", body, headers={"content-type": kind})
+    assert answer.status == status
+    assert server.ask(path).text == ("0\n" if status == 200 else "-1\n")
+    if status != 200:
+        sentence = "the body must be UTF-8: send it as text/plain; charset=utf-8"
+        assert answer.json["error"] == {"code": "protocol", "sentence": sentence}
 
 
 def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> None:

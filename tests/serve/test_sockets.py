@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -171,15 +172,19 @@ def test_viewers_see_what_was_and_what_comes_and_change_nothing(server: Running)
 @pytest.mark.parametrize(
     ("message", "code", "part"),
     [
-        ("nonsense", "protocol", "invalid JSON"),
+        ("nonsense", "protocol", "the message must be valid JSON"),
         ('{"type": "update"}', "protocol", "utterance"),
         ('{"type": "end"}', "protocol", "the first message must be `start`"),
         ('{"type": "start", "targets": ["de"], "protocol": 2}', "version", "protocol must be 1, not 2"),
         ('{"type": "start", "targets": []}', "protocol", "targets"),
         ('{"type": "start", "targets": ["xx-nonsense"]}', "option", "target 'xx-nonsense' is not known"),
         ('{"type": "start", "targets": ["de"], "method": "bild"}', "option", "method must be one of ssbd, ar"),
-        ('{"type": "start", "targets": ["de"], "model": "/etc/passwd"}', "protocol", "model: is not known"),
-        ('{"type": "start", "targets": ["de"], "template": "x"}', "protocol", "template: is not known"),
+        (
+            '{"type": "start", "targets": ["de"], "model": "/etc/passwd"}',
+            "protocol",
+            "model is not known: the allowed fields are",
+        ),
+        ('{"type": "start", "targets": ["de"], "template": "x"}', "protocol", "template is not known"),
         ('{"type": "start", "targets": ["de"], "token": "short"}', "protocol", "token"),
     ],
 )
@@ -223,14 +228,63 @@ def test_who_sends_nothing_but_nonsense_is_not_listened_to(server: Running) -> N
             socket.hear()
 
 
-def test_a_message_that_is_too_long_ends_the_connection(server: Running) -> None:
+def test_a_message_that_is_too_long_is_answered_in_one_sentence_and_nothing_is_lost(server: Running) -> None:
+    with server.socket() as socket:
+        too_long = json.dumps({"type": "update", "utterance": "0", "seq": 0, "text": "é" * 50_000}, ensure_ascii=False)
+        # In one packet, so that the long one is there before the session is.
+        at_once(socket, json.dumps({"type": "start", "targets": ["de"]}), too_long)
+        started, error = socket.hear(), socket.hear()
+        assert started["type"] == "started"
+        assert (error["code"], error["fatal"]) == ("limit", False)
+        assert error["sentence"] == "the message must have at most 65536 bytes"
+        say(socket, "we saw")
+        assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
+
+
+def test_a_message_of_four_times_that_length_ends_the_connection(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
-        socket.connection.send("x" * 100_000)
+        socket.connection.send("x" * 300_000)
         with pytest.raises(ConnectionClosed):
             socket.until("never")
         assert socket.connection.close_code == 1009
     assert server.ask("/health").status == 200
+
+
+def at_once(socket: Socket, *texts: str) -> None:
+    """Send several messages in one packet."""
+    connection = socket.connection
+    with connection.protocol_mutex:
+        for text in texts:
+            connection.protocol.send_text(text.encode())
+        connection.socket.sendall(b"".join(connection.protocol.data_to_send()))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "sentence"),
+    [
+        ('"seq": 9, "text": "a\\ud800"', "protocol", "the message must be JSON in which no string has one half"),
+        ('"seq": 9, "text": "a", "time": NaN', "protocol", "time must be a number of 0 or more"),
+        ('"seq": 9, "text": null', "protocol", "text must be a string of at most 20000 characters"),
+        ('"seq": 3, "text": "a"', "stale", "seq must be greater than that of the utterance's last update, 4, not 3"),
+        ('"utterance": "0", "seq": 9, "text": "a"', "stale", "the utterance is final already"),
+    ],
+)
+def test_a_wrong_update_gives_one_error_and_nothing_else_is_lost(
+    server: Running, wrong: str, code: str, sentence: str
+) -> None:
+    with server.socket() as socket:
+        socket.start(method="ar")
+        say(socket, "it was", utterance="0")
+        say(socket, "we saw", first=4, final=False)
+        socket.connection.send(f'{{"type": "update", "utterance": "1", {wrong}}}')
+        say(socket, "we saw her", first=10)
+        socket.say("end")
+        heard = socket.until("done")
+        errors = [each for each in heard if each["type"] == "error"]
+        assert [(each["code"], each["fatal"]) for each in errors] == [(code, False)]
+        assert errors[0]["sentence"].startswith(sentence)
+        assert finals(heard) == [("0", "de", expected("it was")), ("1", "de", expected("we saw her"))]
 
 
 def test_sessions_beyond_the_limits_are_refused() -> None:

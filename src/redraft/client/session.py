@@ -57,7 +57,7 @@ class Client:
         try:
             self._start = protocol.Start(targets=tuple(to), **_fields(wanted))
         except ValidationError as error:
-            raise OptionError(protocol.sentence(error)) from None
+            raise OptionError(protocol.sentence(error, protocol.Start)) from None
         self._targets = self._start.targets
         #: By utterance, the newest update that is still to be answered, and those of them that are still to be sent.
         self._open: dict[str, protocol.Update] = {}
@@ -297,7 +297,9 @@ def _heard(text: str | bytes) -> Any:
     try:
         return protocol.FROM_SERVER.validate_json(text)
     except ValidationError as error:
-        raise ServerError("protocol", f"the server speaks another protocol: {protocol.sentence(error)}") from None
+        raise ServerError(
+            "protocol", f"the server speaks another protocol: {protocol.sentence(error, *protocol.SERVER)}"
+        ) from None
 
 
 def _message(update: Update) -> protocol.Update:
@@ -306,4 +308,4 @@ def _message(update: Update) -> protocol.Update:
             utterance=update.utterance, seq=update.seq, text=update.text, final=update.final, time=update.time
         )
     except ValidationError as error:
-        raise InputError(protocol.sentence(error)) from None
+        raise InputError(protocol.sentence(error, protocol.Update)) from None

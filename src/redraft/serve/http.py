@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from email.message import EmailMessage
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -23,6 +24,8 @@ from redraft.streams.read import printable
 M = TypeVar("M", bound=BaseModel)
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+#: Names of UTF-8, and of its first half.
+_CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
 #: Code of a refusal -> HTTP status; 400 for the rest.
 STATUS = {
     "key": 401,
@@ -99,7 +102,7 @@ async def ingest(request: Request) -> Response:
     session = _owned(hub, request)
     seq = _whole(request, "seq")
     final = _flag(request, "final", default=True)
-    text = (await _bytes(request)).decode(errors="replace")
+    text = _text(await _bytes(request), request.headers.get("content-type", ""))
     if len(text) > 20_000:
         raise Refused("size", "a caption must have at most 20000 characters")
     while wait := hub.posts.take(session.token):
@@ -238,6 +241,23 @@ async def _bytes(request: Request) -> bytes:
     return bytes(body)
 
 
+def _text(body: bytes, content_type: str) -> str:
+    """A body of plain text, which must be UTF-8 and not be called anything else.
+
+    Raises:
+        Refused: it is in another encoding.
+    """
+    header = EmailMessage()
+    header["content-type"] = content_type or "text/plain"
+    charset = header.get_content_charset("utf-8")
+    try:
+        if charset not in _CHARSETS:
+            raise UnicodeError
+        return body.decode()
+    except UnicodeError:
+        raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
+
+
 async def _body(request: Request, kind: type[M]) -> M:
     """The message in a body of JSON."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -245,7 +265,7 @@ async def _body(request: Request, kind: type[M]) -> M:
     try:
         return kind.model_validate_json(await _bytes(request))
     except ValidationError as error:
-        raise Refused("protocol", protocol.sentence(error)) from None
+        raise Refused("protocol", protocol.sentence(error, kind)) from None
 
 
 def _json(message: protocol.Message, status: int = 200) -> Response:

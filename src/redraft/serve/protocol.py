@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from redraft import events
+from redraft.serve import wrong
 from redraft.serve.service import Wish
 from redraft.stabilise import Mask
 from redraft.streams.read import printable
@@ -24,7 +25,13 @@ ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
 Language: TypeAlias = Annotated[
     ShortText, Field(description="BCP 47 tag or English name of a language", examples=["de"])
 ]
-Token: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22,128}$")]
+Token: TypeAlias = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_-]{22,128}$",
+        json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
+    ),
+]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line: TypeAlias = Annotated[
     str, BeforeValidator(lambda value: printable(value).strip() if isinstance(value, str) else value)
@@ -36,7 +43,7 @@ def _as_text(value: Any) -> Any:
 
 
 #: 7 and "7" are the same utterance.
-Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=str | int)]
+Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]
 
 
 class Message(BaseModel):
@@ -274,22 +281,15 @@ class Done(Message):
     type: Literal["done"] = "done"
 
 
+#: The messages of a client, and those of the server.
+CLIENT: tuple[type[Message], ...] = (Start, Update, Ack, Restore, End)
+SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Error, Done)
 FromClient: TypeAlias = Annotated[Start | Update | Ack | Restore | End, Field(discriminator="type")]
 FromServer: TypeAlias = Annotated[Started | Partial | Final | Stats | Error | Done, Field(discriminator="type")]
-FROM_CLIENT: TypeAdapter[Any] = TypeAdapter(FromClient)
-FROM_SERVER: TypeAdapter[Any] = TypeAdapter(FromServer)
+FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
+FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
 
 
-def sentence(error: ValidationError) -> str:
-    """What is wrong with a message, in one sentence that names the field and what is allowed, and quotes nothing."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    names = [str(part) for part in first["loc"]]
-    place = ".".join(names[1:] if names and names[0] in _TYPES else names)
-    message = str(first["msg"])
-    message = message[:1].lower() + message[1:]
-    if first["type"] == "extra_forbidden":
-        message = "is not known"
-    return f"{place or 'the message'}: {message}"[:300]
-
-
-_TYPES = {"start", "update", "ack", "restore", "end"}
+def sentence(error: ValidationError, *kinds: type[BaseModel]) -> str:
+    """What is wrong with a message, see `redraft.serve.wrong`; ``kinds`` are those of a client if none are given."""
+    return wrong.sentence(error, *(kinds or CLIENT))

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 #: Seconds for which a server goes on without its engine, so that its clients and whoever watches it learn of that.
 _WITHOUT_ENGINE = 5.0
+#: Times `message_bytes` at which uvicorn closes a connection.  It does so at once, and drops what came in the same
+#: packet; a message between the two is answered with a sentence.
+_HARD_LIMIT = 4
 #: Milliseconds after which the system gives up a peer that takes no data; closes what a dropped reader leaves behind.
 _USER_TIMEOUT = 30_000
 
@@ -43,7 +46,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 make_app(hub),
                 ws="websockets-sansio",
-                ws_max_size=hub.settings.message_bytes,
+                ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
                 ws_ping_interval=hub.settings.ping_seconds,
                 ws_ping_timeout=hub.settings.pong_seconds,
                 ws_per_message_deflate=False,

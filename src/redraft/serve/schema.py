@@ -14,21 +14,6 @@ from redraft import __version__
 from redraft.serve import protocol
 from redraft.serve.transcript import FORMS
 
-_CLIENT: tuple[type[BaseModel], ...] = (
-    protocol.Start,
-    protocol.Update,
-    protocol.Ack,
-    protocol.Restore,
-    protocol.End,
-)
-_SERVER: tuple[type[BaseModel], ...] = (
-    protocol.Started,
-    protocol.Partial,
-    protocol.Final,
-    protocol.Stats,
-    protocol.Error,
-    protocol.Done,
-)
 _HTTP: tuple[type[BaseModel], ...] = (
     protocol.Offer,
     protocol.Wanted,
@@ -119,18 +104,17 @@ _REFUSAL = {
 @cache
 def asyncapi() -> dict[str, Any]:
     """AsyncAPI 3.0 of the websockets."""
-    messages = {
-        kind.__name__: {"payload": {"$ref": f"#/components/schemas/{kind.__name__}"}} for kind in (*_CLIENT, *_SERVER)
-    }
+    kinds = protocol.CLIENT + protocol.SERVER
+    messages = {kind.__name__: {"payload": {"$ref": f"#/components/schemas/{kind.__name__}"}} for kind in kinds}
     return {
         "asyncapi": "3.0.0",
         "info": _INFO,
         "channels": {
-            "live": {"address": "/v1/live", "messages": _references(_CLIENT + _SERVER)},
+            "live": {"address": "/v1/live", "messages": _references(kinds)},
             "watch": {
                 "address": "/v1/watch/{session}",
                 "parameters": {"session": {"description": "the `session` of `started`"}},
-                "messages": _references(_SERVER),
+                "messages": _references(protocol.SERVER),
             },
         },
         "operations": {
@@ -138,7 +122,7 @@ def asyncapi() -> dict[str, Any]:
             "hear": {"action": "send", "channel": {"$ref": "#/channels/live"}},
             "watch": {"action": "send", "channel": {"$ref": "#/channels/watch"}},
         },
-        "components": {"messages": messages, "schemas": _schemas(_CLIENT + _SERVER)},
+        "components": {"messages": messages, "schemas": _schemas(kinds)},
     }
 
 
@@ -159,7 +143,7 @@ def page() -> str:
                     f"<dt><code>{method.upper()} {html.escape(path)}</code></dt><dd>{operation['summary']}</dd>"
                 )
     parts.append("</dl><h2>Websocket</h2>")
-    for title, kinds in (("From the client", _CLIENT), ("From the server", _SERVER)):
+    for title, kinds in (("From the client", protocol.CLIENT), ("From the server", protocol.SERVER)):
         parts.append(f"<h3>{title}</h3>")
         for kind in kinds:
             schema = html.escape(json.dumps(kind.model_json_schema(), indent=1, ensure_ascii=False))

@@ -81,10 +81,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
         text = await asyncio.wait_for(_text(websocket), seconds)
     except TimeoutError:
         raise Refused("protocol", f"`start` must come within {seconds:g} seconds") from None
-    try:
-        start = protocol.FROM_CLIENT.validate_json(text)
-    except ValidationError as error:
-        raise Refused("protocol", protocol.sentence(error)) from None
+    start = _message(text, hub.settings.message_bytes)
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
@@ -100,8 +97,8 @@ def bearer(header: str) -> str | None:
     return key.strip() if scheme.lower() == "bearer" else None
 
 
-async def _text(websocket: WebSocket) -> str:
-    """The next message; one in binary is no text and therefore no JSON.
+async def _text(websocket: WebSocket) -> str | None:
+    """The next message; None if it is binary.
 
     Raises:
         WebSocketDisconnect: the client has gone.
@@ -109,7 +106,24 @@ async def _text(websocket: WebSocket) -> str:
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1005))
-    return message.get("text") or ""
+    text: str | None = message.get("text")
+    return text
+
+
+def _message(text: str | None, most: int) -> protocol.FromClient:
+    """What a client says.
+
+    Raises:
+        Refused: it is longer than ``most`` bytes, or is not a message of this protocol.
+    """
+    if text is None:
+        raise Refused("protocol", "the message must be a JSON object in a text frame, not in a binary one")
+    if len(text.encode()) > most:
+        raise Refused("limit", f"the message must have at most {most} bytes")
+    try:
+        return protocol.FROM_CLIENT.validate_json(text)
+    except ValidationError as error:
+        raise Refused("protocol", protocol.sentence(error)) from None
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
@@ -158,9 +172,9 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
         if hub.draining:  # what is not answered any more will be sent again, to whoever is asked next
             continue
         try:
-            problem = _act(protocol.FROM_CLIENT.validate_json(text), session)
-        except ValidationError as error:
-            problem = protocol.Error(code="protocol", sentence=protocol.sentence(error))
+            problem = _act(_message(text, hub.settings.message_bytes), session)
+        except Refused as refused:
+            problem = protocol.Error(code=refused.code, sentence=refused.sentence)
         if problem is None:
             wrong = 0
         else:
