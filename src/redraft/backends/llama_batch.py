@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import llama_cpp as lib
+from redraft.backends.engine import lib
 
 
 @dataclass(slots=True)

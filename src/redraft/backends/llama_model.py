@@ -12,8 +12,9 @@ from typing import Any
 # before the library is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-import llama_cpp as lib
-
+from redraft.backends import kernels
+from redraft.backends.crash import explained
+from redraft.backends.engine import lib
 from redraft.errors import CapabilityError, ModelError
 
 #: F32, F16, BF16.
@@ -113,10 +114,11 @@ class LlamaModel:
         self.path = path
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
-        if exact:
+        if exact or not kernels.trusted():
             params.use_extra_bufts = False
         forget_complaints()
-        self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
+        with explained(f"opening model {path.name!r}"):
+            self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.handle:
             reason = next(iter(complaints()), "broken file")
             raise ModelError(f"model file {str(path)!r} cannot be loaded: {reason}")

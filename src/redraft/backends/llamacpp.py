@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import llama_cpp as lib
 import numpy as np
 
+from redraft.backends.crash import explained, explained_once
+from redraft.backends.engine import lib
 from redraft.backends.llama_batch import Batch, Feed
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints, usable_cores
 from redraft.backends.numpy_rows import Matrix, NumpyRows
@@ -109,6 +110,7 @@ class LlamaCpp:
         self._batch = Batch(self._batch_limit, options.slots + options.branches)
         self._logits, self._address = np.empty((0, self.vocabulary_size), np.float32), 0
         self._slots: dict[int, _Slot] = {}
+        self._run = explained_once(lib.llama_decode, f"running model {self.model.path.name!r}")
         self._spare = list(range(options.slots, options.slots + options.branches))
 
     def _open_context(self) -> Any:
@@ -130,7 +132,8 @@ class LlamaCpp:
             params.type_k = params.type_v = _KV_F32 if floats else _KV_Q8_0
             params.flash_attn_type = _PLAIN_ATTENTION if floats else _FLASH_ATTENTION
         forget_complaints()
-        context = lib.llama_init_from_model(self.model.handle, params)
+        with explained(f"opening model {self.model.path.name!r}"):
+            context = lib.llama_init_from_model(self.model.handle, params)
         if not context:
             reason = "; ".join(complaints()) or "not enough memory"
             raise ModelError(f"no context of {params.n_ctx} tokens for {self.model.path.name!r}: {reason}")
@@ -286,7 +289,7 @@ class LlamaCpp:
 
     def _decode_batch(self, feed: Feed) -> Matrix:
         forget_complaints()
-        status = lib.llama_decode(self._context, self._batch.filled(feed))
+        status = self._run(self._context, self._batch.filled(feed))
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import llama_cpp as lib
-
+from redraft.backends.engine import lib
 from redraft.backends.llama_model import check_gguf, complaints, forget_complaints
 from redraft.errors import ModelError, OptionError
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import llama_cpp
-
+from redraft.backends.engine import lib
 from redraft.backends.llama_model import usable_cores
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
@@ -24,7 +23,7 @@ def open_gguf(name: str, context_length: int, device: str, threads: int) -> tupl
         OptionError: there is no such device.
         ModelError: there is no such model, or its file is unfit.
     """
-    gpu = llama_cpp.llama_supports_gpu_offload()
+    gpu = lib.llama_supports_gpu_offload()
     if device == "cuda" and not gpu:
         raise OptionError("device cuda is not there: use cpu or auto, or build llama-cpp-python with CUDA")
     layers = 0 if device == "cpu" else -1

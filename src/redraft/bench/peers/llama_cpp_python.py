@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from redraft.backends import kernels
 from redraft.backends.llama_model import check_gguf, usable_cores
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.bench.peers.engine import Answer, PassLog
@@ -28,7 +29,7 @@ class LlamaCppPython:
         lookup: whether it drafts with its `LlamaPromptLookupDecoding`, by its defaults: n-grams of 2, drafts of 10.
 
     Raises:
-        ModelError: the file is missing or broken.
+        ModelError: the file is missing or broken, or llama.cpp's kernels are.
     """
 
     def __init__(self, path: Path, options: LlamaOptions, ends: frozenset[int], *, lookup: bool) -> None:
@@ -36,6 +37,8 @@ class LlamaCppPython:
         from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
         check_gguf(path)
+        if not kernels.trusted():
+            raise ModelError("llama-cpp-python's own class cannot do without the kernels that this build has wrong")
         threads = options.threads or usable_cores()
         try:
             self._llama = Llama(

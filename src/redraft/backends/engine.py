@@ -1,0 +1,21 @@
+"""The bindings of llama.cpp, as ``lib``: if they cannot be loaded, one sentence says so.
+
+Raises:
+    ModelError: on import, if llama-cpp-python or a library that it needs is missing or broken.
+"""
+
+from __future__ import annotations
+
+from redraft.backends.crash import explained
+from redraft.errors import ModelError
+
+__all__ = ["lib"]
+
+try:
+    with explained("loading it"):
+        import llama_cpp as lib
+except (ImportError, OSError, RuntimeError) as error:
+    raise ModelError(
+        f"llama.cpp cannot be loaded ({error}): install it again with pip install --force-reinstall --no-cache-dir "
+        "llama-cpp-python"
+    ) from error

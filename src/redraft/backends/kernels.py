@@ -1,0 +1,102 @@
+"""Which kernels llama.cpp may run here: those of its own choice, unless a self-test found them broken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from redraft.backends import selftest
+from redraft.backends.machine import Processor, cache_folder, library_hash, processor
+from redraft.backends.selftest import Verdict
+from redraft.errors import ModelError
+from redraft.models import shipped_path
+
+log = logging.getLogger(__name__)
+
+#: Compiles llama.cpp so that AMX works with every compiler: GCC before 13.3 needs the flags, later ones lose nothing.
+REBUILD = (
+    'CXXFLAGS="-fno-tree-dse -fno-dse" pip install --force-reinstall --no-deps --no-cache-dir '
+    "--no-binary llama-cpp-python llama-cpp-python"
+)
+_FOUND = {
+    "wrong": "compute wrong results",
+    "crash": "crash",
+    "hang": "hang",
+    "untested": "could not be tested",
+}
+
+
+@cache
+def trusted() -> bool:
+    """Whether llama.cpp may choose kernels by itself; if not, that is logged once.
+
+    Only its AMX kernels are known to break, so processors without AMX are not tested.  The test takes a second, once
+    for each build and processor.
+
+    Raises:
+        ModelError: this build of llama.cpp crashes whatever the kernels.
+    """
+    here = processor()
+    if not here.has_amx:
+        return True
+    verdict = remembered(here) or test(here)
+    if verdict.kernels == "right":
+        return True
+    if verdict.kernels == "crash" and not verdict.plain_run:
+        raise ModelError(f"llama.cpp crashes on this processor ({verdict.detail}); compile it here: {REBUILD}")
+    log.warning("%s", complaint(verdict))
+    return False
+
+
+def complaint(verdict: Verdict) -> str:
+    """One sentence on kernels that are not right."""
+    return (
+        f"llama.cpp's AMX kernels {_FOUND[verdict.kernels]} in this build ({verdict.detail}), so models run without "
+        "them, about half as fast; `redraft doctor` says how to get a right build"
+    )
+
+
+def test(here: Processor) -> Verdict:
+    """Run the self-test, and remember what it found."""
+    verdict = selftest.examine(shipped_path("demo-small"))
+    # A test that failed before its first kernel says nothing of the next time.
+    if verdict.plain_run and verdict.kernels != "untested":
+        with suppress(OSError):  # where it cannot be remembered, it is tested again
+            _write(here, verdict)
+    return verdict
+
+
+def remembered(here: Processor) -> Verdict | None:
+    """What the self-test found for this build and processor; None if it has not run."""
+    try:
+        return Verdict(**json.loads(_file().read_text(encoding="utf-8"))[_key(here)])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(here: Processor, verdict: Verdict) -> None:
+    path = _file()
+    try:
+        known = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        known = {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_text(json.dumps({**known, _key(here): asdict(verdict)}, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def _file() -> Path:
+    return cache_folder() / "kernels.json"
+
+
+def _key(here: Processor) -> str:
+    """Build, processor and the test itself, since another one may find something else."""
+    rest = hashlib.sha256(" ".join(sorted(here.features)).encode() + Path(selftest.__file__).read_bytes())
+    return f"{library_hash()} {here.name} {rest.hexdigest()[:12]}"

@@ -1,0 +1,163 @@
+"""Whether llama.cpp, as it was compiled, computes rightly on this processor.
+
+Some builds do not.  GCC before 13.3 drops the stores that set up AMX tiles, and the first pass crashes; a library that
+was compiled for another processor meets instructions that are not there.  A crash cannot be caught, so a child process
+decodes a few tokens of a quantised model, with plain kernels and with those that llama.cpp chooses, and compares.
+
+Standard library only, except in the child: tools/setup_env.py tests what it has just compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Logits = np.ndarray[Any, np.dtype[np.float32]]
+
+#: New tokens of a pass: kernels for a single row, for one tile and for several are different ones.
+SIZES = (1, 16, 64)
+#: Two, so that other threads than the main one compute as well.
+THREADS = 2
+#: Seconds that the child may take; it needs about one.
+TIMEOUT_S = 60.0
+#: Largest difference of logits, in standard deviations of those from plain kernels, that passes for rounding.  A right
+#: build shows 0.02 to 0.05, wrong kernels 1 and more.
+TOLERANCE = 0.3
+
+#: What a process is sent for its own faults.  Others, such as SIGKILL when memory runs out, say nothing of kernels.
+_FAULTS = {"SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS"}
+#: Beyond it are the statuses of processes that Windows ended for a fault.
+_LARGEST_STATUS = 255
+#: What the child says once the plain kernels have run.
+_PLAIN_DONE = "plain kernels ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a self-test found.
+
+    Attributes:
+        kernels: of the kernels that llama.cpp chooses by itself: they are right, compute something else, crash, or do
+            not come to an end; "untested" where the test itself failed.
+        plain_run: whether plain kernels ran to the end.
+        detail: how it ended, such as "SIGSEGV"; may be empty.
+    """
+
+    kernels: Literal["right", "wrong", "crash", "hang", "untested"]
+    plain_run: bool
+    detail: str = ""
+
+
+def examine(model: Path, python: str = sys.executable, path: Sequence[str] | None = None) -> Verdict:
+    """Test the llama.cpp that ``python`` imports, in a child process; takes about a second.
+
+    Args:
+        model: a small quantised GGUF file.
+        python: the interpreter of the environment to test.
+        path: its PYTHONPATH; None hands on this process's own import path.
+    """
+    return judge([python, "-P", "-m", "redraft.backends.selftest", str(model)], path=path)
+
+
+def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> Verdict:
+    """Run the child and say what became of it."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(each for each in (sys.path if path is None else path) if each),
+        "OMP_WAIT_POLICY": "passive",  # a thread that spins could make a busy machine look like a hang
+        "GGML_NO_BACKTRACE": "1",
+    }
+    try:
+        child = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        return Verdict("hang", _PLAIN_DONE in _lines(late.stdout), f"not done in {TIMEOUT_S:g} s")
+    except OSError as error:
+        return Verdict("untested", plain_run=False, detail=f"{command[0]!r} cannot be run: {error.strerror or error}")
+    lines = _lines(child.stdout)
+    plain_run = _PLAIN_DONE in lines
+    if child.returncode:
+        ending = _ending(child.returncode, _lines(child.stderr))
+        fault = ending in _FAULTS or child.returncode > _LARGEST_STATUS
+        return Verdict("crash" if fault else "untested", plain_run, ending)
+    difference = float(lines[-1])
+    if difference <= TOLERANCE:  # false for what is not a number
+        return Verdict("right", plain_run)
+    return Verdict("wrong", plain_run, f"logits are off by {difference:.2g} standard deviations")
+
+
+def _lines(output: bytes | None) -> list[str]:
+    return (output or b"").decode(errors="replace").strip().splitlines()
+
+
+def _ending(status: int, err: Sequence[str]) -> str:
+    """How a process failed: the name of a signal, a status of Windows, or the last line of an exception."""
+    if status < 0:
+        names = {int(each): each.name for each in signal.Signals}
+        return names.get(-status, f"signal {-status}")
+    if status > _LARGEST_STATUS:
+        return f"status {status:#x}"
+    return err[-1] if err else f"status {status}"
+
+
+def _child(model: Path) -> None:
+    """Print that plain kernels ran, then how far the chosen ones are off."""
+    import numpy as np
+
+    plain = _run(model, extra=False)
+    print(_PLAIN_DONE, flush=True)
+    chosen = _run(model, extra=True)
+    print(max(float(np.abs(a - b).max() / a.std()) for a, b in zip(plain, chosen, strict=True)), flush=True)
+
+
+def _run(path: Path, *, extra: bool) -> list[Logits]:
+    """Logits of one pass for each of `SIZES`, each (tokens, vocabulary).
+
+    Args:
+        path: the model.
+        extra: whether llama.cpp may repack weights for kernels of its own choice.
+    """
+    import llama_cpp as lib
+    import numpy as np
+
+    chosen = lib.llama_model_default_params()
+    chosen.n_gpu_layers, chosen.use_extra_bufts = 0, extra
+    model = lib.llama_model_load_from_file(os.fsencode(path), chosen)
+    params = lib.llama_context_default_params()
+    params.n_ctx = params.n_batch = params.n_ubatch = max(SIZES)
+    params.n_threads = params.n_threads_batch = THREADS
+    params.offload_kqv = params.op_offload = False
+    context = lib.llama_init_from_model(model, params) if model else None
+    if not model or not context:
+        raise RuntimeError(f"llama.cpp cannot load {path.name}")
+    vocabulary = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
+    found = []
+    for size in SIZES:
+        lib.llama_memory_clear(lib.llama_get_memory(context), True)
+        batch = lib.llama_batch_init(size, 0, 1)
+        batch.n_tokens = size
+        for index in range(size):
+            batch.token[index], batch.pos[index] = 37 * (index + 1) % vocabulary, index
+            batch.n_seq_id[index], batch.logits[index] = 1, 1
+            batch.seq_id[index][0] = 0
+        if lib.llama_decode(context, batch):
+            raise RuntimeError(f"llama.cpp cannot decode {size} tokens")
+        found.append(np.ctypeslib.as_array(lib.llama_get_logits(context), (size, vocabulary)).copy())
+        lib.llama_batch_free(batch)
+    lib.llama_free(context)
+    lib.llama_model_free(model)
+    return found
+
+
+if __name__ == "__main__":
+    _child(Path(sys.argv[1]))

@@ -1,0 +1,142 @@
+"""When llama.cpp may choose its kernels: what a self-test found is remembered for a build and a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft.backends import kernels, selftest
+from redraft.backends.engine import lib
+from redraft.backends.llama_model import LlamaModel
+from redraft.backends.machine import Processor
+from redraft.backends.selftest import Verdict
+from redraft.errors import ModelError
+from redraft.models import shipped_path
+
+AMX, OTHER = Processor("Some Xeon", frozenset({"avx2", "amx_tile"})), Processor("Some Core", frozenset({"avx2"}))
+RIGHT, CRASH = Verdict("right", True), Verdict("crash", True, "SIGILL")
+
+
+class Bench:
+    """Stands for machine and self-test."""
+
+    def __init__(self) -> None:
+        self.here, self.build, self.verdict, self.tests = AMX, "0123456789ab", RIGHT, 0
+
+    def examine(self, model: Path) -> Verdict:
+        assert model.is_file()
+        self.tests += 1
+        return self.verdict
+
+    def trusted(self) -> bool:
+        """As a new process would find it."""
+        kernels.trusted.cache_clear()
+        return kernels.trusted()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(kernels, "processor", lambda: bench.here)
+    monkeypatch.setattr(kernels, "library_hash", lambda: bench.build)
+    monkeypatch.setattr(selftest, "examine", bench.examine)
+    yield bench
+    kernels.trusted.cache_clear()
+
+
+def test_a_right_build_is_tested_once(bench: Bench) -> None:
+    assert bench.trusted() and bench.trusted()
+    assert bench.tests == 1
+
+
+def test_another_build_and_another_processor_are_tested_again(bench: Bench) -> None:
+    assert bench.trusted()
+    bench.build, bench.verdict = "ba9876543210", CRASH
+    assert not bench.trusted()
+    bench.build = "0123456789ab"
+    assert bench.trusted()
+    assert bench.tests == 2
+    bench.here = Processor("Some Xeon", AMX.features | {"amx_int8"})
+    assert not bench.trusted()
+    assert bench.tests == 3
+
+
+def test_a_processor_without_amx_is_not_tested(bench: Bench, tmp_path: Path) -> None:
+    bench.here, bench.verdict = OTHER, CRASH
+    assert bench.trusted()
+    assert bench.tests == 0
+    assert not list(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (CRASH, "AMX kernels crash in this build (SIGILL), so models run without them"),
+        (Verdict("wrong", True, "off by 2"), "AMX kernels compute wrong results in this build (off by 2)"),
+        (Verdict("hang", True, "not done in 60 s"), "AMX kernels hang in this build (not done in 60 s)"),
+    ],
+)
+def test_broken_kernels_are_left_out_and_named_once_a_process(
+    bench: Bench, caplog: pytest.LogCaptureFixture, verdict: Verdict, words: str
+) -> None:
+    bench.verdict = verdict
+    assert not bench.trusted()
+    assert not kernels.trusted()
+    (record,) = caplog.records
+    assert words in record.getMessage()
+    assert "`redraft doctor` says how to get a right build" in record.getMessage()
+    assert not bench.trusted()
+    assert bench.tests == 1
+
+
+def test_a_test_that_did_not_run_is_not_remembered(bench: Bench) -> None:
+    bench.verdict = Verdict("untested", False, "no room")
+    assert not bench.trusted() and not bench.trusted()
+    assert bench.tests == 2
+
+
+def test_a_library_that_crashes_in_any_case_is_refused_with_a_way_out(bench: Bench) -> None:
+    bench.verdict = Verdict("crash", False, "SIGILL")
+    with pytest.raises(ModelError, match=r"crashes on this processor \(SIGILL\); compile it here: CXXFLAGS="):
+        bench.trusted()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"x": 1}', "null"])
+def test_a_memory_that_cannot_be_read_is_written_again(bench: Bench, tmp_path: Path, content: str) -> None:
+    file = tmp_path / "redraft" / "kernels.json"
+    file.parent.mkdir()
+    file.write_text(content)
+    assert bench.trusted() and bench.trusted()
+    assert bench.tests == 1
+
+
+def test_without_a_place_to_remember_it_is_tested_again(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert bench.trusted() and bench.trusted()
+    assert bench.tests == 2
+
+
+@pytest.mark.parametrize(
+    ("trusted", "exact", "extra"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+def test_models_are_opened_with_the_kernels_that_may_run(
+    monkeypatch: pytest.MonkeyPatch, trusted: bool, exact: bool, extra: bool
+) -> None:
+    seen = []
+    load = lib.llama_model_load_from_file
+
+    def spy(path: bytes, params: Any) -> Any:
+        seen.append(params.use_extra_bufts)
+        return load(path, params)
+
+    monkeypatch.setattr(lib, "llama_model_load_from_file", spy)
+    monkeypatch.setattr(kernels, "trusted", lambda: trusted)
+    LlamaModel(shipped_path("demo-small"), exact=exact).close()
+    assert seen == [extra]

@@ -1,0 +1,120 @@
+"""The verdict on a build of llama.cpp, with stand-ins for builds that are right, wrong, crash and hang."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from redraft.backends import selftest
+from redraft.backends.selftest import Verdict, examine, judge
+from redraft.models import shipped_path
+
+MODEL = shipped_path("demo-small")
+SRC = Path(selftest.__file__).parents[2]
+
+#: As much of llama-cpp-python as the self-test uses.  Its logits are those of a seed, and `misbehave` is called where
+#: a pass runs with kernels that are not plain.
+STAND_IN = """
+import ctypes, os, signal, time
+from types import SimpleNamespace
+import numpy as np
+
+VOCABULARY = 40
+
+def llama_model_default_params():
+    return SimpleNamespace(use_extra_bufts=True)
+
+def llama_model_load_from_file(path, params):
+    return params
+
+def llama_context_default_params():
+    return SimpleNamespace()
+
+def llama_init_from_model(model, params):
+    return SimpleNamespace(extra=model.use_extra_bufts, logits=None)
+
+def llama_batch_init(size, embedding, sequences):
+    return SimpleNamespace(
+        token=[0] * size, pos=[0] * size, n_seq_id=[0] * size, logits=[0] * size, seq_id=[[0] for _ in range(size)]
+    )
+
+def llama_decode(context, batch):
+    assert batch.pos == list(range(batch.n_tokens)) and all(batch.logits)
+    context.logits = np.random.default_rng(batch.token).normal(0, 5, (batch.n_tokens, VOCABULARY)).astype(np.float32)
+    if context.extra:
+        misbehave(context)
+    return 0
+
+def llama_get_logits(context):
+    return context.logits.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+
+def llama_model_get_vocab(model): return model
+def llama_vocab_n_tokens(vocabulary): return VOCABULARY
+def llama_get_memory(context): return context
+def llama_memory_clear(memory, data): pass
+def llama_batch_free(batch): pass
+def llama_free(context): pass
+def llama_model_free(model): pass
+
+def misbehave(context):
+"""
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> list[str]:
+    """The import path of a stand-in, which `write` makes."""
+    return [str(tmp_path), str(SRC), *[each for each in sys.path if each.endswith("-packages")]]
+
+
+def write(build: list[str], misbehave: str) -> None:
+    Path(build[0], "llama_cpp.py").write_text(f"{STAND_IN}    {misbehave}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("misbehave", "kernels", "detail"),
+    [
+        ("context.logits *= 1.001", "right", ""),
+        ("context.logits = context.logits[:, ::-1].copy()", "wrong", "standard deviations"),
+        ("if len(context.logits) == 64: context.logits[-1] = 0", "wrong", "standard deviations"),
+        ("context.logits[0, 0] = np.nan", "wrong", "nan"),
+        ("os.kill(os.getpid(), signal.SIGILL)", "crash", "SIGILL"),
+        ("ctypes.string_at(0)", "crash", "SIGSEGV"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "untested", "SIGKILL"),
+        ("raise RuntimeError('out of memory')", "untested", "RuntimeError: out of memory"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_verdicts_on_builds(build: list[str], misbehave: str, kernels: str, detail: str) -> None:
+    write(build, misbehave)
+    verdict = examine(MODEL, path=build)
+    assert (verdict.kernels, verdict.plain_run) == (kernels, True)
+    assert detail in verdict.detail
+
+
+def test_a_build_that_hangs(build: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    write(build, "time.sleep(60)")
+    monkeypatch.setattr(selftest, "TIMEOUT_S", 4.0)
+    assert examine(MODEL, path=build) == Verdict("hang", True, "not done in 4 s")
+
+
+def test_a_library_that_crashes_when_it_is_loaded(build: list[str]) -> None:
+    Path(build[0], "llama_cpp.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n")
+    assert examine(MODEL, path=build) == Verdict("crash", False, "SIGILL")
+
+
+def test_a_test_that_cannot_run_is_no_verdict(tmp_path: Path) -> None:
+    verdict = examine(MODEL, python=str(tmp_path / "no-python"))
+    assert (verdict.kernels, verdict.plain_run) == ("untested", False)
+    assert "cannot be run" in verdict.detail
+    assert judge([sys.executable, "-c", "import sys; sys.exit(3)"]) == Verdict("untested", False, "status 3")
+
+
+def test_the_statuses_of_windows_are_crashes() -> None:
+    assert selftest._ending(0xC0000005, []) == "status 0xc0000005"
+    assert selftest._ending(-11, ["ignored"]) == "SIGSEGV"
+
+
+def test_the_installed_build_runs_plain_kernels() -> None:
+    assert examine(MODEL).plain_run
