@@ -140,3 +140,36 @@ def test_models_are_opened_with_the_kernels_that_may_run(
     monkeypatch.setattr(kernels, "trusted", lambda: trusted)
     LlamaModel(shipped_path("demo-small"), exact=exact).close()
     assert seen == [extra]
+
+
+@pytest.mark.parametrize(
+    ("here", "verdict", "compiled", "words"),
+    [
+        (AMX, RIGHT, b"AMX_INT8 = 1 |", ["AMX, right"]),
+        (AMX, RIGHT, b"AVX2 = 1 |", ["without AMX, which this processor has", kernels.REBUILD]),
+        (AMX, CRASH, b"AMX_INT8 = 1 |", ["AMX kernels crash (SIGILL), so they are not used", kernels.REBUILD]),
+        (OTHER, CRASH, b"AVX2 = 1 |", ["this processor has no AMX"]),
+    ],
+)
+def test_the_report_says_how_to_get_the_fast_build(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    here: Processor,
+    verdict: Verdict,
+    compiled: bytes,
+    words: list[str],
+) -> None:
+    monkeypatch.setattr(lib, "llama_print_system_info", lambda: compiled)
+    bench.here, bench.verdict = here, verdict
+    report = kernels.report()
+    assert all(each in report for each in words)
+    assert (kernels.REBUILD in report) == (kernels.REBUILD in words)
+
+
+def test_the_report_tests_again(bench: Bench) -> None:
+    bench.verdict = CRASH
+    assert not bench.trusted()
+    bench.verdict = RIGHT
+    assert "AMX" in kernels.report()
+    assert bench.trusted()
+    assert bench.tests == 2

@@ -15,6 +15,7 @@ import click
 import pytest
 
 from redraft import prompt, stabilise
+from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.cli import translate as command
 from redraft.cli.main import cli
@@ -134,6 +135,13 @@ class TestTables:
         done = redraft("demo", "--sentences", "1", "--to", "de", "--method", "cd", "--threads", "1", "--speed", "0")
         assert done.status == 0
         assert all(shown in done.out for shown in ("heard", "German", "erased", "redraft:"))
+
+    def test_doctor_says_which_kernels_run(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setattr(kernels, "report", lambda: "AMX kernels crash. To get right ones:\nsome command")
+        done = redraft("doctor", "--model", "demo-small", "--threads", "1")
+        assert done.status == 0
+        assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
 
     def test_doctor(self, redraft: Run) -> None:
         done = redraft("doctor", "--threads", "1", "--json")

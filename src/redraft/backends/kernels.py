@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from redraft.backends import selftest
+from redraft.backends.engine import lib
 from redraft.backends.machine import Processor, cache_folder, library_hash, processor
 from redraft.backends.selftest import Verdict
 from redraft.errors import ModelError
@@ -60,6 +61,20 @@ def complaint(verdict: Verdict) -> str:
         f"llama.cpp's AMX kernels {_FOUND[verdict.kernels]} in this build ({verdict.detail}), so models run without "
         "them, about half as fast; `redraft doctor` says how to get a right build"
     )
+
+
+def report() -> str:
+    """What to know of the kernels here, and how to get faster ones; tests them again where the processor has AMX."""
+    here = processor()
+    if not here.has_amx:
+        return "those that llama.cpp chooses; this processor has no AMX, so there was nothing to test"
+    verdict = test(here)
+    if verdict.kernels != "right":
+        found = f"AMX kernels {_FOUND[verdict.kernels]} ({verdict.detail}), so they are not used"
+        return f"{found}. To get right ones:\n{REBUILD}"
+    if "AMX_INT8 = 1" not in lib.llama_print_system_info().decode():
+        return f"without AMX, which this processor has and which is about twice as fast. To compile it in:\n{REBUILD}"
+    return "AMX, right by the self-test"
 
 
 def test(here: Processor) -> Verdict:

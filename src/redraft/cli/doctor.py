@@ -28,6 +28,8 @@ Examples:
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool) -> None:
     """Check the engine and measure T(n): the time of one pass over n new tokens.
 
+    On a processor with AMX the kernels are tested again, and you see how to get the fast build if this is not it.
+
     The curve is kept: methods that draft by what a pass costs, such as redraft, go by it.
 
     A draft of n tokens pays off where T(n+1) is well below n times T(1); where the curve is steep, long drafts cost.
@@ -35,12 +37,13 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     from rich.progress import track
 
     from redraft import cost
-    from redraft.backends import costs
+    from redraft.backends import costs, kernels
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.eval.signature import signature
     from redraft.eval.table import print_json
 
+    tested = kernels.report()
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with closing(open_model(model, engine)) as backend:
         curve = cost.measure(backend, show=lambda rounds: track(rounds, "measuring", transient=True, disable=as_json))
@@ -49,7 +52,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     line = signature(path, "synthetic", "none", seed=0, threads=threads or os.cpu_count(), exact=exact)
     times = dict(zip(curve.sizes, curve.seconds, strict=True))
     if not as_json:
-        _print_report(times, line)
+        _print_report(times, tested, line)
         return
     rows = [
         {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / times[1], 3)}
@@ -58,7 +61,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     print_json(rows, line, sys.stdout)
 
 
-def _print_report(costs: dict[int, float], line: str) -> None:
+def _print_report(costs: dict[int, float], tested: str, line: str) -> None:
     import llama_cpp
     from rich.console import Console
     from rich.table import Table
@@ -71,6 +74,7 @@ def _print_report(costs: dict[int, float], line: str) -> None:
         f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
     )
     console.print(f"cores {usable_cores()}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}")
+    console.print(f"kernels: {tested}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
     table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
     for size, seconds in costs.items():
