@@ -40,7 +40,7 @@ LAYERS = (
     "decode drive sampling cost",
     "loops",
     "types events",
-    "errors",
+    "errors interrupt",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 

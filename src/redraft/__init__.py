@@ -6,9 +6,11 @@ The names below are loaded on first use, so that importing the package loads no 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing takes longer to import than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from redraft.errors import RedraftError
     from redraft.events import Caption, Failure, Update
     from redraft.stabilise import Mask

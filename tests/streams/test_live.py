@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import time
+from collections.abc import Callable
 
 import pytest
 from rich.cells import cell_len
@@ -12,6 +14,7 @@ from rich.console import Console
 from redraft.errors import OptionError
 from redraft.events import Caption, Failure
 from redraft.streams.live import LiveWriter
+from redraft.streams.resize import SizeWatch
 
 
 def terminal(width: int = 100, height: int = 40) -> Console:
@@ -146,6 +149,63 @@ def test_what_is_redrawn_fits_the_screen() -> None:
         assert f"Satz-{number}" in drawn(writer, 40)
     writer.close()
     assert re.findall(r"Satz-(\d)", " ".join(screen(console))) == list("01234")
+
+
+def until(ready: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + 10
+    while not ready() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert ready()
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_a_narrower_terminal_is_drawn_again_from_a_clear_screen(by_itself: bool) -> None:
+    console = terminal(100, 12)
+    writer = LiveWriter(["de"], console, history=1)
+    writer.write(Failure("far too long", 1))
+    for number in range(6):
+        writer.write(caption(str(number), f"Satz-{number} " + "lang " * 12))
+    console.width = 40
+    if not by_itself:  # the next caption comes before anybody has looked
+        writer.write(caption("5", "Satz-5 " + "kurz " * 12, seq=1))
+    until(lambda: "\x1b[2J" in output(console))
+    writer.close()
+    cleared = output(console).rpartition("\x1b[2J")[2]
+    console.file = io.StringIO(cleared)
+    lines = screen(console)
+    assert max(map(cell_len, lines)) <= 40 and len(lines) < 12
+    assert re.findall(r"Satz-(\d)", " ".join(lines)) == ["4", "5"]
+    assert ("kurz" in " ".join(lines)) is not by_itself
+    assert "\x1b[?25h" in cleared[-10:]
+
+
+def test_what_had_left_the_redrawn_part_is_on_the_screen_again_as_far_as_it_fits() -> None:
+    console = terminal(100, 16)
+    writer = LiveWriter(["de"], console, history=1)
+    for number in range(9):
+        writer.write(caption(str(number), f"Satz-{number}"))
+        writer.write(Failure(f"bad-{number}", number))
+    console.width = 90
+    writer.write(caption("9", "Satz-9"))
+    writer.close()
+    console.file = io.StringIO(output(console).rpartition("\x1b[2J")[2])
+    found = re.findall(r"(Satz|bad)-(\d)", " ".join(screen(console)))
+    assert found[-2:] == [("Satz", "8"), ("Satz", "9")] and ("bad", "8") in found and ("Satz", "7") in found
+    assert len(found) == len({*found}) and ("Satz", "0") not in found
+
+
+def test_a_size_is_reported_once() -> None:
+    console, seen = terminal(100), list[int]()
+    watch = SizeWatch(console, lambda: seen.append(console.width), seconds=0.001)
+    watch.start()
+    console.width = 50
+    until(lambda: bool(seen))
+    time.sleep(0.02)
+    watch.stop()
+    console.width = 60
+    time.sleep(0.02)
+    assert seen == [50]
 
 
 def test_a_failure_is_shown_and_the_captions_stay() -> None:

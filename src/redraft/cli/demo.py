@@ -5,10 +5,17 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
+from redraft import interrupt
 from redraft.cli import options as common
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from redraft.cli.stage import Played
 
 EXAMPLES = """\b
 Examples:
@@ -16,6 +23,12 @@ Examples:
   redraft demo --to de --speed 1
   redraft demo --sentences 3 --json
 """
+
+#: What the columns of the table mean.
+COLUMNS = (
+    "A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. NE: tokens erased for each token of "
+    "the final text; shown: the same for what captions show. speed-up: tokens per second, over ar."
+)
 
 
 @click.command(epilog=EXAMPLES, short_help="Watch a talk being translated live, by two methods.")
@@ -57,21 +70,20 @@ def demo(
 ) -> None:
     """Watch a talk being translated live, by re-translation (ar) and by SSBD side by side.
 
-    The talk is ours, with the false starts of a speech recogniser. Afterwards a table tells what each method cost: A/D
-    is the share of drafted tokens that were kept, A/O their share of the output, NE how much of it was erased again.
+    The talk ships with Redraft and has the false starts of a speech recogniser. At its end, or at Ctrl-C, the last
+    captions stay on the screen, and a table shows what each method cost.
     """
-    from rich.console import Console
+    with interrupt.ends_process():  # imports that take a moment
+        from rich.console import Console
 
-    from redraft.backends.llamacpp import LlamaOptions
-    from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
-    from redraft.cli import stage
-    from redraft.errors import CapabilityError
-    from redraft.eval.figures import lines, rows
-    from redraft.eval.table import print_json, print_table
-    from redraft.methods import get_method
-    from redraft.models import SMALL_OF
-    from redraft.stabilise import Mask
-    from redraft.talk import load_talk
+        from redraft.backends.llamacpp import LlamaOptions
+        from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+        from redraft.cli import stage
+        from redraft.errors import CapabilityError
+        from redraft.methods import get_method
+        from redraft.models import SMALL_OF
+        from redraft.stabilise import Mask
+        from redraft.talk import load_talk
 
     contenders = stage.contenders(method, to, beta, Mask(mask_k, margin=mask_margin))
     talk = [update for update in load_talk() if not sentences or int(update.utterance) <= sentences]
@@ -90,19 +102,35 @@ def demo(
     )
     console = Console()
     with ExitStack() as stack:
-        backend = stack.enter_context(closing(open_model(model, engine)))
-        small = None
-        if drafting:
-            small_engine = replace(engine, slots=len(drafting), branches=0)
-            small = stack.enter_context(closing(open_model(SMALL_OF[model], small_engine)))
+        with interrupt.ends_process():
+            backend = stack.enter_context(closing(open_model(model, engine)))
+            small = None
+            if drafting:
+                small_engine = replace(engine, slots=len(drafting), branches=0)
+                small = stack.enter_context(closing(open_model(SMALL_OF[model], small_engine)))
         # On a terminal the talk plays in its own time; otherwise nobody watches.
         if console.is_terminal and not as_json:
-            runs = stage.play(backend, contenders, talk, speed, console, small)
+            played = stage.play(backend, contenders, talk, speed, console, small)
         else:
-            runs = stage.run(backend, contenders, talk, small)
+            played = stage.run(backend, contenders, talk, small)
         line = stage.signed(backend, talk, contenders[0].masking)
-    table = rows(lines(runs))
+    _report(played, line, console, as_json=as_json)
+    if not played.whole:
+        of = f"{played.sentences} of {talk[-1].utterance} sentences"
+        click.echo(f"redraft: stopped after {of}" + (", which the table counts" if played.sentences else ""), err=True)
+        raise click.exceptions.Exit(130)
+
+
+def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
+    """The table of costs, if a sentence was finished."""
+    from redraft.eval.figures import lines, rows
+    from redraft.eval.table import print_json, print_table
+
+    if not played.sentences:
+        return
+    table = rows(lines(played.runs))
     if as_json:
         print_json(table, line, sys.stdout)
     else:
         print_table(table, line, console)
+        console.print(COLUMNS, style="dim", highlight=False)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.panel import Panel
 from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
 from redraft.backends.llamacpp import LlamaCpp
+from redraft.cli.scene import EARLIER, Scene, View, draw
 from redraft.eval.contender import Contender
 from redraft.eval.measure import Run, compare, open_runs
 from redraft.eval.signature import signature, text_hash
 from redraft.events import Update
-from redraft.languages import parse_language, parse_targets
+from redraft.languages import parse_targets
 from redraft.methods import BETA, get_method
 from redraft.stabilise import Mask
 from redraft.streams.read import paced
+from redraft.streams.resize import SizeWatch
 
 
 def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask: Mask) -> list[Contender]:
@@ -34,6 +35,24 @@ def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask
     return [Contender(name, tag, options[name], mask) for tag in tags for name in options]
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What has come of a talk.
+
+    Attributes:
+        runs: one for every contender, all with the same sentences.
+        whole: whether the talk was played to its end; Ctrl-C stops it.
+    """
+
+    runs: list[Run]
+    whole: bool
+
+    @property
+    def sentences(self) -> int:
+        """Sentences that were finished."""
+        return len(self.runs[0].records)
+
+
 def play(
     backend: LlamaCpp,
     contenders: Sequence[Contender],
@@ -41,12 +60,26 @@ def play(
     speed: float,
     console: Console,
     small: LlamaCpp | None = None,
-) -> list[Run]:
+) -> Played:
     """Play the talk on a terminal, ``speed`` times as fast as it was spoken; 0 waits for nothing."""
     runs = open_runs(backend, contenders, small=small)
-    with Stage(contenders, console) as stage:
-        compare(runs, _timed(talk, speed) if speed else talk, stage.show)
-    return runs
+    with Stage(contenders, console, talk[-1].utterance) as stage:
+        whole = _compared(runs, _timed(talk, speed) if speed else talk, stage.show)
+    return Played(runs, whole)
+
+
+def _compared(
+    runs: list[Run], updates: Iterable[Update], show: Callable[[Update, Sequence[Run]], None] | None = None
+) -> bool:
+    """Translate until the end, or until Ctrl-C; whether it was the end.  All runs have the same sentences after it."""
+    try:
+        compare(runs, updates, show)
+    except KeyboardInterrupt:
+        finished = min(len(run.records) for run in runs)
+        for run in runs:
+            del run.records[finished:]
+        return False
+    return True
 
 
 def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
@@ -57,13 +90,12 @@ def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
 
 def run(
     backend: LlamaCpp, contenders: Sequence[Contender], talk: Sequence[Update], small: LlamaCpp | None = None
-) -> list[Run]:
+) -> Played:
     """Play the talk to nobody, as fast as possible, with a progress bar where standard error is a terminal."""
     progress = Console(stderr=True)
-    heard = track(talk, "translating", console=progress, disable=not progress.is_terminal)
+    updates = track(talk, "translating", console=progress, disable=not progress.is_terminal)
     runs = open_runs(backend, contenders, small=small)
-    compare(runs, heard)
-    return runs
+    return Played(runs, _compared(runs, updates))
 
 
 def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:
@@ -73,56 +105,67 @@ def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:
 
 
 class Stage:
-    """The live picture: what is heard above, then a block a language with a line a method."""
+    """The live picture of a talk: the source above, then a row a language with a panel a method.
 
-    EARLIER = 2
-    LINES = 5
+    It takes the whole screen while the talk is played, so that it stays whole when the terminal's size changes.  Its
+    last picture is left on the terminal.
 
-    def __init__(self, contenders: Sequence[Contender], console: Console) -> None:
-        self._console = console
-        self._languages = list(dict.fromkeys(each.language for each in contenders))
-        self._earlier: dict[Contender, list[str]] = {each: [] for each in contenders}
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+    Args:
+        contenders: whose captions are shown.
+        console: where.
+        last: name of the talk's last sentence, which is its number.
+    """
+
+    #: Seconds between two redraws: more are not seen, and each takes time from the methods that are compared.
+    INTERVAL = 0.05
+
+    def __init__(self, contenders: Sequence[Contender], console: Console, last: str) -> None:
+        self._contenders, self._console, self._sentences = contenders, console, int(last)
+        self._live = Live(console=console, auto_refresh=False, screen=True)
+        self._resizes = SizeWatch(console, self._redraw)
+        self._scene: Scene | None = None
+        self._drawn = -math.inf
 
     def __enter__(self) -> Stage:
         self._live.start()
+        self._resizes.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._resizes.stop()
         self._live.stop()
+        if self._scene is not None:
+            self._console.print(draw(self._scene, self._console))
 
     def show(self, update: Update, runs: Sequence[Run]) -> None:
-        """Redraw with the captions of all runs."""
-        self._live.update(self.picture(update, runs), refresh=True)
-        if update.final:
-            for run in runs:
-                if run.caption:
-                    self._earlier[run.contender] = [*self._earlier[run.contender], run.caption.text][-self.EARLIER :]
+        """Redraw with the captions of all runs, if the last time is not just past."""
+        self._scene = self.scene(update, runs)
+        if time.monotonic() - self._drawn >= self.INTERVAL:
+            self._redraw()
 
-    def picture(self, update: Update, runs: Sequence[Run]) -> RenderableType:
-        """The source, then for every language one panel a method; the unstable end of a caption is dimmed."""
-        grid = Table.grid(expand=True, padding=(0, 1))
-        of_language = {tag: [run for run in runs if run.contender.language == tag] for tag in self._languages}
-        for _ in next(iter(of_language.values())):
-            grid.add_column(ratio=1)
-        for tag, beside in of_language.items():
-            # Borders and padding of a panel and the gap between two take five cells.
-            width = max(10, self._console.width // len(beside) - 5)
-            grid.add_row(*(self._panel(tag, run, width) for run in beside))
-        heard = Text(update.text, style="bold" if update.final else "")
-        return Group(Panel(heard, title="heard", title_align="left", border_style="dim"), grid)
+    def _redraw(self) -> None:
+        if self._scene is not None:
+            self._live.update(draw(self._scene, self._console), refresh=True)
+            self._drawn = time.monotonic()
 
-    def _panel(self, tag: str, run: Run, width: int) -> Panel:
-        text = Text()
-        for earlier in self._earlier[run.contender]:
-            text.append(earlier + "\n", style="dim")
-        if run.caption:
-            text.append(run.caption.text)
-            text.append(run.caption.unstable, style="dim italic")
-        # What is newest stays in sight: lines that do not fit leave at the top.
-        newest = Text("\n").join(text.wrap(self._console, width)[-self.LINES :])
-        title = f"{parse_language(tag).name} · [bold]{run.contender.title}[/bold]"
-        figures = f"erased {run.display.erased} · {run.passes} passes"
-        return Panel(
-            newest, title=title, subtitle=figures, title_align="left", subtitle_align="right", height=self.LINES + 2
-        )
+    def scene(self, update: Update, runs: Sequence[Run]) -> Scene:
+        """What is shown after an update."""
+        views = {run.contender: _view(run, update) for run in runs}
+        shown = tuple(views[each] for each in self._contenders)
+        return Scene(update.text, update.final, int(update.utterance), self._sentences, shown)
+
+
+def _view(run: Run, update: Update) -> View:
+    contender, caption = run.contender, run.caption
+    here = caption if caption is not None and caption.utterance == update.utterance else None
+    earlier = [record.translation for record in run.records if record.utterance != update.utterance][-EARLIER:]
+    return View(
+        contender.language,
+        contender.method,
+        contender.title,
+        tuple(earlier),
+        here.text if here else "",
+        here.unstable if here else "",
+        run.display.erased,
+        run.passes,
+    )

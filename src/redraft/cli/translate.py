@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from redraft import interrupt
 from redraft.cli import options as common
 from redraft.errors import OptionError
 
@@ -114,11 +115,12 @@ def translate(
         raise OptionError("--key is for --server, so leave it out without one")
     chosen = common.method_options(method, beta, option)
     glossary = tuple(_glossary(term).items())
-    from redraft.backends.llamacpp import LlamaOptions
-    from redraft.cli import stream
-    from redraft.languages import parse_language, parse_targets
-    from redraft.stabilise import Mask
-    from redraft.translator import Style, Translator
+    with interrupt.ends_process():  # imports that take a moment
+        from redraft.backends.llamacpp import LlamaOptions
+        from redraft.cli import stream
+        from redraft.languages import parse_language, parse_targets
+        from redraft.stabilise import Mask
+        from redraft.translator import Style, Translator
 
     parse_language(source, "source language")
     languages = parse_targets(to)
@@ -134,23 +136,22 @@ def translate(
             whole = stream.remote(items, writer, server, key, languages, source=source, **asked, **decoding, **limit)
         raise click.exceptions.Exit(0 if whole else 1)
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    with (
-        stream.opened(file) as source_file,
-        Translator.open(
-            model,
-            to=languages,
-            method=method,
-            options=chosen,
-            mask=Mask(mask_k, mask_unit, not plain_mask, mask_margin),
-            style=Style(source, template, glossary, context),
-            max_tokens=max_tokens,
-            engine=engine,
-            draft_model=draft_model,
-            dtype=dtype,
-        ) as translator,
-        stream.writer(output, languages) as writer,
-    ):
-        whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
+    with stream.opened(file) as source_file:
+        with interrupt.ends_process():
+            opened = Translator.open(
+                model,
+                to=languages,
+                method=method,
+                options=chosen,
+                mask=Mask(mask_k, mask_unit, not plain_mask, mask_margin),
+                style=Style(source, template, glossary, context),
+                max_tokens=max_tokens,
+                engine=engine,
+                draft_model=draft_model,
+                dtype=dtype,
+            )
+        with opened as translator, stream.writer(output, languages) as writer:
+            whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
     if not whole:
         raise click.exceptions.Exit(1)
 

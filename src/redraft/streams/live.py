@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -21,10 +23,13 @@ from rich.text import Text
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure
 from redraft.streams.read import CJK, printable
+from redraft.streams.resize import SizeWatch
 from redraft.streams.write import LinesWriter, failure_line
 
 #: Columns narrower than this, in character cells, are hard to read: they are stacked instead.
 NARROWEST = 26
+#: Blocks and failures above the redrawn part that are kept, to draw the screen again when its width changes.
+_KEPT = 100
 #: Cells between two columns.
 _GAP = 2
 #: What a line is not broken within: a word, or one Chinese or Japanese character, with closing punctuation and spaces.
@@ -48,7 +53,8 @@ class _Block:
 class LiveWriter:
     """Shows captions as they grow: the source dim above them, their unstable part dim, the last utterances above.
 
-    Utterances that leave the redrawn part stay on the terminal and can be scrolled back to.
+    Utterances that leave the redrawn part stay on the terminal and can be scrolled back to.  When the terminal's width
+    changes, which breaks the lines on it in a way that no program can know, the screen is cleared and drawn again.
 
     Args:
         columns: titles, in order: target languages, or the names of methods that are compared side by side.
@@ -67,7 +73,11 @@ class LiveWriter:
         self._columns, self._history = tuple(columns), history
         self._console = Console() if console is None else console
         self._blocks: dict[str, _Block] = {}
+        self._above: deque[_Block | Text] = deque(maxlen=_KEPT)
         self._live: Live | None = None
+        self._resizes: SizeWatch | None = None
+        self._drawn_width = 0
+        self._lock = threading.RLock()
         self._plain: LinesWriter | None = None
         if self._console.is_dumb_terminal or not self._console.is_terminal:
             self._plain = LinesWriter(self._console.file, sys.stderr)
@@ -84,14 +94,19 @@ class LiveWriter:
                 raise OptionError(f"column must be one of {', '.join(self._columns)}, not {column!r}")
         if self._plain:
             self._plain.write(event, column)
-        elif isinstance(event, Failure):
-            self._console.print(Text(failure_line(event), style="yellow"))
-        elif column is not None:
-            self._place(event, column)
-            self._redraw()
+            return
+        with self._lock:
+            if isinstance(event, Failure):
+                self._leave(Text(failure_line(event), style="yellow"))
+            elif column is not None:
+                self._place(event, column)
+                self._redraw()
 
     def close(self) -> None:
         """Leave the captions on the screen as they are and give the terminal back."""
+        if self._resizes:
+            self._resizes.stop()
+            self._resizes = None
         if self._live:
             self._live.stop()
             self._live = None
@@ -108,14 +123,47 @@ class LiveWriter:
         if caption.seq >= block.seq:
             block.source, block.seq = caption.source, caption.seq
 
+    def _leave(self, part: _Block | Text) -> None:
+        """Print what is not redrawn any more; it goes above what is."""
+        self._above.append(part)
+        self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
+
+    def _final(self, part: _Block | Text) -> RenderableType:
+        return self._lines(part) if isinstance(part, _Block) else part
+
     def _redraw(self) -> None:
+        if self._live is not None and self._drawn_width != self._console.width:
+            self._start_over(self._live)
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
+            self._drawn_width = self._console.width
+        if self._resizes is None:
+            self._resizes = SizeWatch(self._console, self._resized)
+            self._resizes.start()
         while self._too_many():
-            oldest = next(iter(self._blocks))
-            self._console.print(self._lines(self._blocks.pop(oldest)), end="")  # goes above what is redrawn
+            self._leave(self._blocks.pop(next(iter(self._blocks))))
         self._live.update(self.render(), refresh=True)
+
+    def _resized(self) -> None:
+        with self._lock:
+            if self._live is not None:
+                self._redraw()
+
+    def _start_over(self, live: Live) -> None:
+        """Clear the screen, and fill it with what had been printed last."""
+        live.transient = True
+        live.stop()
+        self._live = None
+        self._console.clear()
+        room, shown = self._console.height - len(self._console.render_lines(self.render())) - 1, []
+        for part in reversed(self._above):
+            room -= len(self._console.render_lines(self._final(part)))
+            if room < 0:
+                break
+            shown.append(part)
+        for part in reversed(shown):
+            self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
 
     def _too_many(self) -> bool:
         """Whether an utterance must leave: what is taller than the screen cannot be redrawn."""
@@ -173,10 +221,10 @@ class _Wrapped:
         return Measurement.get(console, options, self._text)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        yield from self._text.divide(_breaks(self._text.plain, options.max_width))
+        yield from self._text.divide(breaks(self._text.plain, options.max_width))
 
 
-def _breaks(text: str, width: int) -> list[int]:
+def breaks(text: str, width: int) -> list[int]:
     """Where new lines begin if a line has ``width`` cells; longer words are left to the library to fold."""
     offsets, used = [], 0
     for piece in _UNBREAKABLE.finditer(text):
