@@ -42,7 +42,7 @@ fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: $(DEV_READY) ## write the generated pages anew; ARGS=--picture draws docs/demo.svg
+docs: $(DEV_READY) ## write the generated pages; ARGS=--picture plays the talk first, for docs/demo.svg
 	$(BIN)/python -m tools.build_docs $(ARGS)
 
 size: ## install into a throw-away environment and check how large that is

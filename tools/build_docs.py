@@ -2,55 +2,33 @@
 
     python -m tools.build_docs             write them
     python -m tools.build_docs --check     fail where they are out of date
-    python -m tools.build_docs --picture   play the demo's talk with the shipped model and draw docs/demo.svg
+    python -m tools.build_docs --picture   write them, and first play the demo's talk for docs/demo.svg
 
-The picture takes about as long as the model needs for the talk, and is not checked.
+The picture is drawn from docs/demo.json, which says what was recorded of the talk and with which model: it must be
+recorded again when the model, the talk or the demo's defaults have changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import html
-import io
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.progress import track
-from rich.text import Text
 
-from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_model
 from redraft.cli.main import cli
-from redraft.cli.stage import Stage, contenders, signed
-from redraft.eval.contender import Contender
-from redraft.eval.figures import lines, rows
-from redraft.eval.measure import Run, compare, open_runs
-from redraft.eval.table import print_table
-from redraft.events import Update
-from redraft.methods import BETA, Choice, Method, Option, all_methods
+from redraft.methods import Choice, Method, Option, all_methods
 from redraft.serve.protocol import CODES
 from redraft.serve.settings import ServeSettings, allowed
-from redraft.stabilise import Mask
-from redraft.talk import load_talk
-from redraft.types import common_prefix
+from tools import demo_picture
 
 ROOT = Path(__file__).resolve().parents[1]
 
 #: Columns of a help text.
 WIDTH = 100
 GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
-
-#: Columns of the picture, and of a panel's text in it; rows of a panel's text.
-PICTURE_WIDTH = 110
-PANEL_WIDTH = PICTURE_WIDTH // 2 - 5
-PANEL_ROWS = Stage.EARLIER + 3
-FONTS = "ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'Noto Sans Mono CJK SC', monospace"
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
@@ -172,83 +150,6 @@ def write(root: Path = ROOT) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-class Photographer:
-    """Watches the demo and keeps its live picture at the moment that shows most.
-
-    That is the partial update after which the methods differ in the most languages; of several, the one at which the
-    first method has just rewritten most and the last one least.  Every panel must have text, and room for all of it.
-    """
-
-    def __init__(self, contenders: Sequence[Contender]) -> None:
-        self._contenders = contenders
-        self._stage = Stage(contenders, Console(file=io.StringIO(), width=PICTURE_WIDTH))
-        self._before: dict[Contender, str] = {}
-        self._best = (0, 0)
-        self.picture: RenderableType = ""
-
-    def show(self, update: Update, runs: Sequence[Run]) -> None:
-        """Look at what is shown after an update."""
-        now = {run.contender: run.caption.text for run in runs if run.caption}
-        if not update.final and all(_fits(run) for run in runs):
-            languages = {each.language for each in self._contenders}
-            differing = sum(len({now[each] for each in now if each.language == tag}) > 1 for tag in languages)
-            first, last = (self._rewritten(self._contenders[index].method, now) for index in (0, -1))
-            if (differing, first - last) > self._best:
-                self._best, self.picture = (differing, first - last), self._stage.picture(update, runs)
-        self._before = {} if update.final else now
-        self._stage.show(update, runs)
-
-    def _rewritten(self, method: str, now: dict[Contender, str]) -> int:
-        """How many characters of a method's captions the update has erased."""
-        pairs = [
-            ([*map(ord, was)], [*map(ord, now[each])]) for each, was in self._before.items() if each.method == method
-        ]
-        return sum(len(before) - common_prefix(before, after) for before, after in pairs)
-
-
-def _fits(run: Run) -> bool:
-    """Whether the run's panel shows some text of the utterance, and all of it."""
-    if run.caption is None or not run.caption.text:
-        return False
-    console = Console(file=io.StringIO())
-    texts = [*(record.translation for record in run.records[-Stage.EARLIER :]), run.caption.text + run.caption.unstable]
-    return sum(len(Text(text).wrap(console, PANEL_WIDTH)) for text in texts) <= PANEL_ROWS
-
-
-def draw_picture(path: Path, threads: int) -> None:
-    """Play the whole talk into three languages by ``ar`` and ``ssbd``, and draw one moment and the table of costs.
-
-    Args:
-        threads: CPU threads of the engine, 0 for all cores.
-    """
-    compared = contenders(("ar", "ssbd"), ("de", "zh", "ja"), BETA.default, Mask(3))
-    backend = open_model("demo", LlamaOptions(context_length=512, slots=len(compared), threads=threads))
-    photographer, talk = Photographer(compared), load_talk()
-    runs = open_runs(backend, compared)
-    compare(runs, track(talk, "playing the talk"), photographer.show)
-    line = signed(backend, talk, compared[0].masking)
-    backend.close()
-    console = Console(record=True, width=PICTURE_WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(photographer.picture)
-    console.print()
-    print_table(rows(lines(runs)), "", console)
-    path.write_text(self_contained(console.export_svg(title="redraft demo"), line), encoding="utf-8", newline="\n")
-
-
-def self_contained(svg: str, description: str) -> str:
-    """An SVG by rich with fonts of the reader's own, wide characters as wide as they are, and a description."""
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", FONTS)
-
-    def stretch(found: re.Match[str]) -> str:
-        # rich counts characters here, where a Chinese or Japanese one takes two cells.
-        before, length, after, content = found.groups()
-        text = html.unescape(content)
-        return f"{before}{float(length) / len(text) * cell_len(text):g}{after}{content}<"
-
-    svg = re.sub(r'(<text [^>]*textLength=")([\d.]+)("[^>]*>)([^<]+)<', stretch, svg)
-    return svg.replace("<style>", f"<desc>{html.escape(description)}</desc>\n    <style>", 1)
-
-
 def main(arguments: Sequence[str] | None = None) -> str | None:
     """Do what the command line says; returns what is wrong, if anything."""
     parser = argparse.ArgumentParser(description="Write what the documentation takes from the code.")
@@ -256,13 +157,16 @@ def main(arguments: Sequence[str] | None = None) -> str | None:
     parser.add_argument("--picture", action="store_true", help="play the talk and draw docs/demo.svg")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads for the picture; 0 takes all cores")
     chosen = parser.parse_args(arguments)
+    recorded, drawn = ROOT / "docs" / "demo.json", ROOT / "docs" / "demo.svg"
     if chosen.check:
-        found = stale()
-        return f"docs: out of date, run `make docs`: {', '.join(found)}" if found else None
+        found = [f"out of date, run `make docs`: {', '.join(pages)}"] if (pages := stale()) else []
+        if wrong := demo_picture.problem(ROOT / "docs"):
+            found.append(f"docs/demo.svg {wrong}, run `{demo_picture.COMMAND}`")
+        return f"docs: {'; '.join(found)}" if found else None
     if chosen.picture:
-        draw_picture(ROOT / "docs" / "demo.svg", chosen.threads)
-    else:
-        write()
+        demo_picture.record(recorded, chosen.threads)
+    drawn.write_text(demo_picture.picture(recorded), encoding="utf-8", newline="\n")
+    write()
     return None
 
 

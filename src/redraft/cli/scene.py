@@ -89,7 +89,9 @@ def _title(scene: Scene, languages: Sequence[str], console: Console) -> Renderab
     about = f"  a talk, live into {listed}" if console.width >= _WIDE else ""
     title.add_row(
         Text.assemble(("Redraft demo", "bold"), about),
-        ProgressBar(total=max(1, scene.sentences), completed=scene.sentence),
+        ProgressBar(
+            total=max(1, scene.sentences), completed=scene.sentence, complete_style="cyan", finished_style="cyan"
+        ),
         Text(f"sentence {scene.sentence} of {scene.sentences}", style="dim"),
     )
     return title

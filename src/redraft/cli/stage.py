@@ -98,10 +98,14 @@ def run(
     return Played(runs, _compared(runs, updates))
 
 
+def talk_hash(talk: Sequence[Update]) -> str:
+    """Of what is said in a talk."""
+    return text_hash("\n".join(f"{update.utterance} {update.seq} {update.text}" for update in talk))
+
+
 def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:
     """The signature of a demo."""
-    described = "\n".join(f"{update.utterance} {update.seq} {update.text}" for update in talk)
-    return signature(backend.model.path, "talk", text_hash(described), hidden=masking or "nothing")
+    return signature(backend.model.path, "talk", talk_hash(talk), hidden=masking or "nothing")
 
 
 class Stage:
