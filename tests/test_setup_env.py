@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import check_size, setup_env
+from redraft.backends import machine, selftest
+from redraft.backends.selftest import Kernels, Verdict
+from tools import check_size, compilers, setup_env
 
 
 def test_the_pin_of_the_engine_is_read_from_the_constraints(tmp_path: Path) -> None:
@@ -22,44 +24,173 @@ def test_the_pin_of_the_engine_is_read_from_the_constraints(tmp_path: Path) -> N
         setup_env.engine_version(constraints)
 
 
-def test_wheels_are_kept_apart_by_version_processor_and_build_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cache = {"XDG_CACHE_HOME": str(tmp_path)}
-    folder = setup_env.wheel_folder("1.0", cache)
-    assert folder.is_relative_to(tmp_path / "redraft" / "wheels")
-    assert folder == setup_env.wheel_folder("1.0", cache)
-    assert folder != setup_env.wheel_folder("1.1", cache)
-    assert folder != setup_env.wheel_folder("1.0", {**cache, "CMAKE_ARGS": "-DGGML_CUDA=on"})
-    monkeypatch.setattr(setup_env, "features", lambda: "avx2")
-    assert folder != setup_env.wheel_folder("1.0", cache)
+def test_features_are_those_that_decide_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = machine.Processor("Some", frozenset({"vmx", "sse2", "avx2", "rep_good"}))
+    monkeypatch.setattr(machine, "processor", lambda: some)
+    assert setup_env.features() == "avx2 sse2"
+    monkeypatch.setattr(machine, "processor", lambda: machine.Processor("Apple M2", frozenset()))
+    assert setup_env.features() == "Apple M2"
 
 
-def test_features_are_those_that_decide_what_is_compiled(tmp_path: Path) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text("model name\t: Some\nflags\t\t: vmx sse2 avx2 rep_good\nflags\t\t: other\n", encoding="utf-8")
-    assert setup_env.features(cpuinfo) == "avx2 sse2"
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    """A compiler that says what it is told to say, first on the path as cc and c++."""
+    compiler = Compiler(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{compiler.folder}{os.pathsep}{os.environ['PATH']}")
+    for name in setup_env.BUILD_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return compiler
 
 
-def test_a_kept_wheel_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("CMAKE_ARGS", "-DGGML_CUDA=on")
-    built = []
+class Compiler:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.gcc("12.2.0")
 
-    def build(command: list[str], message: str, *, environment: dict[str, str]) -> None:
-        built.append(message)
-        assert environment["SKBUILD_WHEEL_EXCLUDE"] == setup_env.SURPLUS
-        assert environment["CMAKE_ARGS"] == "-DLLAVA_BUILD=OFF -DGGML_CUDA=on"
-        (Path(command[command.index("--wheel-dir") + 1]) / "engine.whl").touch()
+    def gcc(self, version: str, more: str = "") -> None:
+        """Become a GCC of this version, with more macros."""
+        major, minor, patch = version.split(".")
+        macros = (
+            f"#define __GNUC__ {major}\n#define __GNUC_MINOR__ {minor}\n#define __GNUC_PATCHLEVEL__ {patch}\n{more}"
+        )
+        for name in ("cc", "c++"):
+            script = f"#!/bin/sh\ncase $1 in --version) echo '{name} {version}';; *) printf '%s' '{macros}';; esac\n"
+            (self.folder / name).write_text(script)
+            (self.folder / name).chmod(0o755)
 
-    monkeypatch.setattr(setup_env, "run", build)
-    monkeypatch.setattr(shutil, "which", lambda name: name)
-    first, second = (setup_env.engine_wheel(Path("python"), "1.0") for _ in range(2))
-    assert first == second == setup_env.wheel_folder("1.0", os.environ) / "engine.whl"
-    assert [path.name for path in first.parent.iterdir()] == ["engine.whl"]
-    assert len(built) == 1
-    assert "compiling llama.cpp once, about four minutes on two cores" in built[0]
-    assert str(first.parent) in built[0]
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the compiler is a shell script")
+class TestBuild:
+    def test_wheels_are_kept_apart_by_all_that_decides_what_they_hold(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: Compiler
+    ) -> None:
+        cache = {"XDG_CACHE_HOME": str(tmp_path)}
+        folder = setup_env.wheel_folder("1.0", cache)
+        assert folder.is_relative_to(tmp_path / "redraft" / "wheels")
+        assert folder == setup_env.wheel_folder("1.0", cache)
+        assert folder != setup_env.wheel_folder("1.1", cache)
+        for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CMAKE_ARGS"):
+            assert folder != setup_env.wheel_folder("1.0", {**cache, name: "c++"}), name
+        compiler.gcc("12.2.1")
+        newer = setup_env.wheel_folder("1.0", cache)
+        assert folder != newer
+        monkeypatch.setattr(setup_env, "features", lambda: "avx2")
+        assert newer != setup_env.wheel_folder("1.0", cache)
+
+    @pytest.mark.parametrize(
+        ("version", "more", "features", "flags"),
+        [
+            ("12.2.0", "", "amx_tile avx2", compilers.AMX_FLAGS),
+            ("13.2.0", "", "amx_tile", compilers.AMX_FLAGS),
+            ("13.2.1", "", "amx_tile", ""),
+            ("14.1.0", "", "amx_tile", ""),
+            ("12.2.0", "", "avx2", ""),
+            ("4.2.1", "#define __clang__ 1\n", "amx_tile", ""),
+        ],
+    )
+    def test_only_compilers_that_need_flags_get_them(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        compiler: Compiler,
+        version: str,
+        more: str,
+        features: str,
+        flags: str,
+    ) -> None:
+        compiler.gcc(version, more)
+        monkeypatch.setattr(setup_env, "features", lambda: features)
+        assert setup_env.build_environment({})["CXXFLAGS"] == flags
+        assert setup_env.build_environment({"CXXFLAGS": "-g"})["CXXFLAGS"] == f"-g {flags}".strip()
+
+    def test_the_compiler_is_the_one_that_cmake_takes(self, compiler: Compiler) -> None:
+        assert compilers.compiler("CXX", {}) == ["c++"]
+        assert compilers.compiler("CXX", {"CXX": "ccache clang++"}) == ["ccache", "clang++"]
+        chosen = {"CXX": "g++", "CMAKE_ARGS": "-DX=1 -DCMAKE_CXX_COMPILER:STRING=/opt/g++-13 -DY=2"}
+        assert compilers.compiler("CXX", chosen) == ["/opt/g++-13"]
+        assert compilers.compiler("C", {"CC": "", "CXX": "g++"}) == ["cc"]
+        assert compilers.gcc_version(["no-such-compiler"]) is None
+        assert compilers.identity([]) == ""
+
+
+class TestEngine:
+    @pytest.fixture
+    def built(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """What was run, with a build that leaves an empty wheel."""
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setenv("CMAKE_ARGS", "-DGGML_CUDA=on")
+        done: list[str] = []
+
+        def run(command: list[str], message: str, *, environment: dict[str, str] | None = None) -> None:
+            done.append(message)
+            if "wheel" in command:
+                assert environment is not None
+                assert environment["SKBUILD_WHEEL_EXCLUDE"] == setup_env.SURPLUS
+                assert environment["CMAKE_ARGS"] == "-DLLAVA_BUILD=OFF -DGGML_CUDA=on"
+                (Path(command[command.index("--wheel-dir") + 1]) / "engine.whl").touch()
+
+        monkeypatch.setattr(setup_env, "run", run)
+        monkeypatch.setattr(compilers, "compiler", lambda language, environment: ["c++"])
+        return done
+
+    @pytest.fixture
+    def folder(self, built: list[str]) -> Path:
+        return setup_env.wheel_folder("1.0", setup_env.build_environment(os.environ))
+
+    def find(self, monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> None:
+        monkeypatch.setattr(selftest, "examine", lambda model, python, path: verdict)
+
+    def test_a_right_wheel_is_kept_and_not_built_again(
+        self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
+    ) -> None:
+        self.find(monkeypatch, Verdict("right", True))
+        for _ in range(2):
+            setup_env.install_engine(Path("python"), "1.0")
+        assert [path.name for path in folder.iterdir()] == ["engine.whl"]
+        assert built == [
+            "compiling llama.cpp once, about four minutes on two cores",
+            "installing llama-cpp-python 1.0",
+            f"installing llama-cpp-python 1.0 from the wheel in {folder}",
+        ]
+
+    @pytest.mark.parametrize("kernels", ["wrong", "crash", "hang", "untested"])
+    def test_a_wheel_that_fails_is_installed_but_not_kept(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        built: list[str],
+        folder: Path,
+        kernels: Kernels,
+    ) -> None:
+        self.find(monkeypatch, Verdict(kernels, True, "SIGILL"))
+        setup_env.install_engine(Path("python"), "1.0")
+        assert built[-1] == "installing llama-cpp-python 1.0"
+        assert list(folder.iterdir()) == []
+        assert f"not kept, since its self-test found: {kernels} (SIGILL)" in capsys.readouterr().out
+
+    def test_a_library_that_cannot_be_used_is_removed(
+        self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
+    ) -> None:
+        self.find(monkeypatch, Verdict("crash", False, "SIGILL"))
+        with pytest.raises(SystemExit, match=r"crashes on this processor \(SIGILL\): remove .venv and try"):
+            setup_env.install_engine(Path("python"), "1.0")
+        assert built[-1] == "removing llama-cpp-python"
+        assert list(folder.iterdir()) == []
+
+    def test_the_wheel_is_tested_with_the_shipped_model(
+        self, monkeypatch: pytest.MonkeyPatch, built: list[str]
+    ) -> None:
+        asked = []
+
+        def examine(model: Path, python: str, path: list[str]) -> Verdict:
+            asked.append(
+                (model.is_file(), python, [str(Path(each, "redraft", "__init__.py").is_file()) for each in path])
+            )
+            return Verdict("right", True)
+
+        monkeypatch.setattr(selftest, "examine", examine)
+        setup_env.install_engine(Path("some/python"), "1.0")
+        assert asked == [(True, str(Path("some/python")), ["True"])]
 
 
 def test_what_is_missing_is_named_with_the_command_that_brings_it(
@@ -67,8 +198,10 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.delenv("CMAKE_ARGS", raising=False)
     with pytest.raises(SystemExit, match=r"apt-get install g\+\+"):
-        setup_env.engine_wheel(Path("python"), "1.0")
+        setup_env.install_engine(Path("python"), "1.0")
     monkeypatch.setattr(setup_env, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="apt-get install python3-venv"):
         setup_env.check_python()

@@ -3,8 +3,9 @@
     python3 -m tools.setup_env .venv [--extras dev,eval]
 
 llama-cpp-python comes as source only.  Its wheel is compiled for this very processor (``-march=native``), so it is kept
-under ``$XDG_CACHE_HOME/redraft/wheels`` by version, Python, processor and build options, and reused by every later
-environment.  Standard library only: nothing is installed yet when this runs.
+under ``$XDG_CACHE_HOME/redraft/wheels`` by version, Python, processor, compilers and build options, and reused by every
+later environment.  A wheel is kept only if its kernels pass a self-test.  Standard library only: nothing is installed
+yet when this runs.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from tools import compilers
 
 ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ROOT / "src"
 ENGINE = "llama-cpp-python"
+SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-small-q8_0.gguf"
 
 #: Names of the processor features that decide what a compiler emits.
 FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", "sve")
@@ -34,6 +40,22 @@ FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", 
 SURPLUS = "/lib;/include;*.so.*.*.*"
 #: Leaves out what sees pictures: almost a third of what there is to compile.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
+
+#: What the build reads of the environment.
+BUILD_VARIABLES = (
+    "CC",
+    "CFLAGS",
+    "CMAKE_ARGS",
+    "CMAKE_GENERATOR",
+    "CPPFLAGS",
+    "CUDACXX",
+    "CXX",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "SKBUILD_CMAKE_ARGS",
+)
+
+OTHER_COMPILER = "remove .venv and try another compiler, such as CXX=clang++ CC=clang"
 
 
 def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
@@ -48,8 +70,7 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
         run([sys.executable, "-m", "venv", str(venv)], f"making {venv}")
     version = engine_version(ROOT / "constraints.txt")
     if installed_engine(python) != version:
-        wheel = engine_wheel(python, version)
-        run([*pip(python, "install"), str(wheel)], f"installing {ENGINE} {version} from the wheel in {wheel.parent}")
+        install_engine(python, version)
     target = f"{ROOT}[{extras}]" if extras else str(ROOT)
     options = ["--constraint", str(ROOT / "constraints.txt"), *(["--editable"] if editable else [])]
     run([*pip(python, "install"), *options, target], f"installing redraft{extras and f'[{extras}]'} into {venv}")
@@ -85,45 +106,79 @@ def installed_engine(python: Path) -> str:
     return subprocess.run([python, "-c", query], capture_output=True, text=True, check=False).stdout.strip()
 
 
-def wheel_folder(version: str, environment: Mapping[str, str]) -> Path:
-    """Where the wheel for this Python, this processor and these build options is kept."""
-    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    build = hashlib.sha256("\n".join((features(), environment.get("CMAKE_ARGS", ""))).encode()).hexdigest()[:8]
-    tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{build}"
-    return cache / "redraft" / "wheels" / f"{ENGINE}-{version}" / tag
+def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment that llama.cpp is compiled in: the caller's, and what makes the wheel small and right."""
+    needed = compilers.flags(compilers.compiler("CXX", environment), amx="amx_tile" in features().split())
+    return {
+        **environment,
+        "SKBUILD_WHEEL_EXCLUDE": SURPLUS,
+        "CMAKE_ARGS": f"{ONLY_TEXT} {environment.get('CMAKE_ARGS', '')}".strip(),
+        "CXXFLAGS": f"{environment.get('CXXFLAGS', '')} {needed}".strip(),
+    }
 
 
-def features(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
+    """Where the wheel for this Python, this processor, and these compilers and options is kept."""
+    known = [compilers.identity(compilers.compiler(language, build)) for language in compilers.LANGUAGES]
+    options = [f"{name}={build.get(name, '')}" for name in BUILD_VARIABLES]
+    digest = hashlib.sha256("\n".join((features(), *known, *options)).encode()).hexdigest()[:8]
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{digest}"
+    cache: Path = redraft("machine").cache_folder(build)
+    return cache / "wheels" / f"{ENGINE}-{version}" / tag
+
+
+def features() -> str:
     """What this processor can do, as far as a compiler cares; its name where the system does not list that."""
-    if cpuinfo.exists():
-        listed = re.search(r"^(?:flags|Features)\s*:(.*)", cpuinfo.read_text(encoding="utf-8"), re.MULTILINE)
-        if listed:
-            return " ".join(sorted(name for name in listed[1].split() if name.startswith(FEATURES)))
-    return platform.processor()
+    here = redraft("machine").processor()
+    return " ".join(sorted(name for name in here.features if name.startswith(FEATURES))) or here.name
 
 
-def engine_wheel(python: Path, version: str) -> Path:
-    """The wheel of llama-cpp-python for this machine, compiled if it is not kept yet."""
-    folder = wheel_folder(version, os.environ)
+def redraft(module: str) -> Any:
+    """A module of redraft.backends that needs the standard library only; from the sources, as nothing is installed."""
+    if str(SOURCES) not in sys.path:
+        sys.path.append(str(SOURCES))
+    return import_module(f"redraft.backends.{module}")
+
+
+def install_engine(python: Path, version: str) -> None:
+    """Install the kept wheel of llama-cpp-python for this machine; compile, test and keep it where there is none."""
+    build = build_environment(os.environ)
+    folder = wheel_folder(version, build)
     for kept in folder.glob("*.whl"):
-        return kept
-    if not any(shutil.which(compiler) for compiler in (os.environ.get("CXX", "c++"), "g++", "clang++")):
+        run([*pip(python, "install"), str(kept)], f"installing {ENGINE} {version} from the wheel in {folder}")
+        return
+    if not compilers.compiler("CXX", build):
         raise SystemExit("a C++ compiler is needed to build llama.cpp: run `sudo apt-get install g++`")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Past pip's own cache, which may hold a wheel made for another processor.
         command = [*pip(python, "wheel"), "--no-deps", "--no-cache-dir", "--wheel-dir", scratch, f"{ENGINE}=={version}"]
-        run(
-            command,
-            f"compiling llama.cpp once, about four minutes on two cores; the wheel is kept in {folder}",
-            environment={
-                **os.environ,
-                "SKBUILD_WHEEL_EXCLUDE": SURPLUS,
-                "CMAKE_ARGS": f"{ONLY_TEXT} {os.environ.get('CMAKE_ARGS', '')}".strip(),
-            },
-        )
+        run(command, "compiling llama.cpp once, about four minutes on two cores", environment=build)
         built = next(Path(scratch).glob("*.whl"))
-        return built.replace(folder / built.name)
+        run([*pip(python, "install"), str(built)], f"installing {ENGINE} {version}")
+        if passes_self_test(python):
+            built.replace(folder / built.name)
+            print(f"* the wheel is kept in {folder}", flush=True)
+
+
+def passes_self_test(python: Path) -> bool:
+    """Whether the llama.cpp of an environment computes rightly; says what is wrong with it.
+
+    Raises:
+        SystemExit: it cannot be used at all.
+    """
+    verdict = redraft("selftest").examine(SMALL_MODEL, python=str(python), path=[str(SOURCES)])
+    if verdict.kernels == "right":
+        return True
+    if verdict.kernels == "crash" and not verdict.plain_run:
+        run([str(python), "-m", "pip", "uninstall", "--yes", ENGINE], f"removing {ENGINE}")
+        raise SystemExit(f"llama.cpp as compiled crashes on this processor ({verdict.detail}): {OTHER_COMPILER}")
+    print(
+        f"* the wheel is not kept, since its self-test found: {verdict.kernels} ({verdict.detail}). Redraft runs "
+        f"without the kernels that are not right, which is slower; for right ones {OTHER_COMPILER}",
+        flush=True,
+    )
+    return False
 
 
 def run(

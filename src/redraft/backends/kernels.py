@@ -114,4 +114,4 @@ def _file() -> Path:
 def _key(here: Processor) -> str:
     """Build, processor and the test itself, since another one may find something else."""
     rest = hashlib.sha256(" ".join(sorted(here.features)).encode() + Path(selftest.__file__).read_bytes())
-    return f"{library_hash()} {here.name} {rest.hexdigest()[:12]}"
+    return f"{library_hash()} {here.label} {rest.hexdigest()[:12]}"

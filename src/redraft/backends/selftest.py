@@ -41,6 +41,9 @@ _LARGEST_STATUS = 255
 _PLAIN_DONE = "plain kernels ran"
 
 
+Kernels = Literal["right", "wrong", "crash", "hang", "untested"]
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a self-test found.
@@ -52,7 +55,7 @@ class Verdict:
         detail: how it ended, such as "SIGSEGV"; may be empty.
     """
 
-    kernels: Literal["right", "wrong", "crash", "hang", "untested"]
+    kernels: Kernels
     plain_run: bool
     detail: str = ""
 
