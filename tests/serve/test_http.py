@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from redraft.errors import OptionError
 from redraft.serve.security import HEADERS, Keys, Rate, Rates, new_key
-from redraft.serve.settings import load
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
 

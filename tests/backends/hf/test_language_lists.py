@@ -12,14 +12,14 @@ from langcodes.data_dicts import LIKELY_SUBTAGS
 pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
-from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M  # noqa: E402
-from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_25  # noqa: E402
-from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART_50  # noqa: E402
-from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB  # noqa: E402
+from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M
+from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_25
+from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART_50
+from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB
 
-from redraft.backends.hf.languages import LanguageCodes  # noqa: E402
-from redraft.errors import OptionError  # noqa: E402
-from redraft.languages import parse_language  # noqa: E402
+from redraft.backends.hf.languages import LanguageCodes
+from redraft.errors import OptionError
+from redraft.languages import parse_language
 
 LISTS = {"NLLB": NLLB, "M2M-100": M2M["m2m100"], "mBART": MBART_25, "mBART-50": MBART_50}
 
