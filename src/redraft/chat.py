@@ -71,7 +71,11 @@ class ChatTemplate:
             raise unusable(error) from error
         self._end = end
         self._system_role = self._has_system_role()
-        self._gap = self._gap_before_answer()
+        #: White space that the template has between the start of the assistant's turn and its text, often none.
+        self._gap = ""
+        #: What it puts behind an answer, such as ``<end_of_turn>``; empty where it cannot be rendered with one.
+        self.turn_end = ""
+        self._look_around_answer()
 
     def __call__(self, instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
         """The conversation as text.
@@ -115,15 +119,14 @@ class ChatTemplate:
         except ModelError:
             return False
 
-    def _gap_before_answer(self) -> str:
-        """White space that the template has between the start of the assistant's turn and its text, often none."""
+    def _look_around_answer(self) -> None:
         try:
             asked = self._run([("user", "QUESTION")])
             answered = self._run([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
         except ModelError:
-            return ""
-        gap, found, _ = answered.removeprefix(asked).partition("ANSWER")
-        return gap if found and gap.isspace() else ""
+            return
+        gap, _answer, self.turn_end = answered.removeprefix(asked).partition("ANSWER")
+        self._gap = gap if gap.isspace() and _answer else ""
 
 
 def unusable(reason: object) -> ModelError:

@@ -23,7 +23,6 @@ def open_shape(name: str, options: HfOptions, seed: int = 0) -> tuple[Backend, d
 
     Raises:
         OptionError: there is no such device.
-        CapabilityError: the context is longer than the model's sliding window.
     """
     shape, device = SHAPES[name], device_of(options.device)
     torch.manual_seed(seed)

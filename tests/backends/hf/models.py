@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import torch
+import transformers
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     LlamaConfig,
@@ -137,6 +138,27 @@ def t5() -> Any:
     ids = {**_IDS, "decoder_start_token_id": PAD}
     config = T5Config(vocab_size=VOCABULARY, tie_word_embeddings=False, **sizes, **ids)
     return _redrawn(T5ForConditionalGeneration(config), seed=2, scale=1.0)
+
+
+def of_family(config: str, **settings: object) -> Any:
+    """A random model of a family, with weights large enough that attention matters."""
+    sizes = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "head_dim": 8,
+    }
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 64}
+    ids = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+    made = getattr(transformers, config)(**{**sizes, **heads, **ids, **settings})
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(made)
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.dim() == 2:
+                weights.copy_(torch.randn_like(weights) * 0.3)
+    return model.eval()
 
 
 def greedy(model: Any, ids: Sequence[int], limit: int = LIMIT, **options: object) -> tuple[tuple[int, ...], bool]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.chat import ChatTemplate
 from redraft.errors import CapabilityError, ContextOverflow, ModelError
 from redraft.types import Score
 
@@ -36,7 +37,7 @@ class HfBackend(Generic[S]):
         text = model.config.get_text_config()
         self.context_length = min(options.context_length, getattr(text, "max_position_embeddings", 1 << 20))
         self.vocabulary_size: int = model.get_output_embeddings().weight.shape[0]
-        ends = {*_ids(model.generation_config.eos_token_id), *_ids(tokenizer.end_token)}
+        ends = {*_ids(model.generation_config.eos_token_id), *_ids(tokenizer.end_token), *_turn_ends(tokenizer)}
         self.end_tokens = frozenset(ends)
         pads = [*_ids(tokenizer.pad_token), *_ids(getattr(text, "pad_token_id", None)), *sorted(ends), 0]
         self.pad_token: int = next(pad for pad in pads if pad < self.vocabulary_size)
@@ -100,14 +101,35 @@ def _banned(generation: Any, ends: frozenset[int]) -> list[int]:
     return sorted(bad | set(_ids(getattr(generation, "suppress_tokens", None))))
 
 
+def _chat_template(tokenizer: HfTokenizer) -> str:
+    """The model's chat template; empty if it has none."""
+    template = getattr(tokenizer.base, "chat_template", None)
+    if isinstance(template, dict):
+        template = template.get("default")
+    return template or ""
+
+
+def _turn_ends(tokenizer: HfTokenizer) -> list[int]:
+    """The control token with which the chat template ends an answer, which not every model lists as an end token.
+
+    Gemma 2 ends its turns with ``<end_of_turn>`` and names ``<eos>`` alone.
+    """
+    try:
+        turn_end = ChatTemplate(_chat_template(tokenizer), end=tokenizer.base.eos_token or "").turn_end
+    except ModelError:  # the prompt will say so, if the template is wanted
+        return []
+    ids = tokenizer.tokenize(turn_end.strip(), special=True)
+    first = next((token for token in ids if tokenizer.is_control(token) or tokenizer.token_bytes(token).strip()), None)
+    ends = first is not None and tokenizer.is_control(first) and first != tokenizer.base.unk_token_id
+    return [first] if ends else []
+
+
 def _metadata(config: Any, tokenizer: HfTokenizer, name: str) -> Iterator[tuple[str, str]]:
     """Facts of the model under the keys of GGUF files."""
     yield "general.name", name
     yield "general.architecture", config.model_type.removesuffix("_text").replace("_", "").replace("-", "")
     yield "tokenizer.ggml.model", "llama" if tokenizer.adds_space else "gpt2"
-    template = getattr(tokenizer.base, "chat_template", None)
-    if isinstance(template, dict):
-        template = template.get("default")
+    template = _chat_template(tokenizer)
     if template:
         yield "tokenizer.chat_template", template
     for key, token in (("bos", tokenizer.start_token), ("eos", tokenizer.end_token)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from redraft.backends.hf.base import HfBackend
 from redraft.backends.hf.cache import Plan, SlotCache
+from redraft.backends.hf.masks import Masks, Row
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
@@ -35,25 +36,6 @@ class _Slot:
     draft: Draft = EMPTY_DRAFT
 
 
-@dataclass(slots=True)
-class _Row:
-    """One request of a pass.
-
-    Attributes:
-        ids, cells, positions: (n,) of what is still to be read, prefix before draft.
-        first_node: index among these of the first draft token.
-        draft: the draft.
-        wanted: how many of the last ids have rows that are wanted.
-    """
-
-    ids: list[int]
-    cells: list[int]
-    positions: list[int]
-    first_node: int
-    draft: Draft
-    wanted: int = field(default=1)
-
-
 class HfDecoder(HfBackend[_Slot]):
     """A decoder-only model; implements `redraft.types.Backend`.  Arguments as of `HfBackend`."""
 
@@ -63,6 +45,7 @@ class HfDecoder(HfBackend[_Slot]):
         self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
         self.capabilities = Capabilities(trees=True, prompt_rows=True, batches=True, early_exit=len(layers) > 1)
         self._cache = SlotCache(self.layers, options.slots)
+        self._masks = Masks(model.config, self.dtype)
 
     def _new_slot(self) -> _Slot:
         return _Slot()
@@ -137,7 +120,7 @@ class HfDecoder(HfBackend[_Slot]):
             answers.append(TorchRows(logits[index, -row.wanted :], score.prompt_rows - 1))
         return answers
 
-    def _prepare(self, slot: int, score: Score) -> _Row:
+    def _prepare(self, slot: int, score: Score) -> Row:
         """Roll the slot back to what it shares with the request, and list what is to be read."""
         state = self._slots[slot]
         self._adopt(slot, state, score.prefix)
@@ -145,7 +128,7 @@ class HfDecoder(HfBackend[_Slot]):
         kept = min(common_prefix(state.ids, score.prefix), length - score.prompt_rows)
         state.ids, state.draft = score.prefix, score.draft
         nodes = len(score.draft)
-        return _Row(
+        return Row(
             [*score.prefix[kept:], *score.draft.tokens],
             list(range(kept, length + nodes)),
             [*range(kept, length), *(length + depth - 1 for depth in score.draft.depths)],
@@ -175,7 +158,7 @@ class HfDecoder(HfBackend[_Slot]):
             self._cache.move(slot, [base + node for node in path], range(base, base + len(path)))
         state.ids = tuple(prefix[: base + len(path)])
 
-    def _forward(self, slots: Sequence[int], rows: Sequence[_Row]) -> Tensor:
+    def _forward(self, slots: Sequence[int], rows: Sequence[Row]) -> Tensor:
         """(batch, most wanted, vocabulary) logits."""
         width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
 
@@ -183,36 +166,16 @@ class HfDecoder(HfBackend[_Slot]):
             table = [[filler] * (width - len(each)) + each for each in values]
             return torch.tensor(table, device=self.device)
 
-        hidden = torch.finfo(self.dtype).min
-        seen = torch.stack([_visible(row, width, length) for row in rows])[:, None].to(self.device)
-        mask = torch.zeros(seen.shape, dtype=self.dtype, device=self.device).masked_fill_(~seen, hidden)
         self._cache.follow(Plan.of(slots, padded([row.cells for row in rows], -1), length))
         output = self.model(
             input_ids=padded([row.ids for row in rows], 0),
-            attention_mask=mask,
+            attention_mask=self._masks.of(rows, self.device),
             position_ids=padded([row.positions for row in rows], 0),
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=max(row.wanted for row in rows),
         )
         return self.allowed(output.logits)
-
-
-def _visible(row: _Row, width: int, length: int) -> Tensor:
-    """(width, length) which cells each id of a row attends to; none for padding."""
-    seen = torch.zeros(width, length, dtype=torch.bool)
-    first = width - len(row.ids)
-    cells = torch.arange(length)
-    # Along a chain, cells are positions.
-    seen[first:] = cells <= torch.tensor(row.cells)[:, None]
-    if not row.draft.is_chain:
-        prefix = first + row.first_node
-        seen[prefix:, row.cells[row.first_node] :] = False
-        for node, parent in enumerate(row.draft.parents):
-            if parent != ROOT:
-                seen[prefix + node] = seen[prefix + parent]
-            seen[prefix + node, row.cells[row.first_node + node]] = True
-    return seen
 
 
 def _layers(base: nn.Module) -> tuple[str, Sequence[nn.Module]]:

@@ -38,7 +38,7 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     device = device_of(options.device)
     short = Path(name).name or name
     config = _loaded(AutoConfig, name)
-    check_model(config, short, options.context_length)
+    check_model(config, short)
     tokenizer = _loaded(AutoTokenizer, name)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = _loaded(kind, name, dtype=getattr(torch, options.dtype))
@@ -51,7 +51,7 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     Raises:
         CapabilityError: the model cannot be rolled back.
     """
-    check_model(model.config, name, options.context_length)
+    check_model(model.config, name)
     if options.threads:
         torch.set_num_threads(options.threads)
     model.eval()

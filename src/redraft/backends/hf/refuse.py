@@ -20,13 +20,12 @@ _CROPPABLE = {"full_attention", "sliding_attention"}
 _NEEDED = {"attention_mask", "position_ids", "past_key_values", "logits_to_keep"}
 
 
-def check_model(config: Any, name: str, context_length: int) -> None:
+def check_model(config: Any, name: str) -> None:
     """Refuse a model that cannot be rolled back or masked as drafts need it.
 
     Args:
         config: of transformers.
         name: what the messages call it.
-        context_length: ids that a slot is to hold; a sliding window at least as long never slides.
 
     Raises:
         CapabilityError: the model is refused; the message says why.
@@ -42,19 +41,6 @@ def check_model(config: Any, name: str, context_length: int) -> None:
     reason = _unfit(config, text)
     if reason:
         raise CapabilityError(f"model {name!r} ({config.model_type}) {reason}; a decoder-only transformer is needed")
-    window = getattr(text, "sliding_window", None)
-    context_length = min(context_length, getattr(text, "max_position_embeddings", context_length))
-    layers = getattr(text, "layer_types", None) or ["sliding_attention"]
-    if window and "sliding_attention" in layers and getattr(text, "use_sliding_window", True):
-        _check_window(name, int(window), context_length)
-
-
-def _check_window(name: str, window: int, context_length: int) -> None:
-    if context_length > window:
-        raise CapabilityError(
-            f"model {name!r} attends to a sliding window of {window} tokens, which cannot be rolled back once it has "
-            f"slid; open it with a context length of {window} or less"
-        )
 
 
 def _unfit(config: Any, text: Any) -> str:
@@ -71,6 +57,8 @@ def _unfit(config: Any, text: Any) -> str:
         return f"has layers of type {', '.join(sorted(foreign))}, whose memory cannot be rolled back"
     if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return "is an encoder"
+    if getattr(text, "use_bidirectional_attention", False):
+        return "attends to what comes after"
     if getattr(text, "num_kv_shared_layers", 0):
         return "shares caches between layers, which this backend does not"
     missing = _NEEDED - set(inspect.signature(model_class.forward).parameters)

@@ -69,6 +69,10 @@ class HfTokenizer:
         """A text at whose beginning Marian's tokenizer finds no tag of a language: a transcript must not give one."""
         return f" {text}" if self._reads_tags and text.startswith(">>") else text
 
+    def is_control(self, token: int) -> bool:
+        """Whether a token is a special one, which stands for no text."""
+        return token in self._control
+
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
         if token not in self._pieces:

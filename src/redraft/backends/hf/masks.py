@@ -1,0 +1,95 @@
+"""Which cells every id of a pass attends to: all that lie behind it, only its own branch, and only a window of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from redraft.types import EMPTY_DRAFT, ROOT, Draft
+
+
+@dataclass(slots=True)
+class Row:
+    """One request of a pass.
+
+    Attributes:
+        ids, cells, positions: (n,) of what is still to be read, prefix before draft.
+        first_node: index among these of the first draft token.
+        draft: the draft.
+        wanted: how many of the last ids have rows that are wanted.
+    """
+
+    ids: list[int]
+    cells: list[int]
+    positions: list[int]
+    first_node: int
+    draft: Draft = EMPTY_DRAFT
+    wanted: int = 1
+
+
+class Masks:
+    """Makes the masks of one model.
+
+    Some models attend in all or some of their layers to the last positions only.  Their cache holds every cell all the
+    same, so that it can be rolled back; the mask hides what has left the window.
+
+    Args:
+        config: of transformers.
+        dtype: of the model.
+    """
+
+    def __init__(self, config: Any, dtype: torch.dtype) -> None:
+        text = config.get_text_config()
+        kinds = getattr(text, "layer_types", None)
+        windowed = kinds is None or "sliding_attention" in kinds
+        self._window: int | None = (getattr(text, "sliding_window", None) or None) if windowed else None
+        #: Kinds of layers, where the model takes a mask for each; models without kinds take one mask.
+        self._kinds = sorted(set(kinds)) if kinds is not None and self._window else []
+        self._dtype = dtype
+
+    def of(self, rows: Sequence[Row], device: torch.device) -> Tensor | dict[str, Tensor]:
+        """(batch, 1, ids, cells) what is added to the attention of a pass, for each kind of layer if there are any."""
+        width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
+        seen = torch.stack([_visible(row, width, length) for row in rows])
+        if self._window is None:
+            return self._added(seen, device)
+        near = self._added(seen & torch.stack([_near(row, width, length, self._window) for row in rows]), device)
+        if not self._kinds:
+            return near
+        far = self._added(seen, device)
+        return {kind: near if kind == "sliding_attention" else far for kind in self._kinds}
+
+    def _added(self, seen: Tensor, device: torch.device) -> Tensor:
+        seen = seen[:, None].to(device)
+        hidden = torch.finfo(self._dtype).min
+        return torch.zeros(seen.shape, dtype=self._dtype, device=device).masked_fill_(~seen, hidden)
+
+
+def _visible(row: Row, width: int, length: int) -> Tensor:
+    """(width, length) which cells each id of a row attends to; none for padding."""
+    seen = torch.zeros(width, length, dtype=torch.bool)
+    first = width - len(row.ids)
+    cells = torch.arange(length)
+    # Along a chain, cells are positions.
+    seen[first:] = cells <= torch.tensor(row.cells)[:, None]
+    if not row.draft.is_chain:
+        prefix = first + row.first_node
+        seen[prefix:, row.cells[row.first_node] :] = False
+        for node, parent in enumerate(row.draft.parents):
+            if parent != ROOT:
+                seen[prefix + node] = seen[prefix + parent]
+            seen[prefix + node, row.cells[row.first_node + node]] = True
+    return seen
+
+
+def _near(row: Row, width: int, length: int, window: int) -> Tensor:
+    """(width, length) which cells hold one of the ``window`` positions that end with each id's own."""
+    positions = torch.arange(length)
+    positions[row.cells] = torch.tensor(row.positions)  # nodes of a tree stand in cells of their own
+    own = torch.full((width,), length)
+    own[width - len(row.ids) :] = torch.tensor(row.positions)
+    return positions > own[:, None] - window
