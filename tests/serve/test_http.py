@@ -225,12 +225,16 @@ def test_where_there_are_keys_they_are_needed(tmp_path: Path) -> None:
     assert key not in path.read_text() and path.stat().st_mode & 0o077 == 0
     with running(keys=path) as server:
         body = {"text": "a", "targets": ["de"]}
-        assert server.ask("/v1/translate", body).status == 401
-        assert server.ask("/v1/translate", body, headers={"authorization": "Bearer wrong"}).status == 401
+        missing = server.ask("/v1/translate", body)
+        assert missing.status == 401 and "an API key is needed" in missing.json["error"]["sentence"]
+        wrong = server.ask("/v1/translate", body, headers={"authorization": "Bearer wrong"})
+        assert wrong.status == 401 and "the API key is not known" in wrong.json["error"]["sentence"]
         assert server.ask("/v1/translate", body, headers={"authorization": f"Bearer {key}"}).status == 200
         assert (server.ask("/metrics").status, server.ask("/health").status) == (401, 200)
         with server.socket() as socket:
             assert socket.start()["code"] == "key"
+        with server.socket() as socket:
+            assert "the API key is not known" in socket.start(key="wrong")["sentence"]
         with server.socket() as socket:
             token = socket.start(key=key)["token"]
         with server.socket(additional_headers={"authorization": f"Bearer {other}"}) as socket:

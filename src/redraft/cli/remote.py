@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from redraft.client import Client, Wanted
+from redraft.client import Client, ServerError, Wanted
 from redraft.errors import InputError
 from redraft.events import Caption, Event, Failure, Update
 from redraft.streams.read import Item
@@ -18,6 +18,8 @@ from redraft.streams.write import SubtitleWriter, Writer
 _AHEAD = 16
 #: Utterances that subtitles wait for a language that does not come.
 _PATIENCE = 8
+
+_NO_KEY = "the server needs an API key: give it by REDRAFT_KEY in the environment, or by --key"
 
 #: What a reading thread hands over: an item, what it has raised, or None at the end.
 _Read: TypeAlias = "Item | Exception | None"
@@ -33,6 +35,12 @@ def run(items: Iterable[Item], writer: Writer, server: str, to: Sequence[str], w
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
         return asyncio.run(_run(items, ordered, Client(server, to, wanted, key=key)))
+    except ServerError as error:
+        if error.code != "key":
+            raise
+        raise ServerError(
+            error.code, _NO_KEY if key is None else f"{error}; it was given by --key or REDRAFT_KEY"
+        ) from None
     finally:
         if isinstance(ordered, InOrder):
             ordered.close()

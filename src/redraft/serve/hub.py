@@ -80,19 +80,21 @@ class Hub:
 
     def offer(self) -> protocol.Offer:
         """What a client may ask for."""
-        return offer_of(self._service, key=self._keys is not None)
+        return offer_of(self._service, key=self._keys is not None, model=self.settings.model)
 
     def owner(self, key: str | None) -> str:
-        """Whose API key this is; empty where none is needed.
+        """The owner of an API key; empty where the server has no keys.
 
         Raises:
-            Refused: a key is needed, and this is none.
+            Refused: the key is missing or not known.
         """
         if self._keys is None:
             return ""
-        owner = self._keys.owner(key) if key else None
-        if owner is None:
+        if not key:
             raise self._refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+        owner = self._keys.owner(key)
+        if owner is None:
+            raise self._refused("key", "the API key is not known to this server: check it, or ask the operator for one")
         return owner
 
     def _refused(self, code: str, sentence: str) -> Refused:

@@ -33,9 +33,9 @@ export function valueOf(control) {
   return control.tagName === "SELECT" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
-/** Show a sentence at the field that its first words name; false if they name none. */
-export function complain(form, sentence) {
-  const words = sentence.split(/\W+/).slice(0, 4);
+/** Show a sentence at a field, or at the one that its first words name; false if there is no such field. */
+export function complain(form, sentence, name) {
+  const words = name ? [name] : sentence.split(/\W+/).slice(0, 4);
   const control = words.map((word) => form.elements.namedItem(word)).find((found) => found instanceof Element && wrongOf(found));
   if (!control) return false;
   wrongOf(control).textContent = sentence;

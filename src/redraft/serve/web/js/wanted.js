@@ -5,7 +5,13 @@ import { COMMON, nameOf } from "./languages.js";
 import { Options } from "./options.js";
 
 const USUAL = ["de", "zh", "ja"];
-const KEY = { type: "password", maxLength: 200 };
+const KEY = {
+  name: "key",
+  label: "API key",
+  help: "This server needs one. Its operator hands it out.",
+  attributes: { type: "password", maxLength: 200, required: true, autocomplete: "current-password", spellcheck: false },
+};
+const NO_KEY = "Enter the API key that the operator of this server gave you.";
 
 export class WantedForm {
   #form;
@@ -23,8 +29,9 @@ export class WantedForm {
     form.source.value = sources.includes("en") ? "en" : sources[0];
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
     form.querySelector(".targets").append(...targets.map((tag) => choice(tag, chosen.includes(tag))));
-    const key = { name: "key", label: "API key", help: "The operator of this server gives it out.", attributes: KEY };
-    if (offer.key) form.querySelector(".key").append(makeField(key));
+    const place = form.querySelector(".key");
+    place.hidden = !offer.key;
+    if (offer.key) place.append(makeField(KEY));
     this.#options = new Options(form, form.querySelector("#options"), offer);
   }
 
@@ -34,15 +41,17 @@ export class WantedForm {
     const targets = [...this.#form.querySelectorAll("[name=target]:checked")].map((box) => box.value);
     const first = this.#form.querySelector("[name=target]");
     first.setCustomValidity(targets.length ? "" : "Choose at least one language.");
+    key?.setCustomValidity(key.value.trim() ? "" : NO_KEY);
     this.#form.querySelector("#choices").open = true; // what is closed cannot be complained about
     if (!this.#form.reportValidity()) return null;
     const options = this.#options.read();
-    return options && { source: source.value, targets, ...options, key: key?.value || undefined };
+    return options && { source: source.value, targets, ...options, key: key?.value.trim() };
   }
 
   /** Show what a session began with. */
-  show({ source, targets, ...options }) {
+  show({ source, targets, key, ...options }) {
     this.#form.elements.source.value = source;
+    if (this.#form.elements.key) this.#form.elements.key.value = key ?? "";
     this.#options.show(options);
     for (const box of this.#form.querySelectorAll("[name=target]")) box.checked = targets.includes(box.value);
     this.#form.querySelector("#chosen").textContent = `${nameOf(source)} to ${targets.map(nameOf).join(", ")}`;
@@ -57,7 +66,8 @@ export class WantedForm {
 
   /** Show at its field what the server refuses; false if it is about none of them. */
   complain({ code, sentence }) {
-    return ["option", "protocol", "key"].includes(code) && complain(this.#form, sentence);
+    if (code === "key") return complain(this.#form, sentence, "key");
+    return ["option", "protocol"].includes(code) && complain(this.#form, sentence);
   }
 }
 

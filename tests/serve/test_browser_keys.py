@@ -1,0 +1,83 @@
+"""The page, the viewer and the overlay of a server that needs API keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft.serve.security import new_key
+from tests.serve.browsers import CHROMIUM, SENTENCES, finals, play, session_of, wait_for_finals
+from tests.serve.servers import running
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+FOCUSED = "document.activeElement.name"
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """The address of a server with keys, and a key."""
+    path = tmp_path / "keys"
+    key = new_key(path, "stage")
+    with running(keys=path, busy=1.0) as server:
+        yield server.url, key
+
+
+def test_the_page_asks_for_a_key_and_takes_a_good_one(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
+    url, key = locked
+    page = visit(url)
+    field = page.get_by_label("API key")
+    expect(field).to_be_visible()
+    play(page)
+    assert field.evaluate("(field) => field.validationMessage").startswith("Enter the API key")
+    assert page.evaluate(FOCUSED) == "key"
+    expect(page.locator("#state")).to_have_text("Not connected")
+    field.fill(f" {key} ")
+    page.check("#compare")  # the session beside it needs the key, too
+    play(page)
+    wait_for_finals(page)
+    expect(page.locator('[data-plain="lag"]')).not_to_have_text("–", timeout=20_000)
+    page.reload()
+    wait_for_finals(page)
+    page.click("text=End session")
+    expect(page.locator("#state")).to_have_text("Ended")
+    assert field.input_value() == key  # for the next session
+
+
+def test_a_wrong_key_is_said_at_its_field(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
+    url, key = locked
+    page = visit(url)
+    page.get_by_label("API key").fill("wrong")
+    play(page)
+    expect(page.locator("#key-wrong")).to_contain_text("the API key is not known to this server")
+    expect(page.locator("#problem")).not_to_be_visible()
+    expect(page.locator(".empty")).to_be_visible()
+    assert page.evaluate(FOCUSED) == "key"
+    assert page.get_attribute("[name=key]", "aria-invalid") == "true"
+    page.fill("[name=key]", key)
+    expect(page.locator("#key-wrong")).not_to_be_visible()
+    play(page)
+    expect(page.locator("#state")).to_have_text("Live")
+
+
+def test_viewers_and_overlays_need_no_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
+    url, key = locked
+    page = visit(url)
+    page.fill("[name=key]", key)
+    play(page)
+    wait_for_finals(page)
+    name = session_of(page)["name"]
+    for path in (f"/watch?session={name}&target=ja", f"/overlay?session={name}&target=ja"):
+        viewer = visit(f"{url}{path}")
+        wait_for_finals(viewer, "ja", SENTENCES)
+        assert finals(viewer, "ja") == finals(page, "ja")
+        assert key not in viewer.content()
+
+
+def test_a_server_without_keys_asks_for_none(visit: Callable[..., Any]) -> None:
+    expect(visit().get_by_label("API key")).to_have_count(0)
