@@ -18,6 +18,7 @@ from pathlib import Path
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "page.png"
 SIZE = {"width": 1180, "height": 740}
+LANGUAGES = ("de", "zh", "ja")
 #: Final captions that there are in every language.
 FINALS = 2
 MOST_BYTES = 150_000
@@ -47,9 +48,9 @@ def draw(url: str) -> bytes:
         page.goto(url)
         page.click("text=Play the demo talk")
         page.locator("#state[data-state=live]").wait_for()
-        for finals in page.locator(".finals").all():
-            finals.locator("p").nth(FINALS - 1).wait_for(timeout=120_000)
-        page.locator(".partials .unstable:not(:empty)").first.wait_for(timeout=60_000)  # in the middle of a sentence
+        for language in LANGUAGES:
+            page.locator(f".cell.final[lang={language}]").nth(FINALS - 1).wait_for(timeout=120_000)
+        page.locator(".unstable:not(:empty)").first.wait_for(timeout=60_000)  # in the middle of a sentence
         picture: bytes = page.screenshot()
         browser.close()
     return picture

@@ -54,8 +54,13 @@ def play(page: Any) -> None:
 
 
 def finals(page: Any, tag: str) -> list[str]:
-    found: list[str] = page.locator(f".finals[lang={tag}] p").all_inner_texts()
+    found: list[str] = page.locator(final(tag)).all_inner_texts()
     return found
+
+
+def final(tag: str) -> str:
+    """The selector of final captions of a language."""
+    return f".cell.final[lang={tag}]"
 
 
 def until(page: Any, expression: str) -> None:
@@ -67,7 +72,7 @@ def until(page: Any, expression: str) -> None:
 
 
 def wait_for_finals(page: Any, tag: str = "ja", number: int = SENTENCES) -> None:
-    until(page, f"document.querySelectorAll('.finals[lang={tag}] p').length === {number}")
+    until(page, f"document.querySelectorAll('{final(tag)}').length === {number}")
 
 
 def session_of(page: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, FAKE_SOCKET, play, until, wait_for_finals
+from tests.serve.browsers import CHROMIUM, FAKE_SOCKET, final, finals, play, until, wait_for_finals
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
@@ -25,7 +25,7 @@ window.fake = (targets) => Array.from({ length: MANY }, (_, number) =>
   targets.map((target) => ({ type: "final", ...finalOf(number, target) }))
 ).flat();
 """
-VIEW = "document.querySelector('.column:last-child .view')"
+VIEW = "document.querySelector('.view')"
 
 
 def open_fake(visit: Callable[..., Any], many: int, *targets: str, **options: Any) -> Any:
@@ -44,25 +44,25 @@ def open_fake(visit: Callable[..., Any], many: int, *targets: str, **options: An
 def test_a_long_session_stays_small_and_quick(visit: Callable[..., Any]) -> None:
     page = open_fake(visit, 1000, "ar", "he", "ja")
     assert page.evaluate("window.spent") < 10_000  # milliseconds for 3,000 captions; about 200 on an idle machine
-    assert page.locator(".finals[lang=ja] p").count() == 500
-    assert page.locator(".finals[lang=ja] p").first.inner_text().startswith("500 ")
+    assert page.locator(".utterance").count() == 500  # of which the first is still open
+    assert page.locator(final("ja")).first.inner_text().startswith("501 ")
     assert page.evaluate("document.querySelectorAll('*').length") < 6000
     expect(page.locator(".earlier:visible").first).to_have_text("Earlier captions are in the transcript.")
     page.locator("#typed").press_sequentially("aw her\n", timeout=10_000)
-    expect(page.locator(".finals[lang=ja] p").last).to_have_text("saw her")
+    expect(page.locator(final("ja")).first).to_have_text("saw her")
     until(page, f"{VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2")
 
 
 def test_who_has_scrolled_up_is_left_there(visit: Callable[..., Any]) -> None:
     page = open_fake(visit, 500, "ja")
-    top = "document.querySelectorAll('.finals[lang=ja] p')[100].getBoundingClientRect().top"
+    top = "document.querySelectorAll('.cell.final[lang=ja]')[100].getBoundingClientRect().top"
     until(page, f"{VIEW}.scrollTop > 1000")
     page.evaluate(f"{VIEW}.scrollTop = 1000")
     page.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
-    row = page.locator(".finals[lang=ja] p").nth(100).element_handle()
+    row = page.locator(final("ja")).nth(100).element_handle()
     before = page.evaluate(top)
     page.locator("#typed").press_sequentially("aw\nher\n")  # two more, so the two oldest go
-    expect(page.locator(".finals[lang=ja] p").last).to_have_text("her")
+    expect(page.locator(final("ja")).last).to_have_text("her")
     assert abs(row.evaluate("(row) => row.getBoundingClientRect().top") - before) < 2
     page.set_viewport_size({"width": 1280, "height": 700})
     page.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
@@ -72,12 +72,10 @@ def test_who_has_scrolled_up_is_left_there(visit: Callable[..., Any]) -> None:
 def test_texts_run_from_right_to_left(visit: Callable[..., Any]) -> None:
     page = open_fake(visit, 1, "ar", "he")
     for tag in ("ar", "he"):
-        place = page.locator(f".finals[lang={tag}]")
-        assert place.get_attribute("dir") == "rtl"
+        cell = page.locator(final(tag))
+        assert cell.get_attribute("dir") == "rtl"
         right = "(row) => { const range = document.createRange(); range.selectNodeContents(row); return "
-        ends = place.locator("p").evaluate(
-            right + "[range.getBoundingClientRect().right, row.getBoundingClientRect().right]; }"
-        )
+        ends = cell.evaluate(right + "[range.getBoundingClientRect().right, row.getBoundingClientRect().right]; }")
         assert abs(ends[0] - ends[1]) < 1
     page.fill("#typed", "مرحبا")
     assert page.evaluate("document.getElementById('typed').matches(':dir(rtl)')")
@@ -106,11 +104,15 @@ def test_the_focus_goes_on_to_what_takes_its_place(visit: Callable[..., Any]) ->
     assert page.evaluate("document.activeElement.name") == "kind"
 
 
-def test_what_was_said_before_is_not_read_out(visit: Callable[..., Any]) -> None:
+def test_screen_readers_are_read_final_captions_once(visit: Callable[..., Any]) -> None:
     page = visit()
     play(page)
     wait_for_finals(page)
+    read = page.locator("#announcer p").all_inner_texts()
+    assert read and set(read) <= {text for tag in ("de", "zh", "ja") for text in finals(page, tag)}
+    assert page.locator("#announcer p").first.get_attribute("lang") in ("de", "zh", "ja")
+    assert page.get_attribute("#announcer", "aria-live") == "polite"
+    assert page.locator("[aria-live] .cell, .cell[aria-live]").count() == 0
     page.reload()
-    expect(page.locator(".finals[lang=ja] p")).to_have_count(4)
-    until(page, "document.querySelectorAll('.finals[aria-live=polite]').length === 3")
-    assert page.locator(".partials[aria-live], .unstable [aria-live]").count() == 0
+    wait_for_finals(page)
+    assert page.locator("#announcer p").count() == 0  # they were read out before

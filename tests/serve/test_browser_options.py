@@ -116,13 +116,13 @@ def test_a_server_that_is_gone_is_waited_for(visit: Callable[..., Any]) -> None:
         page.get_by_text("Type", exact=True).click()
         page.locator("#typed").press_sequentially("we saw\n")
         wait_for_finals(page, number=1)
-    expect(page.locator("#notice")).to_contain_text("The server does not answer. It is tried again by itself")
+    expect(page.locator("#notice")).to_contain_text("The server does not answer. This page keeps trying to reconnect")
     expect(page.locator("#state")).to_have_text("Reconnecting")
     page.locator("#typed").press_sequentially("her duck")
-    expect(page.locator(".column.source .partials p")).to_have_text("her duck")
+    expect(page.locator(".cell.source:not(.final)")).to_have_text("her duck")
     page.get_by_text("Talk", exact=True).click()
     play(page)  # the talk comes from elsewhere here, and waits like all else
-    expect(page.locator(".column.source .finals p")).not_to_have_count(0)
+    expect(page.locator(".cell.source.final")).not_to_have_count(0)
 
 
 def test_a_browser_that_hears_nothing_says_so(visit: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from redraft.serve.names import new_token, public_name
-from tests.serve.browsers import CHROMIUM, until, wait_for_finals
+from tests.serve.browsers import CHROMIUM, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
@@ -16,13 +16,14 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 expect = sync_api.expect
 
 ABSENT = "404"
+VIEW = "document.querySelector('.view')"
 
 
 def speak(socket: Socket, token: str, *texts: str) -> None:
     """Begin or go on with a session, and say something."""
     socket.start("de", "ar", token=token)
     for number, text in enumerate(texts):
-        socket.say("update", utterance=f"{text} {number}", seq=0, text=text, final=True)
+        socket.say("update", utterance=f"{text[:20]} {number}", seq=0, text=text, final=True)
 
 
 def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> None:
@@ -65,21 +66,140 @@ def test_an_overlay_waits_and_shows_nothing(server: Running, visit: Callable[...
         assert page.title() == "Redraft: overlay, live"
 
 
-def test_viewers_choose_their_languages(server: Running, visit: Callable[..., Any]) -> None:
+def titles(page: Any) -> list[str]:
+    """The languages that a viewer sees."""
+    found: list[str] = page.locator(".cell:visible").evaluate_all("(cells) => cells.map((cell) => cell.lang)")
+    return found
+
+
+def test_viewers_see_one_language_and_choose_others(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
-        page = visit(f"/watch?session={public_name(token)}")
+        page = visit(f"/watch?session={public_name(token)}", locale="ar-EG")
         wait_for_finals(page, "ar", 1)
-        expect(page.locator(".column:visible")).to_have_count(2)
+        assert titles(page) == ["ar"]  # the browser's own
         page.click("#languages [lang=de]")
-        expect(page.locator(".column:visible")).to_have_count(1)
-        page.click("#languages [lang=ar]")  # the last one stays
-        assert page.get_attribute("#languages [lang=ar]", "aria-pressed") == "true"
-        assert page.url.endswith("&target=ar")
+        assert titles(page) == ["de"]
+        page.click("#languages [lang=de]")  # one stays
+        assert page.get_attribute("#languages [lang=de]", "aria-pressed") == "true"
+        assert page.url.endswith("&target=de")
+        page.click("text=Original")
+        assert titles(page) == ["en", "de"]
+        expect(page.locator(".cell.source")).to_have_text("we saw")
         page.reload()
-        wait_for_finals(page, "ar", 1)
-        expect(page.locator(".column:visible .finals")).to_have_attribute("lang", "ar")
+        wait_for_finals(page, "de", 1)
+        assert titles(page) == ["en", "de"]
+        page.click("text=Side by side")
+        assert titles(page) == ["en", "de", "ar"]
         page.click("#languages [lang=de]")
-        expect(page.locator(".column:visible")).to_have_count(2)
-        assert "target" not in page.url
+        assert titles(page) == ["en", "ar"]
+
+
+def test_translations_of_a_sentence_stand_side_by_side(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw her duck and it was her cat " * 6, "her duck", "it was")
+        page = visit(f"/watch?session={public_name(token)}&target=de&target=ar&original=true")
+        for tag in ("de", "ar"):
+            wait_for_finals(page, tag, 3)
+        tops = [
+            [cell.bounding_box()["y"] for cell in row.locator(".cell").all()]
+            for row in page.locator(".utterance").all()
+        ]
+        assert len(tops) == 3 and all(len(row) == 3 and len(set(row)) == 1 for row in tops)
+        page.set_viewport_size({"width": 390, "height": 844})  # too narrow: one below the other, sentence by sentence
+        until(page, "document.querySelector('.stacked')")
+        assert [row.locator(".cell").first.inner_text() for row in page.locator(".utterance").all()][1:] == [
+            "her duck",
+            "it was",
+        ]
+
+
+def test_a_language_that_a_session_does_not_have_is_named(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw")
+        page = visit(f"/watch?session={public_name(token)}&target=fr")
+        expect(page.locator("#problem")).to_contain_text("no captions in fr. It has de, ar")
+        wait_for_finals(page, "de", 1)
+        overlay = visit(f"/overlay?session={public_name(token)}&target=fr")
+        expect(overlay.locator("#problem")).to_contain_text("no captions in fr: target must be one of de, ar")
+
+
+def test_a_viewer_without_a_session_is_told_what_is_missing(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    page = visit("/watch")
+    expect(page.locator("#notice")).to_contain_text("This address names no session")
+    expect(page.locator("#state")).to_have_text("Not connected")
+    with server.socket() as socket:
+        speak(socket, token, "we saw")
+        page.fill("#name", public_name(token))
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/watch?session=*")
+        wait_for_finals(page, "de", 1)
+        expect(page.locator("#which")).not_to_be_visible()
+
+
+def test_the_overlay_is_cleared_after_a_silence(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        socket.start("de", token=token)
+        kept, cleared = (visit(f"/overlay?session={public_name(token)}&clear={seconds}") for seconds in (0, 1))
+        socket.say("update", utterance="1", seq=0, text="we saw", final=True)
+        socket.say("update", utterance="2", seq=0, text="her duck")
+        for page in (kept, cleared):
+            expect(page.locator(".cell")).to_have_count(2)
+        expect(cleared.locator(".cell")).to_have_count(0)
+        expect(kept.locator(".cell")).to_have_count(2)
+        socket.say("update", utterance="2", seq=1, text="her duck and her cat", final=True)
+        expect(cleared.locator(".cell")).to_have_count(1)  # what is new, and nothing of what was cleared
+        expect(cleared.locator(".cell.final")).to_contain_text(finals(kept, "de")[-1])
+
+
+def test_a_box_behind_the_words_of_the_overlay(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw")
+        page = visit(f"/overlay?session={public_name(token)}&target=de&background=000000cc&align=start")
+        wait_for_finals(page, "de", 1)
+        assert (
+            page.evaluate("getComputedStyle(document.querySelector('.rows')).backgroundColor") == "rgba(0, 0, 0, 0.8)"
+        )
+        assert page.locator(".rows").bounding_box()["width"] < 600
+
+
+def test_jump_to_newest(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, *["we saw her duck"] * 40)
+        page = visit(f"/watch?session={public_name(token)}&target=de")
+        wait_for_finals(page, "de", 40)
+        view, newest = page.locator(".view"), page.get_by_role("button", name="Jump to newest")
+        until(page, f"{VIEW}.scrollTop > 200")
+        expect(newest).not_to_be_visible()
+        view.hover()
+        page.mouse.wheel(0, -400)
+        expect(newest).to_be_visible()
+        newest.click()
+        until(page, f"{VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2")
+        expect(newest).not_to_be_visible()
+        assert page.evaluate("document.activeElement.className") == "view"
+
+
+def test_the_size_of_the_type_is_remembered(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    size = "parseFloat(getComputedStyle(document.querySelector('.cell')).fontSize)"
+    with server.socket() as socket:
+        speak(socket, token, "we saw")
+        page = visit(f"/watch?session={public_name(token)}&target=de")
+        wait_for_finals(page, "de", 1)
+        before = page.evaluate(size)
+        page.click("[aria-label='Larger captions']", click_count=2)
+        larger = page.evaluate(size)
+        assert larger == pytest.approx(1.5 * before, abs=0.1)
+        page.reload()
+        wait_for_finals(page, "de", 1)
+        assert page.evaluate(size) == pytest.approx(larger, abs=0.1)
+        page.click("text=Full screen")
+        until(page, "document.fullscreenElement !== null")

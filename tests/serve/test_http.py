@@ -129,6 +129,7 @@ def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> Non
         assert server.ask(f"{path}?target=ja").text.splitlines()[1] == expected("her duck", "ja")
         assert server.ask(f"/v1/sessions/{session}").json == {
             "session": session,
+            "source": "en",
             "targets": ["de", "ja"],
             "done": True,
         }

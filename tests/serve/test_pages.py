@@ -120,6 +120,7 @@ def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None
     offer = server.ask("/v1/offer").json
     assert offer["methods"] == ["ssbd", "ar"] and offer["most_targets"] == 8 and offer["key"] is False
     assert (offer["most_context"], offer["most_glossary"]) == (4, 64)
+    assert (offer["model"], offer["demo"]) == ("demo", True)
     assert offer["about"]["ar"]["options"] == [] and set(offer["about"]) == {"ssbd", "ar"}
     assert offer["about"]["ssbd"]["options"][0] == {
         "name": "beta",
@@ -138,7 +139,8 @@ def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None
 
 def test_an_offer_names_what_the_operator_allows() -> None:
     service = Service({TARGET: CachedModel(1)}, Allowed((get_method("redraft"),), context=0, glossary=3), CURVE)
-    offer = offer_of(service, key=True)
+    offer = offer_of(service, key=True, model="/srv/models/some.gguf")
+    assert (offer.model, offer.demo) == ("some.gguf", False)  # of a path, the name only
     assert (offer.most_context, offer.most_glossary, offer.key) == (0, 3, True)
     (cost,) = (option for option in offer.about["redraft"].options if option.name == "cost")
     assert (cost.default, cost.words, cost.allowed) == ("measured", ("measured", "flat"), "measured or flat")

@@ -130,7 +130,7 @@ async def finish(request: Request) -> Response:
 async def about(request: Request) -> Response:
     """What viewers may know of a session."""
     session = _viewed(request)
-    body = {"session": session.name, "targets": session.targets, "done": session.done}
+    body = {"session": session.name, "source": session.source, "targets": session.targets, "done": session.done}
     return JSONResponse(body)
 
 

@@ -157,7 +157,7 @@ class Hub:
             engine.remove(session.lanes.values())
 
         targets, record = tuple(map(str.strip, wish.targets)), partial(self._record, public_name(token))
-        session = LiveSession(token, owner, targets, forward, remember, record, release)
+        session = LiveSession(token, owner, targets, forward, remember, record, release, source=wish.source)
         return session
 
     def _record(self, name: str, caption: Caption) -> None:

@@ -55,6 +55,7 @@ class LiveSession:
         remember: takes a sentence that was translated before into the prompts of a language: target, source, text.
         record: told of every final caption.
         release: gives the lanes back, when nothing is left to translate.
+        source: the language spoken.
         by_post: whether its captions come by POST, so that it never has a connection.
         touched: when it was last of use to anybody, in seconds of the monotonic clock.
     """
@@ -66,6 +67,7 @@ class LiveSession:
     remember: Callable[[str, str, str], None]
     record: Callable[[events.Caption], None]
     release: Callable[[], None]
+    source: str = "en"
     by_post: bool = False
     #: The most characters that are kept of it, and how many are.
     longest: int = 10_000_000

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from redraft.method import Choice, Method, Option
+from redraft.models import SHIPPED
 from redraft.serve.protocol import Offer, OfferedMethod, OfferedOption
 from redraft.serve.service import Service
+from redraft.types import TARGET
 
 
-def offer_of(service: Service, *, key: bool) -> Offer:
+def offer_of(service: Service, *, key: bool, model: str) -> Offer:
     """What may be asked of the models.
 
     Args:
         service: the models with what the operator allows.
         key: whether an API key is needed.
+        model: name or path of the model, as the operator gave it; clients are told its own name, never a path.
     """
     allowed = service.allowed
     sources, targets = service.languages
@@ -25,6 +30,8 @@ def offer_of(service: Service, *, key: bool) -> Offer:
         most_context=allowed.context,
         most_glossary=allowed.glossary,
         key=key,
+        model=service.backends[TARGET].metadata.get("general.name") or Path(model).name,
+        demo=model in SHIPPED,
     )
 
 

@@ -128,6 +128,8 @@ class Offer(Message):
     most_context: int = Field(description="the most earlier sentences in a prompt")
     most_glossary: int = Field(description="the most entries of a glossary")
     key: bool = Field(description="whether an API key is needed")
+    model: str = Field(description="name of the model that translates")
+    demo: bool = Field(description="whether that is a small model made for trying Redraft out")
 
 
 class Start(Wanted):

@@ -1,87 +1,173 @@
-// The captions of one language: final ones in a live region, which screen readers read out, those that may still change
-// below it.  Lines only grow, and the view stays at the end unless somebody has scrolled up.
+// Captions by utterance: a row each, with a cell for every language, so that translations of one sentence stand side by
+// side.  Rows only grow, and the view stays at the end unless somebody has scrolled up.
+//
+// Event "follow": whether the view stays at the end has changed.
 
 import { mark } from "./languages.js";
 
 /** Pixels from the end within which the view counts as being at the end. */
 const NEAR = 48;
-/** Milliseconds at the beginning within which captions are those of before: they are not read out again. */
-const SETTLING = 1000;
 
-export class Captions {
+export class Captions extends EventTarget {
   #view;
-  #finals;
-  #partials;
-  #rows = new Map();
-  #ended = new Set();
+  #rows = Object.assign(document.createElement("div"), { className: "rows" });
+  #languages;
+  #hidden = new Set();
   #most;
-  #earlier;
-  /** Whether the view stays at the end. */
+  #onTrim;
+  /** Utterance -> its row (null once removed), its cells by key, the keys with a partial and with a final caption. */
+  #utterances = new Map();
+  /** Row -> the same. */
+  #entries = new WeakMap();
+  /** Rows that are complete, and still as high as they were before. */
+  #settled = new Set();
   #following = true;
+  /** Where the view was scrolled to last. */
+  #top = 0;
   #frame = 0;
 
   /**
    * @param {HTMLElement} view what scrolls
-   * @param {string} tag the language
+   * @param {Map<string, {tag: string, name: string}>} languages by key, in the order of the cells
    * @param {object} options
-   * @param {boolean} [options.spoken] whether screen readers read final captions out
-   * @param {number} options.most how many final captions are kept
-   * @param {string} [options.earlier] said above them once there were more
+   * @param {number} options.most how many rows are kept
+   * @param {() => void} [options.onTrim] called when the oldest row is removed
    */
-  constructor(view, tag, { spoken = true, most, earlier = "" }) {
+  constructor(view, languages, { most, onTrim = () => {} }) {
+    super();
     this.#view = view;
+    this.#languages = languages;
     this.#most = most;
-    this.#finals = document.createElement("div");
-    this.#partials = document.createElement("div");
-    this.#finals.className = "finals";
-    this.#partials.className = "partials";
-    this.#finals.setAttribute("role", "log");
-    this.#finals.setAttribute("aria-live", "off");
-    if (spoken) setTimeout(() => this.#finals.setAttribute("aria-live", "polite"), SETTLING);
-    for (const part of [this.#finals, this.#partials]) mark(part, tag);
-    this.#earlier = Object.assign(document.createElement("p"), { className: "earlier", textContent: earlier, hidden: true });
-    view.append(this.#earlier, this.#finals, this.#partials);
-    const distance = () => view.scrollHeight - view.scrollTop - view.clientHeight;
-    view.addEventListener("scroll", () => (this.#following = distance() < NEAR), { passive: true });
-    new ResizeObserver(() => this.#resized()).observe(view);
+    this.#onTrim = onTrim;
+    this.#rows.setAttribute("role", "rowgroup");
+    view.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.resized()).observe(view);
+  }
+
+  /** What holds the rows, to be put into the view. */
+  get rows() {
+    return this.#rows;
+  }
+
+  get following() {
+    return this.#following;
   }
 
   /** Show a caption that may still change. */
-  partial(utterance, stable, unstable = "") {
-    if (this.#ended.has(utterance)) return;
-    const row = this.#rows.get(utterance) ?? this.#placed(newRow());
-    this.#rows.set(utterance, row);
-    write(row, stable, unstable);
-    grow(row);
+  partial(utterance, key, stable, unstable = "") {
+    const entry = this.#entry(utterance);
+    if (entry.ended.has(key) || !this.#languages.has(key)) return;
+    this.#write(entry, key, stable, unstable);
+    entry.open.add(key);
+    grow(entry.row);
+  }
+
+  /** Show a final caption, or with `failed` what stands in its place; false if there is one already. */
+  final(utterance, key, text, { failed = false } = {}) {
+    const entry = this.#entry(utterance);
+    if (entry.ended.has(key) || !this.#languages.has(key)) return false;
+    const cell = this.#write(entry, key, "", "");
+    cell.textContent = text; // nothing of it is told apart any more
+    cell.classList.add(failed ? "failed" : "final");
+    entry.open.delete(key);
+    entry.ended.add(key);
+    if (entry.ended.size === this.#languages.size) this.#settled.add(entry.row);
+    return true;
+  }
+
+  /** Hide all languages but these; hidden ones are written on. */
+  showOnly(keys) {
+    this.#hidden = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
+    for (const { cells } of this.#utterances.values()) {
+      for (const [key, cell] of cells) cell.hidden = this.#hidden.has(key);
+    }
+    this.resized();
+  }
+
+  /** Remove all rows; an utterance that goes on after this gets a new one. */
+  clear() {
+    this.#rows.replaceChildren();
+    this.#settled.clear();
+    for (const [utterance, entry] of this.#utterances) {
+      if (entry.ended.size < this.#languages.size) this.#utterances.delete(utterance);
+      else forget(entry);
+    }
+  }
+
+  /** Go to the end, and stay there. */
+  toNewest() {
+    this.#setFollowing(true);
     this.#follow();
   }
 
-  /** Show a final caption; one that is there already is passed over. */
-  final(utterance, text) {
-    if (this.#ended.has(utterance)) return;
-    this.#ended.add(utterance);
-    const row = this.#rows.get(utterance) ?? this.#placed(newRow());
-    write(row, text, "");
-    if (this.#rows.delete(utterance)) grow(row);
-    this.#finals.append(row);
-    if (this.#finals.childElementCount > this.#most) this.#trim();
+  /** Widths or type have changed: heights that rows have kept hold no longer. */
+  resized() {
+    for (const { row, ended } of this.#utterances.values()) {
+      if (!row) continue;
+      row.style.minHeight = "";
+      if (ended.size < this.#languages.size) grow(row);
+    }
     this.#follow();
   }
 
-  /** The row, put in at the end; it moves what is above it anyway, which need no longer hold more room than it fills. */
-  #placed(row) {
-    const { lastElementChild } = this.#finals;
-    if (lastElementChild) lastElementChild.style.minHeight = "";
-    this.#partials.append(row);
-    return row;
+  #entry(utterance) {
+    if (!this.#utterances.has(utterance)) {
+      this.#utterances.set(utterance, { row: null, cells: new Map(), open: new Set(), ended: new Set() });
+    }
+    return this.#utterances.get(utterance);
   }
 
-  /** Remove the oldest final captions; who has scrolled up sees nothing move. */
+  /** Write a cell of an utterance, whose row is made if need be. */
+  #write(entry, key, stable, unstable) {
+    if (!entry.row) this.#place(entry);
+    const cell = entry.cells.get(key);
+    cell.firstChild.textContent = stable;
+    cell.lastChild.textContent = unstable;
+    this.#follow();
+    return cell;
+  }
+
+  /** Make a row at the end.  That moves what is above, which need no longer hold more room than it fills. */
+  #place(entry) {
+    for (const row of this.#settled) row.style.minHeight = "";
+    this.#settled.clear();
+    entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
+    entry.row.setAttribute("role", "row");
+    for (const [key, language] of this.#languages) {
+      const cell = newCell(key, language);
+      cell.hidden = this.#hidden.has(key);
+      entry.cells.set(key, cell);
+      entry.row.append(cell);
+    }
+    this.#entries.set(entry.row, entry);
+    this.#rows.append(entry.row);
+    if (this.#rows.childElementCount > this.#most) this.#trim();
+  }
+
+  /** Remove the oldest row, if possible one that waits for nothing; who has scrolled up sees nothing move. */
   #trim() {
+    const rows = [...this.#rows.children];
+    const oldest = rows.find((row) => !this.#entries.get(row).open.size) ?? rows[0];
     const before = this.#following ? 0 : this.#view.scrollHeight;
-    while (this.#finals.childElementCount > this.#most) this.#finals.firstElementChild.remove();
-    this.#earlier.hidden = !this.#earlier.textContent;
+    oldest.remove();
+    forget(this.#entries.get(oldest));
+    this.#onTrim();
     if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
+  }
+
+  /** Only scrolling up leaves the end: captions that come meanwhile put it further away, too. */
+  #scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#view;
+    const up = scrollTop < this.#top;
+    this.#top = scrollTop;
+    if (scrollHeight - scrollTop - clientHeight < NEAR) this.#setFollowing(true);
+    else if (up) this.#setFollowing(false);
+  }
+
+  #setFollowing(following) {
+    if (following === this.#following) return;
+    this.#following = following;
+    this.dispatchEvent(new Event("follow"));
   }
 
   /** Go on to the end, once a frame, however many captions come within it. */
@@ -91,26 +177,22 @@ export class Captions {
       if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
     });
   }
-
-  /** Heights that held for another width hold no longer. */
-  #resized() {
-    for (const row of [...this.#finals.children, ...this.#rows.values()]) row.style.minHeight = "";
-    for (const row of this.#rows.values()) grow(row);
-    this.#follow();
-  }
-}
-
-function write(row, stable, unstable) {
-  row.firstChild.textContent = stable;
-  row.lastChild.textContent = unstable;
 }
 
 /** What does not change any more, and what may. */
-function newRow() {
-  const row = document.createElement("p");
-  row.append(document.createElement("span"), document.createElement("span"));
-  row.lastChild.className = "unstable";
-  return row;
+function newCell(key, { tag, name }) {
+  const cell = Object.assign(document.createElement("p"), { className: key === "" ? "cell source" : "cell" });
+  cell.setAttribute("role", "cell");
+  cell.dataset.name = name;
+  cell.append(document.createElement("span"), document.createElement("span"));
+  cell.lastChild.className = "unstable";
+  mark(cell, tag);
+  return cell;
+}
+
+function forget(entry) {
+  entry.row = null;
+  entry.cells.clear();
 }
 
 /** Never let a row become lower than it was: what stands below would jump. */

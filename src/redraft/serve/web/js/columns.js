@@ -1,85 +1,115 @@
-// Captions in several languages side by side, a column each.
+// Captions in several languages: a column each where there is room for them, else one below the other, sentence by
+// sentence.
 
+import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
 import { mark, nameOf, ownNameOf } from "./languages.js";
 
-/** Final captions that a column keeps: a long session must not make the page slow. */
+/** Rows that are kept: a long session must not make the page slow. */
 const MOST = 500;
 const EARLIER = "Earlier captions are in the transcript.";
+const NOT_TRANSLATED = "Not translated";
+/** Pixels at standard type size below which a column is too narrow to be read. */
+const NARROW = 170;
+
+/** What captions in the source language are known by. */
+export const SOURCE = "";
 
 export class Columns {
-  #captions = new Map();
-  #sections = new Map();
   #place;
+  #languages;
+  #captions;
+  #announcer;
+  #shown;
+  #head = element("div", { className: "head", role: "row" });
+  #newest = element("button", { type: "button", className: "newest", textContent: "Jump to newest", hidden: true });
 
   /**
-   * @param {HTMLElement} place where the columns go
+   * @param {HTMLElement} place where they go
+   * @param {HTMLElement} region that is read out by screen readers
    * @param {string[]} targets languages
-   * @param {string | null} source the language spoken, which gets a column too; null shows none
+   * @param {string} [source] the language spoken; gets the first column
    */
-  constructor(place, targets, source = null) {
+  constructor(place, region, targets, source = "") {
     this.#place = place;
-    place.replaceChildren();
-    if (source !== null) this.#add("", source, "Spoken", { spoken: false });
-    for (const target of targets) this.#add(target, target, ownNameOf(target));
-    this.#count();
+    this.#languages = new Map([
+      [SOURCE, { tag: source, name: "Original", english: source && nameOf(source) }],
+      ...targets.map((tag) => [tag, { tag, name: ownNameOf(tag), english: nameOf(tag) }]),
+    ]);
+    this.#announcer = new Announcer(region);
+    const earlier = element("p", { className: "earlier", textContent: EARLIER, hidden: true });
+    const view = element("div", { className: "view", tabIndex: 0, role: "region", ariaLabel: "Captions" }); // scrolled by keyboard
+    const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
+    this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim: () => (earlier.hidden = false) });
+    this.#head.append(...[...this.#languages].map(([key, language]) => titleOf(key, language)));
+    table.append(this.#head, this.#captions.rows);
+    view.append(earlier, table);
+    place.replaceChildren(view, this.#newest);
+    this.#newest.addEventListener("click", () => {
+      this.#captions.toNewest();
+      view.focus();
+    });
+    this.#captions.addEventListener("follow", () => (this.#newest.hidden = this.#captions.following));
+    new ResizeObserver(() => this.#arrange()).observe(place);
+    this.showOnly(new Set(this.#languages.keys()));
+  }
+
+  /** Hide all languages but these, of which `SOURCE` may be one; what is hidden goes on. */
+  showOnly(keys) {
+    this.#shown = keys;
+    for (const title of this.#head.children) title.hidden = !keys.has(title.dataset.key);
+    this.#captions.showOnly(keys);
+    this.#arrange();
+  }
+
+  /** The type has changed its size. */
+  resized() {
+    this.#arrange();
+    this.#captions.resized();
   }
 
   /** The fewer columns there are, the larger the type. */
-  #count() {
-    const shown = [...this.#sections.values()].filter((section) => !section.hidden);
-    this.#place.style.setProperty("--columns", shown.length);
-  }
-
-  #add(key, tag, title, options) {
-    const section = sectionOf(tag, title);
-    section.classList.toggle("source", key === "");
-    this.#place.append(section);
-    this.#sections.set(key, section);
-    this.#captions.set(key, new Captions(section.lastElementChild, tag, { most: MOST, earlier: EARLIER, ...options }));
-  }
-
-  /** Hide all languages but these; what is hidden goes on. */
-  showOnly(targets) {
-    for (const [key, section] of this.#sections) section.hidden = !targets.has(key);
-    this.#count();
+  #arrange() {
+    const { clientWidth, style, classList } = this.#place;
+    const scale = parseFloat(getComputedStyle(this.#place).getPropertyValue("--scale")) || 1;
+    style.setProperty("--columns", this.#shown.size);
+    classList.toggle("single", this.#shown.size === 1);
+    const stacked = clientWidth < this.#shown.size * NARROW * scale;
+    if (stacked === classList.contains("stacked")) return;
+    classList.toggle("stacked", stacked);
+    this.#captions.resized();
   }
 
   said({ utterance, text, final }) {
-    const captions = this.#captions.get("");
-    if (final) captions?.final(utterance, text);
-    else captions?.partial(utterance, text);
+    if (final) this.#captions.final(utterance, SOURCE, text);
+    else this.#captions.partial(utterance, SOURCE, text);
   }
 
   partial({ utterance, target, stable, unstable }) {
-    this.#captions.get(target)?.partial(utterance, stable, unstable);
+    this.#captions.partial(utterance, target, stable, unstable);
   }
 
   final({ utterance, target, text }) {
-    this.#captions.get(target)?.final(utterance, text);
+    const fresh = this.#captions.final(utterance, target, text);
+    if (fresh && this.#shown.has(target)) this.#announcer.say(text, target);
+  }
+
+  /** There is no final caption, and there will be none. */
+  failed({ utterance, target }) {
+    this.#captions.final(utterance, target, NOT_TRANSLATED, { failed: true });
   }
 }
 
-function sectionOf(tag, title) {
-  const section = document.createElement("section");
-  const heading = document.createElement("h2");
-  const view = document.createElement("div");
-  section.className = "column";
-  heading.append(...titleOf(title, tag));
-  view.className = "view";
-  view.tabIndex = 0; // to be scrolled by keyboard
-  view.setAttribute("role", "group");
-  view.setAttribute("aria-label", `${title}, ${nameOf(tag)}`);
-  section.append(heading, view);
-  return section;
+/** The language's name, and after it its English one where that is another. */
+function titleOf(key, { tag, name, english }) {
+  const title = element("div", { role: "columnheader" });
+  const own = element("span", { textContent: name });
+  title.dataset.key = key;
+  title.append(own);
+  if (key === SOURCE) title.className = "source";
+  else mark(own, tag);
+  if (english && english !== name) title.append(element("small", { textContent: english }));
+  return title;
 }
 
-/** The title, and after it the language's English name where that is another. */
-function titleOf(title, tag) {
-  const own = document.createElement("span");
-  const english = document.createElement("small");
-  own.textContent = title;
-  english.textContent = nameOf(tag);
-  if (title === ownNameOf(tag)) mark(own, tag);
-  return title === english.textContent ? [own] : [own, english];
-}
+const element = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);

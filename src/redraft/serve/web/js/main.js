@@ -3,6 +3,7 @@
 import { ask, insist } from "./ask.js";
 import { Columns } from "./columns.js";
 import { Memory, Volatile } from "./memory.js";
+import { showModel } from "./model.js";
 import { Panel } from "./panel.js";
 import { planOf } from "./plan.js";
 import { Player } from "./player.js";
@@ -12,18 +13,25 @@ import { showLinks } from "./share.js";
 import { canListen, DEAF, Speech } from "./speech.js";
 import { showState } from "./state.js";
 import { listenToTyping } from "./typing.js";
+import { addViewTools } from "./viewtools.js";
 import { WantedForm } from "./wanted.js";
 
 const at = (id) => document.getElementById(id);
 
 const GONE = "The server does not answer";
-const SENTENCES = { waiting: `${GONE}. It is tried again by itself, and nothing is lost.` };
+const SENTENCES = { waiting: `${GONE}. This page keeps trying to reconnect, and nothing is lost.` };
 
-const offer = await insist("/v1/offer", () => notice(`${GONE} yet. It is asked again by itself.`));
+const offer = await insist("/v1/offer", () => notice(`${GONE}. This page keeps trying.`));
 notice("");
-const memory = new Memory(sessionStorage, () => problem("The browser keeps no more: after a reload captions would be missing."));
+showModel(at("model"), offer);
+const memory = new Memory(sessionStorage, () => problem("The browser's storage is full: a reload would lose captions."));
+/** The captions; null before the first session. */
+let columns = null;
+/** What stands in the place of captions before there are any. */
+const empty = at("captions").firstElementChild;
 const wanted = new WantedForm(at("wanted"), offer);
 const panel = new Panel(at("panel"));
+addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const player = new Player(memory, (...update) => session?.send(...update), showControls);
 const speech = new Speech(showControls, problem);
 const typing = listenToTyping(at("typed"), ready);
@@ -32,9 +40,6 @@ const typing = listenToTyping(at("typed"), ready);
 let session = null;
 /** Plain re-translation beside it, to compare. */
 let plain = null;
-let columns = null;
-/** What stands in the place of captions before there are any. */
-const empty = at("captions").firstElementChild;
 
 // A session's life
 
@@ -44,7 +49,7 @@ function ready() {
   const start = wanted.read();
   if (!start) return null;
   memory.clear();
-  panel.clear();
+  panel.clear(start.method);
   listenTo(new Session(memory), start);
   session.begin(start);
   comparePlain();
@@ -57,13 +62,14 @@ function listenTo(made, start) {
   problem("");
   wanted.show(start);
   wanted.lock(true);
-  columns = new Columns(at("captions"), start.targets, start.source);
+  columns = new Columns(at("captions"), at("announcer"), start.targets, start.source);
   session.addEventListener("said", ({ detail }) => {
     columns.said(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
   });
   session.addEventListener("partial", ({ detail }) => columns.partial(detail));
   session.addEventListener("final", ({ detail }) => columns.final(detail));
+  session.addEventListener("failed", ({ detail }) => columns.failed(detail));
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
   let begun = Boolean(memory.session?.token);
   session.addEventListener("problem", ({ detail }) => {
@@ -72,7 +78,7 @@ function listenTo(made, start) {
   });
   session.addEventListener("started", ({ detail }) => {
     begun = true;
-    showLinks(at("share"), detail.session, detail.targets);
+    showLinks(at("share"), detail.session);
     at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
   });
   session.addEventListener("state", ({ detail }) => {
@@ -110,6 +116,7 @@ function restore() {
   }
   for (const update of memory.open.values()) columns.said(update);
   at("speed").value = memory.read("position")?.speed ?? 1;
+  panel.clear(start.method);
   session.resume();
   session.finishOpen((utterance) => !utterance.startsWith(`${player.run}.`));
   player.resume();

@@ -11,16 +11,18 @@ const colour = {
 };
 const pattern = (form, allowed) => ({ allowed, read: (text) => (form.test(text) ? text : null) });
 
-/** Name -> [what it may be, what it is if not given]. */
-const OPTIONS = {
+/** Name -> [what it may be, its default]. */
+export const OPTIONS = {
   session: [pattern(/^[0-9a-f]{32}$/, "the name of a session, 32 hexadecimal digits"), null],
   target: [pattern(/^[A-Za-z0-9 ()_-]{1,100}$/, "a target language of the session"), null],
   size: [number(8, 400), 48],
   lines: [number(1, 20), 2],
   colour: [colour, "#ffffff"],
   outline: [colour, "#000000"],
+  background: [colour, "transparent"],
   align: [word("start", "center", "end"), "center"],
   unstable: [word("dim", "plain", "hide"), "dim"],
+  clear: [number(0, 600), 8],
 };
 
 /**
@@ -30,13 +32,13 @@ const OPTIONS = {
 export function optionsOf(query) {
   const given = new URLSearchParams(query);
   for (const name of given.keys()) {
-    if (!(name in OPTIONS)) throw new RangeError(`${name.slice(0, 40)} is no option: there are ${Object.keys(OPTIONS).join(", ")}`);
+    if (!(name in OPTIONS)) throw new RangeError(`${name.slice(0, 40)} is not an option: there are ${Object.keys(OPTIONS).join(", ")}`);
   }
   const found = {};
   for (const [name, [kind, usual]] of Object.entries(OPTIONS)) {
     found[name] = given.has(name) ? kind.read(given.get(name)) : usual;
     if (given.has(name) && found[name] === null) throw new RangeError(`${name} must be ${kind.allowed}`);
   }
-  if (found.session === null) throw new RangeError("session must be given: the name of a session");
+  if (found.session === null) throw new RangeError("session must be given: the name of a session, 32 hexadecimal digits");
   return found;
 }

@@ -2,9 +2,10 @@
 
 import { Captions } from "./captions.js";
 import { optionsOf } from "./overlay-options.js";
+import { style } from "./overlay-style.js";
 import { Viewer } from "./viewer.js";
 
-/** Final captions that are kept: more than fit. */
+/** Captions that are kept: more than fit. */
 const MOST = 12;
 const TITLES = { live: "live", over: "ended", waiting: "reconnecting", absent: "waiting for the session" };
 
@@ -16,37 +17,40 @@ function problem(sentence) {
   line.hidden = !sentence;
 }
 
-function style({ size, lines, colour, outline, align, unstable }) {
-  const values = { size: `${size}px`, lines, colour, outline, align };
-  for (const [name, value] of Object.entries(values)) place.style.setProperty(`--${name}`, value);
-  place.dataset.unstable = unstable;
-}
-
 function show(options) {
   let target = options.target;
   let captions = null;
+  let silence = 0;
   const viewer = new Viewer(options.session);
-  // Without a language in the address, the first one that is spoken of.
-  const shown = (message) => {
-    target ??= message.target;
-    captions ??= new Captions(place, target, { spoken: false, most: MOST });
-    return message.target === target;
+  /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
+  const shown = ({ target: tag }) => {
+    target ??= tag;
+    if (tag !== target) return null;
+    if (!captions) {
+      captions = new Captions(place, new Map([[target, { tag: target, name: "" }]]), { most: MOST });
+      place.append(captions.rows);
+    }
+    clearTimeout(silence);
+    if (options.clear) silence = setTimeout(() => captions.clear(), options.clear * 1000);
+    return captions;
   };
-  viewer.addEventListener("partial", ({ detail }) => {
-    if (shown(detail)) captions.partial(detail.utterance, detail.stable, detail.unstable);
+  viewer.addEventListener("about", ({ detail: { targets } }) => {
+    const known = !options.target || targets.includes(options.target);
+    problem(known ? "" : `This session has no captions in ${options.target}: target must be one of ${targets.join(", ")}.`);
   });
-  viewer.addEventListener("final", ({ detail }) => {
-    if (shown(detail)) captions.final(detail.utterance, detail.text);
+  viewer.addEventListener("partial", ({ detail: { utterance, target, stable, unstable } }) => {
+    if (stable || options.unstable !== "hide") shown({ target })?.partial(utterance, target, stable, unstable);
   });
-  // Viewers of the stream are not shown what is amiss; the operator finds it in the title.
-  viewer.addEventListener("problem", ({ detail }) => (document.title = `Redraft: ${detail.sentence}`));
+  viewer.addEventListener("final", ({ detail: { utterance, target, text } }) => shown({ target })?.final(utterance, target, text));
+  // The audience is not shown what is amiss for a while; the operator finds it in the title.
+  viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.sentence}`));
   viewer.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));
   viewer.connect();
 }
 
 try {
   const options = optionsOf(location.search);
-  style(options);
+  style(place, options);
   show(options);
 } catch (error) {
   if (!(error instanceof RangeError)) throw error;

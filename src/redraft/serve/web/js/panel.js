@@ -1,4 +1,4 @@
-// The panel: how much of the output came from drafts, and what that spares against plain re-translation.
+// Statistics: how much of the output came from drafts, and what that saves against plain re-translation.
 
 import { figuresOf, plainFigures, Rate } from "./figures.js";
 import { nameOf } from "./languages.js";
@@ -7,15 +7,17 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const percent = new Intl.NumberFormat("en", { style: "percent" });
 
-/** Figure -> how it is written. */
-const FORMS = {
-  lag: (value) => `${whole.format(value)} ms`,
-  lag95: (value) => `${whole.format(value)} ms`,
-  speed: (value) => whole.format(value),
-  passes: (value) => whole.format(value),
-  perPass: (value) => fine.format(value),
-  kept: (value) => percent.format(value),
-  erasure: (value) => fine.format(value),
+const milliseconds = (value) => `${whole.format(value)} ms`;
+
+/** Figure -> what it is called, how it is written, and what it means. */
+const FIGURES = {
+  passes: ["Model passes", whole.format, "How often the model ran. One pass verifies a whole draft, or decodes one token."],
+  perPass: ["Tokens per pass", fine.format, "Output tokens divided by model passes. Decoding token by token stays below 1."],
+  speed: ["Tokens per second", whole.format, "Output tokens a second, over the last ten seconds."],
+  lag: ["Median lag", milliseconds, "Time from an update's arrival at the server to its caption. Half of the last 200 captions were faster."],
+  lag95: ["95th percentile lag", milliseconds, "95 of 100 captions came faster than this after their update had reached the server."],
+  kept: ["Draft acceptance", percent.format, "Share of drafted tokens that were kept (A/D). The draft is the translation shown before."],
+  erasure: ["Normalized erasure", fine.format, "Words that were shown and retracted, per word of the final captions (NE). At 0, nothing shown was ever retracted."],
 };
 
 export class Panel {
@@ -23,13 +25,16 @@ export class Panel {
   #rate = new Rate();
   #plainRate = new Rate();
 
-  /** @param {HTMLElement} place holds the table, whose cells are named by figure, and a list for the bars */
+  /** @param {HTMLElement} place holds the table, a list for the bars, and a line that explains figures */
   constructor(place) {
     this.#place = place;
+    const explained = place.querySelector(".explained");
+    place.querySelector("tbody").append(...Object.entries(FIGURES).map((figure) => rowOf(figure, explained)));
   }
 
-  /** Begin anew, for another session. */
-  clear() {
+  /** Start over, for another session by a decoding method. */
+  clear(method) {
+    this.#place.querySelector("#method-name").textContent = method;
     this.#rate = new Rate();
     this.clearPlain();
     for (const cell of this.#place.querySelectorAll("tbody td")) cell.textContent = "–";
@@ -39,7 +44,7 @@ export class Panel {
 
   clearPlain() {
     this.#plainRate = new Rate();
-    this.#write("plain", Object.fromEntries(Object.keys(FORMS).map((name) => [name, null])));
+    this.#write("plain", Object.fromEntries(Object.keys(FIGURES).map((name) => [name, null])));
   }
 
   /** Counts of the session. */
@@ -64,9 +69,27 @@ export class Panel {
 
   #write(column, figures) {
     for (const [name, value] of Object.entries(figures)) {
-      this.#place.querySelector(`[data-${column}="${name}"]`).textContent = value === null ? "–" : FORMS[name](value);
+      this.#place.querySelector(`[data-${column}="${name}"]`).textContent = value === null ? "–" : FIGURES[name][1](value);
     }
   }
+}
+
+/** A row of the table; its meaning is shown while it is pointed at or has the focus. */
+function rowOf([name, [title, , meaning]], explained) {
+  const row = document.createElement("tr");
+  const heading = Object.assign(document.createElement("th"), { scope: "row" });
+  const term = Object.assign(document.createElement("span"), { className: "term", tabIndex: 0, textContent: title });
+  const about = Object.assign(document.createElement("span"), { id: `about-${name}`, hidden: true, textContent: meaning });
+  term.setAttribute("aria-describedby", about.id);
+  heading.append(term, about);
+  const [own, plain] = ["own", "plain"].map((column) => {
+    const cell = Object.assign(document.createElement("td"), { textContent: "–" });
+    cell.dataset[column] = name;
+    return cell;
+  });
+  row.append(heading, own, plain);
+  for (const event of ["pointerenter", "focusin", "click"]) row.addEventListener(event, () => (explained.textContent = meaning));
+  return row;
 }
 
 /** The share of a language's tokens that was taken over from drafts. */
@@ -75,10 +98,10 @@ function barOf(target, { tokens, accepted }) {
   const label = document.createElement("span");
   const meter = document.createElement("meter");
   const share = tokens ? accepted / tokens : 0;
-  label.textContent = `${nameOf(target)}: ${whole.format(accepted)} kept, ${whole.format(tokens - accepted)} re-decoded`;
+  label.textContent = `${nameOf(target)}: ${whole.format(accepted)} tokens from drafts, ${whole.format(tokens - accepted)} decoded`;
   meter.value = share;
   meter.textContent = percent.format(share);
-  meter.setAttribute("aria-label", `${nameOf(target)}, share of the output kept from drafts`);
+  meter.setAttribute("aria-label", `${nameOf(target)}, share of the output taken from drafts (A/O)`);
   item.append(label, meter);
   return item;
 }

@@ -1,47 +1,85 @@
-// Which languages of a session are shown; kept in the address, so that it outlives a reload and can be passed on.
+// Which languages of a session a viewer sees: one, unless several are wanted side by side, and the original if wanted.
+// Kept in the address, so that it outlives a reload and can be passed on.
 
+import { SOURCE } from "./columns.js";
 import { mark, ownNameOf } from "./languages.js";
 
 export class LanguagePicker {
-  #targets;
   #columns;
   #shown;
+  #original;
+  #several;
+  #buttons = new Map();
 
   /**
-   * @param {HTMLElement} place where the buttons go; left empty where there is nothing to choose
+   * @param {HTMLElement} place where the buttons go
    * @param {string[]} targets languages of the session
    * @param {import("./columns.js").Columns} columns
    */
   constructor(place, targets, columns) {
-    const wanted = new URLSearchParams(location.search).getAll("target").filter((tag) => targets.includes(tag));
-    this.#targets = targets;
+    const given = new URLSearchParams(location.search);
+    const wanted = given.getAll("target").filter((tag) => targets.includes(tag));
     this.#columns = columns;
-    this.#shown = new Set(wanted.length ? wanted : targets);
-    place.hidden = targets.length < 2;
-    place.replaceChildren(...targets.map((tag) => this.#button(tag)));
-    columns.showOnly(this.#shown);
+    this.#shown = new Set(wanted.length ? wanted : [ownLanguage(targets)]);
+    this.#original = given.get("original") === "true";
+    this.#several = this.#shown.size > 1;
+    place.hidden = false;
+    const several = toggle("Side by side", () => this.#toggleSeveral());
+    const original = toggle("Original", () => (this.#original = !this.#original));
+    if (targets.length > 1) for (const tag of targets) this.#buttons.set(tag, this.#button(tag));
+    place.replaceChildren(...this.#buttons.values(), ...(targets.length > 1 ? [several] : []), original);
+    place.onclick = () => this.#show(several, original);
+    this.#show(several, original, false);
   }
 
   #button(tag) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: ownNameOf(tag) });
+    const button = toggle(ownNameOf(tag), () => this.#choose(tag));
     mark(button, tag);
-    const show = () => button.setAttribute("aria-pressed", String(this.#shown.has(tag)));
-    button.addEventListener("click", () => {
-      this.#toggle(tag);
-      show();
-    });
-    show();
     return button;
   }
 
-  /** Show or hide a language; the last one stays. */
-  #toggle(tag) {
+  /** Show a language in place of the one that is shown, or show or hide it beside others; the last one stays. */
+  #choose(tag) {
+    if (!this.#several) this.#shown.clear();
     if (!this.#shown.delete(tag)) this.#shown.add(tag);
     if (!this.#shown.size) this.#shown.add(tag);
-    this.#columns.showOnly(this.#shown);
+  }
+
+  #toggleSeveral() {
+    this.#several = !this.#several;
+    if (this.#several) this.#shown = new Set(this.#buttons.keys());
+    else this.#shown = new Set([ownLanguage([...this.#shown])]);
+  }
+
+  #show(several, original, write = true) {
+    for (const [tag, button] of this.#buttons) press(button, this.#shown.has(tag));
+    press(several, this.#several);
+    press(original, this.#original);
+    this.#columns.showOnly(new Set([...(this.#original ? [SOURCE] : []), ...this.#shown]));
+    if (!write) return;
     const address = new URL(location.href);
     address.searchParams.delete("target");
-    if (this.#shown.size < this.#targets.length) for (const each of this.#shown) address.searchParams.append("target", each);
+    address.searchParams.delete("original");
+    for (const each of this.#shown) address.searchParams.append("target", each);
+    if (this.#original) address.searchParams.append("original", "true");
     history.replaceState(null, "", address);
   }
 }
+
+/** The language among these that the browser's user reads; the first one if there is none. */
+function ownLanguage(tags) {
+  const languageOf = (tag) => tag.toLowerCase().split("-")[0];
+  for (const own of navigator.languages) {
+    const found = tags.find((tag) => tag.toLowerCase() === own.toLowerCase()) ?? tags.find((tag) => languageOf(tag) === languageOf(own));
+    if (found) return found;
+  }
+  return tags[0];
+}
+
+function toggle(text, pressed) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+  button.addEventListener("click", pressed);
+  return button;
+}
+
+const press = (button, pressed) => button.setAttribute("aria-pressed", String(pressed));

@@ -1,6 +1,7 @@
 // A session of one's own on the server: updates out, captions in, whatever happens to the connection or the page.
 //
-// Events carry the server's message as `detail`: "started", "partial", "final", "stats", "done".  Besides there are
+// Events carry the server's message as `detail`: "started", "partial", "final", "stats", "done", and "failed" for an
+// error in place of a final caption.  Besides there are
 // "problem" {code, sentence, fatal}, "said" (an update that was sent or will be) and "state": "connecting", "live",
 // "waiting" (to try again) or "over".
 
@@ -165,6 +166,7 @@ export class Session extends EventTarget {
     if (error.fatal) this.#refusal = error;
     else if (error.final) this.#concluded(error, null);
     else if (error.code === "stale" && error.utterance) this.#memory.dropOpen(error.utterance);
+    if (error.final) this.#tell("failed", error);
     if (!error.fatal) this.#tell("problem", error);
   }
 

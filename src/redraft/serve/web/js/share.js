@@ -1,6 +1,4 @@
-// Links for others: to watch, for streaming programs, and to the transcript.
-
-import { nameOf } from "./languages.js";
+// Links for others: for viewers, for streaming programs, and to the transcript.
 
 const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT", jsonl: "JSONL" };
 
@@ -9,18 +7,16 @@ const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT", jsonl: "JSONL" };
  *
  * @param {HTMLElement} place has a list for each kind of link
  * @param {string} name the session's public name
- * @param {string[]} targets its languages
  */
-export function showLinks(place, name, targets) {
+export function showLinks(place, name) {
   const session = encodeURIComponent(name);
-  const overlays = targets.map((tag) =>
-    shared(`/overlay?session=${session}&target=${encodeURIComponent(tag)}`, `Overlay, ${nameOf(tag)}`),
-  );
   const forms = Object.entries(FORMS).map(([form, text]) =>
     item(link(`/v1/sessions/${session}/transcript?format=${form}`, text, { download: `transcript.${form}` })),
   );
-  place.querySelector("#links").replaceChildren(shared(`/watch?session=${session}`, "Watch, read-only"));
-  place.querySelector("#overlays").replaceChildren(...overlays);
+  place.querySelector("#links").replaceChildren(
+    shared(`/watch?session=${session}`, "Captions for viewers"),
+    item(link(`/overlay?session=${session}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
+  );
   place.querySelector("#transcripts").replaceChildren(...forms);
 }
 

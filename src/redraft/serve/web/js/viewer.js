@@ -1,7 +1,7 @@
 // Watches somebody else's session: reads only, waits for one that is not there, and connects again for as long as the
 // page is open.
 //
-// Events: "partial", "final", "done" and "problem" with the server's message, "about" with what is known of the session,
+// Events: "partial", "final", "done" and "problem" (an error) with the server's message, "about" with what is known of the session,
 // "state" with a word of STATES.  After a drop all final captions come again: whoever shows them passes over those that
 // are there.
 
@@ -38,7 +38,7 @@ export class Viewer extends EventTarget {
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);
       if (message.type === "error") {
-        if (message.fatal) this.#tell("problem", message);
+        this.#tell("problem", message);
         return;
       }
       this.#backoff.reset();

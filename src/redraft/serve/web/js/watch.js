@@ -1,30 +1,84 @@
 // The captions of somebody else's session, to be read only, in the languages that the viewer chooses.
 
+import { insist } from "./ask.js";
 import { Columns } from "./columns.js";
+import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
-import { problem } from "./problem.js";
+import { notice, problem } from "./problem.js";
 import { showState } from "./state.js";
 import { Viewer } from "./viewer.js";
+import { addViewTools } from "./viewtools.js";
+
+const at = (id) => document.getElementById(id);
 
 const SENTENCES = {
-  waiting: "The connection is lost. It is tried again by itself.",
+  waiting: "The connection is lost. This page keeps trying to reconnect.",
   absent: "There is no such session now. This page waits for it: captions appear as soon as it begins.",
 };
+const NO_SESSION = "This address names no session. Open the link that you were given, or enter the session's name.";
 
-const place = document.getElementById("captions");
-const viewer = new Viewer(new URLSearchParams(location.search).get("session") ?? "");
 let columns = null;
+/** Utterance -> `seq` of the newest update that any caption translates. */
+const newest = new Map();
+/** What is wrong with the address. */
+let unknown = "";
 
-viewer.addEventListener("about", ({ detail }) => {
-  if (columns) return;
-  columns = new Columns(place, detail.targets);
-  new LanguagePicker(document.getElementById("languages"), detail.targets, columns);
+addViewTools(at("tools"), { resized: () => columns?.resized() });
+
+/** Show captions in the languages of a session; the same session may come back with other ones. */
+function showColumns({ targets, source }) {
+  columns = new Columns(at("captions"), at("announcer"), targets, source);
+  new LanguagePicker(at("languages"), targets, columns);
+  const others = new URLSearchParams(location.search).getAll("target").filter((tag) => !targets.includes(tag));
+  unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${targets.join(", ")}.` : "";
+}
+
+/** Show what a caption translates, unless that of another language was of a newer update. */
+function original({ utterance, seq, source }, final) {
+  if (!source || seq < (newest.get(utterance) ?? 0)) return;
+  newest.set(utterance, seq);
+  columns.said({ utterance, text: source, final });
+}
+
+function watch(name) {
+  const viewer = new Viewer(name);
+  let languages = "";
+  viewer.addEventListener("about", ({ detail }) => {
+    const found = JSON.stringify([detail.targets, detail.source]);
+    if (found !== languages) showColumns(detail);
+    languages = found;
+  });
+  viewer.addEventListener("partial", ({ detail }) => {
+    original(detail, false);
+    columns.partial(detail);
+  });
+  viewer.addEventListener("final", ({ detail }) => {
+    original(detail, true);
+    columns.final(detail);
+  });
+  viewer.addEventListener("problem", ({ detail }) => {
+    if (detail.fatal) problem(detail.sentence);
+    else if (detail.final) columns.failed(detail);
+  });
+  viewer.addEventListener("state", ({ detail }) => {
+    showState(detail, SENTENCES);
+    if (detail === "live") problem(unknown);
+  });
+  viewer.connect();
+}
+
+at("which").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const address = new URL(location.href);
+  address.searchParams.set("session", at("name").value.trim());
+  location.assign(address);
 });
-viewer.addEventListener("partial", ({ detail }) => columns.partial(detail));
-viewer.addEventListener("final", ({ detail }) => columns.final(detail));
-viewer.addEventListener("problem", ({ detail }) => problem(detail.sentence));
-viewer.addEventListener("state", ({ detail }) => {
-  showState(detail, SENTENCES);
-  if (detail === "live") problem("");
-});
-viewer.connect();
+
+const name = new URLSearchParams(location.search).get("session") ?? "";
+at("which").hidden = Boolean(name);
+if (name) {
+  watch(name);
+  showModel(at("model"), await insist("/v1/offer", () => {}));
+} else {
+  notice(NO_SESSION);
+}

@@ -1,0 +1,11 @@
+// Which model translates, and what to expect of it.
+
+/**
+ * @param {HTMLElement} place
+ * @param {object} offer of the server
+ */
+export function showModel(place, { model, demo }) {
+  const name = Object.assign(document.createElement("strong"), { textContent: model });
+  const rest = demo ? ", a small model for trying Redraft out. It makes mistakes." : ".";
+  place.replaceChildren("Translated by ", name, rest);
+}

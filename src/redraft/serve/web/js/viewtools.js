@@ -1,0 +1,64 @@
+// How captions are looked at: the size of their type, which is remembered, the whole screen, and nothing beside them.
+
+const SIZES = [0.7, 0.85, 1, 1.2, 1.5, 1.9, 2.4, 3];
+const NAME = "redraft.size";
+const root = document.documentElement;
+
+/**
+ * Put the buttons into a toolbar.
+ *
+ * @param {HTMLElement} place
+ * @param {object} options
+ * @param {() => void} options.resized called when the type has changed its size
+ * @param {boolean} [options.only] whether there is anything beside the captions that could be hidden
+ */
+export function addViewTools(place, { resized, only = false }) {
+  const smaller = button("A−", "Smaller captions", () => step(-1));
+  const larger = button("A+", "Larger captions", () => step(1));
+  place.append(smaller, larger);
+  if (only) place.append(captionsOnly());
+  if (document.fullscreenEnabled) place.append(fullScreen());
+
+  let size = SIZES.indexOf(Number(localStorage.getItem(NAME)));
+  if (size < 0) size = SIZES.indexOf(1);
+  const show = () => {
+    root.style.setProperty("--scale", SIZES[size]);
+    smaller.setAttribute("aria-disabled", String(size === 0));
+    larger.setAttribute("aria-disabled", String(size === SIZES.length - 1));
+    resized();
+  };
+  function step(by) {
+    size = Math.min(Math.max(size + by, 0), SIZES.length - 1);
+    localStorage.setItem(NAME, SIZES[size]);
+    show();
+  }
+  show();
+}
+
+/** Hides all that is no caption; Escape shows it again. */
+function captionsOnly() {
+  const toggle = (only) => {
+    root.toggleAttribute("data-only", only);
+    made.textContent = only ? "Show controls" : "Captions only";
+  };
+  const made = button("", "", () => toggle(!root.hasAttribute("data-only")));
+  addEventListener("keydown", ({ key }) => key === "Escape" && root.hasAttribute("data-only") && toggle(false));
+  toggle(false);
+  return made;
+}
+
+function fullScreen() {
+  const made = button("Full screen", "", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen()));
+  document.addEventListener("fullscreenchange", () => {
+    made.setAttribute("aria-pressed", String(Boolean(document.fullscreenElement)));
+  });
+  made.setAttribute("aria-pressed", "false");
+  return made;
+}
+
+function button(text, label, pressed) {
+  const made = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+  if (label) made.setAttribute("aria-label", label);
+  made.addEventListener("click", pressed);
+  return made;
+}
