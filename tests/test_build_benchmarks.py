@@ -210,7 +210,7 @@ def test_one_command_measures_all_languages(root: Path) -> None:
     ("bench", "signature", "expected"),
     [
         ("beta", "", ""),
-        ("beta", "lag:3|segments:1012|threads:all|exact:False", "--limit 1012"),
+        ("beta", "lag:3|segments:1012|threads:adaptive|exact:False", "--limit 1012"),
         ("beta", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
         ("cold", "lag:0", ""),
         ("cold", "lag:3", "--lag 3"),

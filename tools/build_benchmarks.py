@@ -192,7 +192,7 @@ def _replay(facts: Mapping[str, str]) -> list[str]:
 def _size(facts: Mapping[str, str]) -> list[str]:
     words = ["--limit", facts["segments"]] if "segments" in facts else []
     words += ["--least-words", facts["least_words"]] if "least_words" in facts else []
-    return [*words, "--threads", facts["threads"]] if facts.get("threads", "all") != "all" else words
+    return [*words, "--threads", facts["threads"]] if facts.get("threads", "").isdigit() else words
 
 
 def _file(label: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redraft.backends.engine import lib
+from redraft.types import ROOT, Draft
 
 
 @dataclass(slots=True)
@@ -75,6 +76,22 @@ class Batch:
     def close(self) -> None:
         """Free it."""
         lib.llama_batch_free(self._batch)
+
+
+def leaf_paths(draft: Draft) -> list[list[int]]:
+    """The nodes from the root to each leaf, leaves in draft order."""
+    inner = set(draft.parents)
+    paths: list[list[int]] = []
+    for leaf in range(len(draft)):
+        if leaf in inner:
+            continue
+        path: list[int] = []
+        node = leaf
+        while node != ROOT:
+            path.append(node)
+            node = draft.parents[node]
+        paths.append(path[::-1])
+    return paths
 
 
 def _array(pointer: Any, size: int) -> Any:

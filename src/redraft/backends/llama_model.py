@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Two OpenMP threads that spin while they wait stall for seconds when another process wants a core; this must be set
-# before the library is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 from redraft.backends import kernels
 from redraft.backends.crash import explained
 from redraft.backends.engine import lib

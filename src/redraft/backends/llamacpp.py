@@ -7,7 +7,9 @@ a draft tree are further sequences that share the cells of their common part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from ctypes import addressof
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +19,17 @@ import numpy as np
 
 from redraft.backends.crash import explained, explained_once
 from redraft.backends.engine import lib
-from redraft.backends.llama_batch import Batch, Feed
-from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints, usable_cores
+from redraft.backends.llama_batch import Batch, Feed, leaf_paths
+from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints, on_gpu, usable_cores
 from redraft.backends.numpy_rows import Matrix, NumpyRows
+from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
-from redraft.types import ROOT, Capabilities, Draft, Rows, Score, common_prefix
+from redraft.types import ROOT, Capabilities, Rows, Score, common_prefix
 
 #: Sequences that llama.cpp's cache can tell apart.
 MOST_SEQUENCES = 256
+#: Bytes of weights up to which a model counts as small: they fit into the processor's caches.
+SMALL_MODEL = 64 << 20
 #: Cells that each branch of a tree may fill beyond its slot's own.
 _CELLS_OF_A_BRANCH = 256
 _KV_F32, _KV_Q8_0 = 0, 8
@@ -40,7 +45,7 @@ class LlamaOptions:
         slots: how many independent sequences (one for every stream and target language).
         branches: how many further branches a draft tree may have; 0 means chains only.  Trees need a cache that all
             sequences share, which is slower for many slots.
-        threads: CPU threads; 0 takes all cores that this process may use.
+        threads: CPU threads; 0 finds the fastest number while it runs (`redraft.backends.threads`).
         gpu_layers: layers on the GPU; -1 all that fit, 0 none.
         batch: the most ids handed to the engine in one call; longer requests are split.
         exact: bit-equal batched and single passes for quantised weights (quantised cache, flash attention, plain
@@ -102,6 +107,8 @@ class LlamaCpp:
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.token_bytes = self.model.tokenize, self.model.token_bytes
+        self._threads = self._choose_threads()
+        self._running = self._threads.choose(1)
         self._context = self._open_context()
         self._memory = lib.llama_get_memory(self._context)
         self.context_length = min(options.context_length, int(lib.llama_n_ctx_seq(self._context)))
@@ -122,7 +129,7 @@ class LlamaCpp:
         params.n_ctx = per_sequence * options.slots + _CELLS_OF_A_BRANCH * options.branches
         params.n_batch, params.n_ubatch = options.batch, min(512, options.batch)
         params.n_outputs_max_per_seq = 0
-        params.n_threads = params.n_threads_batch = options.threads or usable_cores()
+        params.n_threads = params.n_threads_batch = self._running
         # A window's cache forgets what roll-back would need, so models with one get the full size.
         params.swa_full = True
         params.no_perf = True
@@ -139,12 +146,30 @@ class LlamaCpp:
             raise ModelError(f"no context of {params.n_ctx} tokens for {self.model.path.name!r}: {reason}")
         return context
 
+    def _choose_threads(self) -> Threads:
+        options, cores = self.options, usable_cores()
+        if options.threads or cores == 1 or on_gpu(options.gpu_layers):
+            return FixedThreads(options.threads or cores)
+        # A large model's first prompt would take long on one thread; a small one's operations are soon over.
+        small = self.model.path.stat().st_size <= SMALL_MODEL
+        return AdaptiveThreads(cores, 1 if small else cores, FreeCores(cores))
+
+    @contextmanager
+    def fixed_threads(self, count: int) -> Iterator[None]:
+        """Run all passes meanwhile on so many threads, for a measurement."""
+        before, self._threads = self._threads, FixedThreads(count)
+        try:
+            yield
+        finally:
+            self._threads = before
+
     @property
     def identity(self) -> str:
         """The model's file and the options that its speed depends on."""
         file, options = self.model.path.stat(), self.options
         trees = "trees" if options.branches else "chains"
-        settings = f"{options.threads} threads, {options.gpu_layers} layers, exact {options.exact}, {trees}"
+        threads = options.threads or "adaptive"
+        settings = f"{threads} threads, {options.gpu_layers} layers, exact {options.exact}, {trees}"
         return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
     def open_slot(self) -> int:
@@ -242,7 +267,7 @@ class LlamaCpp:
     def _branch_off(self, slot: int, score: Score, kept: int) -> list[list[int]]:
         """Give each branch of a tree but the first a sequence of its own; the sequences of every id to decode."""
         state, draft = self._slots[slot], score.draft
-        paths = _leaf_paths(draft)
+        paths = leaf_paths(draft)
         every = [slot, *(self._spare.pop() for _ in paths[1:])]
         members: list[list[int]] = [[] for _ in draft.tokens]
         for sequence, path in zip(every, paths, strict=True):
@@ -288,8 +313,15 @@ class LlamaCpp:
         return np.concatenate([self._decode_batch(part).copy() for part in feed.parts(size)])
 
     def _decode_batch(self, feed: Feed) -> Matrix:
+        new = len(feed)
+        threads = self._threads.choose(new)
+        if threads != self._running:
+            lib.llama_set_n_threads(self._context, threads, threads)
+            self._running = threads
         forget_complaints()
-        status = self._run(self._context, self._batch.filled(feed))
+        batch, started = self._batch.filled(feed), time.perf_counter()
+        status = self._run(self._context, batch)
+        self._threads.took(new, time.perf_counter() - started)
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:
@@ -307,19 +339,3 @@ class LlamaCpp:
             self._logits = np.ctypeslib.as_array(buffer, (rows, self.vocabulary_size))
             self._address = address
         return self._logits[:rows]
-
-
-def _leaf_paths(draft: Draft) -> list[list[int]]:
-    """The nodes from the root to each leaf, leaves in draft order."""
-    inner = set(draft.parents)
-    paths: list[list[int]] = []
-    for leaf in range(len(draft)):
-        if leaf in inner:
-            continue
-        path: list[int] = []
-        node = leaf
-        while node != ROOT:
-            path.append(node)
-            node = draft.parents[node]
-        paths.append(path[::-1])
-    return paths

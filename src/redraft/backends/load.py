@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
 from redraft.method import Method
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 #: Before the name of a model of transformers, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
-#: Bytes of weights up to which a model counts as small: they lie in the processor's caches.
-SMALL_MODEL = 64 << 20
 #: Further branches that the draft tree of one slot may have.
 BRANCHES_OF_A_TREE = 15
 
@@ -84,13 +82,14 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
     """Load a model by name or path on llama.cpp, in several contexts that share its weights and the cores.
 
     Args:
-        options: those of each; without ``threads`` it takes its share of the cores.
+        options: those of each; without ``threads`` each of several takes its share of the cores.
         count: contexts, 1 or more; the first owns the weights and must be closed last.
 
     Raises:
         ModelError: there is no such model, its file is unfit, or it is one of transformers.
     """
-    each = replace(options, threads=options.threads or max(1, usable_cores() // count))
+    share = max(1, usable_cores() // count) if count > 1 else 0
+    each = replace(options, threads=options.threads or share)
     first = open_model(name, each)
     return [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
 

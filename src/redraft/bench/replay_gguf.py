@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from redraft.backends.engine import lib
-from redraft.backends.llama_model import usable_cores
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS
@@ -17,7 +16,7 @@ def open_gguf(name: str, context_length: int, device: str, threads: int) -> tupl
 
     Args:
         device: one of `redraft.backends.hf.options.DEVICES`.
-        threads: 0 takes all cores.
+        threads: 0 adapts them while it runs.
 
     Raises:
         OptionError: there is no such device.
@@ -37,5 +36,5 @@ def open_gguf(name: str, context_length: int, device: str, threads: int) -> tupl
         "quant": quants.get(file_type, f"type-{file_type}"),
         "engine": "llama.cpp",
         "device": "gpu" if gpu and layers else "cpu",
-        "threads": threads or usable_cores(),
+        "threads": threads or "adaptive",
     }

@@ -100,7 +100,7 @@ class Bench:
             self.stream.hash,
             self.stream.seed,
             segments=len(self.stream.segments),
-            threads=engine.threads or "all",
+            threads=engine.threads or "adaptive",
             exact=engine.exact,
             **small,
             **({"peers": peers} if peers else {}),

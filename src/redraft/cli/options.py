@@ -79,7 +79,7 @@ method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding
 beta = click.option("--beta", type=Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
 option = click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
 max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="The most tokens of one translation.")
-threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 takes all cores.")
+threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts them while it runs.")
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 all that fit."
 )

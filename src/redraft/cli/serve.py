@@ -26,7 +26,7 @@ Examples:
 @click.option("--draft-model", metavar="MODEL", help="For methods that draft with a small model.")
 @click.option("--method", "methods", multiple=True, metavar="NAME", help="Allowed method; the first is usual. Repeat.")
 @click.option("--slots", type=common.Whole(1, 255), help="Translations whose cache is kept.  [32]")
-@click.option("--threads", type=common.Whole(0, 1024), help="CPU threads; 0 takes all cores.  [0]")
+@click.option("--threads", type=common.Whole(0, 1024), help="CPU threads of an engine; 0 shares all cores.  [0]")
 @click.option("--keys", type=click.Path(path_type=Path), metavar="FILE", help="Hashed API keys, one a line.")
 @click.option("--new-key", metavar="NAME", help="Add a key to --keys, print it, and stop.")
 @click.option("--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep transcripts there.")

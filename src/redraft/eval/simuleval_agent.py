@@ -63,7 +63,7 @@ class RedraftAgent(TextToTextAgent):
         parser.add_argument("--method-options", type=json.loads, default={}, help="Such as '{\"beta\": 0.1}'.")
         parser.add_argument("--mask-k", type=int, default=0, help="Tokens hidden at the end of partial captions.")
         parser.add_argument("--lag", type=int, default=3, help="Source words between two translations.")
-        parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 takes all cores.")
+        parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 adapts them while it runs.")
 
     def reset(self) -> None:
         """Begin a new sentence."""

@@ -94,7 +94,7 @@ class Job:
             self.seed,
             ne="words,pooled",
             rate=self.script.rate,
-            threads="unknown" if self.server else self.threads or "all",
+            threads="unknown" if self.server else self.threads or "default",
             **self.facts,
         )
 

@@ -1,0 +1,132 @@
+"""Passes of llama.cpp run on the threads that were decided on, and give the same on any number."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from redraft.backends import llamacpp
+from redraft.backends.engine import lib
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import open_contexts, open_model
+from redraft.backends.threads import AdaptiveThreads, FixedThreads
+from redraft.types import ROOT, Draft, Provenance, Score
+
+PREFIX = tuple(range(5, 40))
+DRAFT = Draft.chain(list(range(50, 66)), Provenance.PREVIOUS)
+
+
+class Listed:
+    """Decides as a list says, and notes what it is told."""
+
+    def __init__(self, *counts: int) -> None:
+        self.counts = list(counts)
+        self.asked: list[int] = []
+        self.told: list[int] = []
+
+    def choose(self, new: int) -> int:
+        self.asked.append(new)
+        return self.counts.pop(0)
+
+    def took(self, new: int, seconds: float) -> None:
+        assert seconds > 0
+        self.told.append(new)
+
+
+def logits(backend: LlamaCpp) -> np.ndarray:
+    slot = backend.open_slot()
+    rows = backend.score([(slot, Score(PREFIX, DRAFT))])[0]
+    found = np.array([[rows.logprob(node, token) for token in range(64)] for node in range(ROOT, len(DRAFT))])
+    backend.close_slot(slot)
+    return found
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_their_number_changes_no_logit(exact: bool) -> None:
+    with closing(open_model("demo", LlamaOptions(context_length=256, threads=1, exact=exact))) as backend:
+        alone = logits(backend)
+        with backend.fixed_threads(2):
+            together = logits(backend)
+        assert np.array_equal(alone, together)
+
+
+def test_every_pass_runs_on_the_threads_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    set_threads = lib.llama_set_n_threads
+
+    def note(context: object, single: int, batched: int) -> None:
+        assert single == batched
+        given.append(single)
+        set_threads(context, single, batched)
+
+    monkeypatch.setattr(lib, "llama_set_n_threads", note)
+    decides = Listed(1, 2, 2, 1)
+    monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend: decides)
+    with closing(open_model("demo", LlamaOptions(context_length=256))) as backend:
+        slot = backend.open_slot()
+        backend.score([(slot, Score(PREFIX))])
+        backend.score([(slot, Score(PREFIX, DRAFT))])
+        backend.score([(slot, Score(PREFIX))])
+    assert given == [2, 1], "set where it changes"
+    assert decides.asked[1:] == decides.told == [len(PREFIX), len(DRAFT) + 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "layers", "small", "expected"),
+    [
+        (4, 0, 0, True, 1),
+        (4, 0, 0, False, 4),
+        (4, 3, 0, True, FixedThreads(3)),
+        (1, 0, 0, True, FixedThreads(1)),
+        (4, 0, -1, True, FixedThreads(4)),
+    ],
+)
+def test_they_adapt_where_nothing_else_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int, layers: int, small: bool, expected: FixedThreads | int
+) -> None:
+    monkeypatch.setattr(llamacpp, "usable_cores", lambda: cores)
+    monkeypatch.setattr(llamacpp, "on_gpu", lambda layers: layers != 0)
+    monkeypatch.setattr(llamacpp, "SMALL_MODEL", 1 << 40 if small else 1)
+    with closing(open_model("demo", LlamaOptions(context_length=64, threads=threads))) as backend:
+        backend.options = LlamaOptions(threads=threads, gpu_layers=layers)
+        chosen = backend._choose_threads()
+    if isinstance(expected, FixedThreads):
+        assert chosen == expected
+    else:
+        assert isinstance(chosen, AdaptiveThreads)
+        assert chosen.choose(1) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 0), (2, 1)])
+def test_several_contexts_share_the_cores_and_a_single_one_adapts(
+    monkeypatch: pytest.MonkeyPatch, count: int, expected: int
+) -> None:
+    monkeypatch.setattr("redraft.backends.load.usable_cores", lambda: 2)
+    contexts = open_contexts("demo", LlamaOptions(context_length=64), count)
+    try:
+        assert {each.options.threads for each in contexts} == {expected}
+    finally:
+        for each in reversed(contexts):
+            each.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "30000"), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+)
+def test_openmp_is_told_how_long_to_spin_before_it_is_loaded(given: dict[str, str], expected: str) -> None:
+    # Only what is in the environment when the package is imported counts, so the engine must not be loaded by then.
+    code = (
+        "import os, sys, redraft.backends; print('llama_cpp' in sys.modules, os.environ.get('GOMP_SPINCOUNT')); "
+        "import redraft.backends.llamacpp"
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", *given)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment | given, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", expected]
