@@ -73,7 +73,8 @@ def _print_report(costs: dict[int, float], tested: str, line: str) -> None:
     console.print(
         f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
     )
-    console.print(f"cores {usable_cores()}, GPU offload {gpu}, OMP_WAIT_POLICY={os.environ['OMP_WAIT_POLICY']}")
+    waiting = [f"{name}={os.environ[name]}" for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT") if name in os.environ]
+    console.print(", ".join([f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False)
     console.print(f"kernels: {tested}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
     table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
