@@ -82,8 +82,8 @@ def test_a_server_that_has_forgotten_everything_is_told(server: Running, visit: 
     session = server.hub.find(name_of(page))
 
     def forget() -> None:
-        assert session.connection is not None
-        session.connection.close(1012, "started anew")
+        assert session.delivery.owner is not None
+        session.delivery.owner.close(1012, "started anew")
         server.hub._forget(session)
 
     server.call(forget)

@@ -12,8 +12,8 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.errors import OptionError
 from redraft.events import Update
 from redraft.serve.app import make_hub, make_service, open_backends
+from redraft.serve.protocol import Begin
 from redraft.serve.refusals import Refused
-from redraft.serve.service import Wish
 from redraft.serve.settings import ServeSettings
 from redraft.types import DRAFT_MODEL, TARGET
 from tests.serve.fakes import CachedModel, alone
@@ -47,7 +47,7 @@ def test_sessions_go_to_the_engine_with_the_fewest_lanes(two: Running) -> None:
 
 def test_those_who_begin_at_the_same_time_are_spread_too(two: Running) -> None:
     async def begin() -> None:
-        await asyncio.gather(*(two.hub.open(Wish(("de",)), "", "here") for _ in range(20)))
+        await asyncio.gather(*(two.hub.open(Begin(targets=("de",)), "", "here") for _ in range(20)))
 
     asyncio.run_coroutine_threadsafe(begin(), two.loop).result(20)
     # One that has just been admitted counts twice for a moment.
@@ -86,7 +86,7 @@ def test_not_one_more_is_admitted_when_many_begin_at_once() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server:
 
         async def begin() -> list[object]:
-            wishes = [server.hub.open(Wish(("de",)), "", "here") for _ in range(10)]
+            wishes = [server.hub.open(Begin(targets=("de",)), "", "here") for _ in range(10)]
             return await asyncio.gather(*wishes, return_exceptions=True)
 
         found = asyncio.run_coroutine_threadsafe(begin(), server.loop).result(20)

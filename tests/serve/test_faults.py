@@ -118,10 +118,10 @@ def test_a_reader_that_takes_nothing_is_dropped_and_told_why_when_it_comes_back(
             # From within, since a client that reads nothing cannot be made to send megabytes in little time.
             big = protocol.Error(code="stale", sentence="x" * 50_000).wire()
             until = time.monotonic() + SECONDS
-            while session.connection is not None and time.monotonic() < until:
-                server.call(partial(session._broadcast, big))
+            while session.delivery.owner is not None and time.monotonic() < until:
+                server.call(partial(session.delivery.tell, big))
                 time.sleep(0.002)
-            assert session.connection is None
+            assert session.delivery.owner is None
             say(other, "we saw")
             assert finals(other.until("final"))
         assert "redraft_slow_readers_total 1.0" in server.ask("/metrics").text

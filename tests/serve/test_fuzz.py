@@ -47,6 +47,11 @@ well_made = st.one_of(
             ),
         }
     ),
+    st.fixed_dictionaries({"type": st.just("pause")}, optional={"paused": st.booleans() | anything}),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["hide", "correct"]), "utterance": names},
+        optional={"target": st.sampled_from(["de", "fr"]), "text": texts, "hidden": st.booleans()},
+    ),
     st.fixed_dictionaries({"type": st.sampled_from(["start", "end", "final", ""])}, optional={"targets": anything}),
 )
 frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(max_size=40), st.binary(max_size=40))
@@ -129,6 +134,8 @@ beginnings = st.fixed_dictionaries(
         "key": texts,
         "token": texts | st.text("abc", min_size=22, max_size=22),
         "protocol": st.integers(0, 2),
+        "room": texts | st.sampled_from(["hall-1", "hall-2"]),
+        "take_over": st.booleans(),
         "日本" * 60: st.none(),
     },
 )
@@ -148,7 +155,19 @@ def test_no_beginning_whatever_breaks_a_server(fuzzed: Running, start: Any) -> N
 
 
 paths = st.sampled_from(
-    ["/v1/translate", "/v1/sessions", "/v1/ingest/x", "/v1/sessions/x", "/v1/sessions/x/transcript", "/docs", "/%00"]
+    [
+        "/v1/translate",
+        "/v1/sessions",
+        "/v1/ingest/x",
+        "/v1/sessions/x",
+        "/v1/sessions/x/transcript",
+        "/docs",
+        "/%00",
+        "/v1/control/x",
+        "/v1/rooms/x",
+        "/v1/rooms/%FF/transcript",
+        "/watch/x",
+    ]
 )
 queries = st.sampled_from(["", "?seq=1", "?seq=%FF", "?format=srt", "?live=1", "?target=", "?final=0&seq=0"])
 bodies = st.one_of(

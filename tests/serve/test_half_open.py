@@ -75,8 +75,8 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
 def test_a_client_that_was_stopped_is_noticed_and_its_session_gone_on_with() -> None:
     with running(slots=1, **QUICK) as server, frozen(server) as (token, _):
         session, begun = server.hub.owned(token), time.monotonic()
-        assert session.connection is not None
-        eventually(lambda: session.connection is None)
+        assert session.delivery.owner is not None
+        eventually(lambda: session.delivery.owner is None)
         assert time.monotonic() - begun < 5
         # Nobody waits for what it holds: the only slot goes to whoever speaks.
         with server.socket() as other:
@@ -108,19 +108,19 @@ def test_a_connection_that_takes_over_from_a_half_open_one_need_not_wait_for_the
     with running() as server, frozen(server) as (token, _), server.socket() as socket:
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
-        assert server.hub.owned(token).connection is not None
+        assert server.hub.owned(token).delivery.owner is not None
 
 
 @pytest.mark.parametrize("reset", [False, True])
 def test_a_socket_that_never_reads_nor_answers_pings_is_closed(reset: bool) -> None:
     token = "silent" + "x" * 30
     with running(keep_seconds=30, **QUICK) as server, silent(server, token) as raw:
-        eventually(lambda: token in server.hub._sessions and server.hub.owned(token).connection)
+        eventually(lambda: token in server.hub._sessions and server.hub.owned(token).delivery.owner)
         if reset:  # the other end is gone at once, without a goodbye
             raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
             raw.close()
         session = server.hub.owned(token)
-        eventually(lambda: session.connection is None)
+        eventually(lambda: session.delivery.owner is None)
         eventually(lambda: not server.server.server_state.connections)
         with server.socket() as socket:
             assert socket.start(token=token)["resumed"] is True
@@ -131,6 +131,6 @@ def test_who_answers_pings_stays() -> None:
     with running(**QUICK) as server, server.socket() as socket:
         token = socket.start()["token"]
         time.sleep(1.2)
-        assert server.hub.owned(token).connection is not None
+        assert server.hub.owned(token).delivery.owner is not None
         say(socket, "we saw")
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]

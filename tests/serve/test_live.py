@@ -55,7 +55,7 @@ def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> Non
     assert [message["type"] for message in waiting(outbox)] == ["stats"]
     # What a client tells is one line, as what a model says is.
     assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
-    assert [caption.source for caption, _ in live.transcript.finals] == ["there already"]
+    assert [caption.source for caption in live.transcript.finals] == ["there already"]
 
 
 def test_no_more_is_kept_than_is_allowed() -> None:

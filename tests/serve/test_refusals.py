@@ -19,9 +19,10 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft.errors import OptionError
 from redraft.serve.lanes import Lane
+from redraft.serve.protocol import Begin
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys, Rate, new_key
-from redraft.serve.service import Service, Wish
+from redraft.serve.service import Service
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected, finals, say
@@ -168,7 +169,7 @@ def test_who_reads_a_transcript_while_it_grows_takes_a_viewers_place() -> None:
                 assert third.hear()["code"] == "limit"
             assert 'redraft_refusals_total{code="limit"} 2.0' in server.ask("/metrics").text
         session = server.hub.find(name)
-        eventually(lambda: (session.readers, len(session.viewers)) == (0, 0))
+        eventually(lambda: (session.readers, len(session.delivery.viewers)) == (0, 0))
 
 
 def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:
@@ -210,7 +211,7 @@ def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works
             monkeypatch.setattr(hub._service, "lanes", lanes)
         else:
             server.engine.post(wait)
-        opening = asyncio.run_coroutine_threadsafe(hub.open(Wish(("de", "ja")), "", "here"), server.loop)
+        opening = asyncio.run_coroutine_threadsafe(hub.open(Begin(targets=("de", "ja")), "", "here"), server.loop)
         assert reached.wait(SECONDS)
         eventually(lambda: hub._sessions)
         opening.cancel()
@@ -225,13 +226,13 @@ def test_who_waits_for_a_session_that_was_not_admitted_does_not_get_it(server: R
     hub = server.hub
 
     async def wait() -> None:
-        begun, _ = await hub.open(Wish(("de",)), "", "here")
+        begun, _ = await hub.open(Begin(targets=("de",)), "", "here")
         begun.opened.clear()
-        waiting = asyncio.create_task(hub.open(Wish(("de",)), "", "here", begun.token))
+        waiting = asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token))
         await asyncio.sleep(0)
         hub._forget(begun)
         # Somebody else is quicker with a new one of the same name.
-        later, _ = await hub.open(Wish(("de",)), "", "here", begun.token)
+        later, _ = await hub.open(Begin(targets=("de",)), "", "here", begun.token)
         begun.opened.set()
         with pytest.raises(Refused, match="was not admitted"):
             await waiting

@@ -30,7 +30,7 @@ from redraft.serve.security import Guard
 from redraft.serve.service import Allowed, Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
-from redraft.serve.sockets import live, watch
+from redraft.serve.sockets import live, watch, watch_room
 from redraft.types import DRAFT_MODEL, TARGET, Backend
 
 
@@ -160,6 +160,9 @@ def _routes() -> list[BaseRoute]:
         "/v1/sessions": {"POST": http.begin},
         "/v1/sessions/{session}": {"GET": http.about},
         "/v1/sessions/{session}/transcript": {"GET": http.transcript},
+        "/v1/rooms/{room}": {"GET": http.room},
+        "/v1/rooms/{room}/transcript": {"GET": http.transcript},
+        "/v1/control/{token}": {"POST": http.control},
         "/v1/ingest/{token}": {"POST": http.ingest, "GET": http.ingested, "DELETE": http.finish},
         "/health": {"GET": http.health},
         "/ready": {"GET": http.ready},
@@ -175,6 +178,7 @@ def _routes() -> list[BaseRoute]:
         ),
         WebSocketRoute("/v1/live", live),
         WebSocketRoute("/v1/watch/{session}", watch),
+        WebSocketRoute("/v1/rooms/{room}/watch", watch_room),
         *pages.routes(),
     ]
 

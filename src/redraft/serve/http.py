@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from email.message import EmailMessage
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
@@ -16,12 +16,13 @@ from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import FULL, LiveSession
 from redraft.serve.refusals import Refused
+from redraft.serve.rooms import Room
 from redraft.serve.schema import asyncapi, openapi, page
-from redraft.serve.sockets import bearer
+from redraft.serve.sockets import bearer, started_of
 from redraft.serve.transcript import FORMS
 from redraft.streams.read import printable
 
-M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 #: Names of UTF-8, and of its first half.
@@ -36,6 +37,8 @@ STATUS = {
     "missing": 404,
     "size": 413,
     "stale": 409,
+    "room": 409,
+    "caption": 409,
 }
 
 
@@ -73,7 +76,7 @@ def refusal(code: str, sentence: str, status: int | None = None, headers: Mappin
 async def translate(request: Request) -> Response:
     """Translate one text."""
     hub, _ = _allowed(request)
-    wanted = await _body(request, protocol.Translate)
+    wanted = await _body(request, protocol.Translate.model_validate_json, protocol.Translate)
     found = await hub.once(wanted.wish(), printable(wanted.text).strip(), _address(request))
     captions = [event for each in found.values() for event in each if isinstance(event, events.Caption)]
     failures = [event for each in found.values() for event in each if isinstance(event, events.Failure)]
@@ -87,10 +90,9 @@ async def translate(request: Request) -> Response:
 async def begin(request: Request) -> Response:
     """Begin a session whose captions come by POST."""
     hub, owner = _allowed(request)
-    wanted = await _body(request, protocol.Wanted)
-    session, _ = await hub.open(wanted.wish(), owner, _address(request), by_post=True)
-    started = protocol.Started(session=session.name, token=session.token, targets=session.targets)
-    return _json(started, 201)
+    wanted = await _body(request, protocol.Begin.model_validate_json, protocol.Begin)
+    session, _ = await hub.open(wanted, owner, _address(request), by_post=True)
+    return _json(started_of(session), 201)
 
 
 async def ingest(request: Request) -> Response:
@@ -127,6 +129,17 @@ async def finish(request: Request) -> Response:
     return Response(status_code=204)
 
 
+async def control(request: Request) -> Response:
+    """Pause captions for viewers, hide one or correct one."""
+    session = _owned(request.app.state.hub, request)
+    message = await _body(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
+    while wait := request.app.state.hub.posts.take(session.token):
+        await asyncio.sleep(wait)
+    if problem := session.control(message):
+        raise Refused("caption", problem)
+    return Response(status_code=204)
+
+
 async def about(request: Request) -> Response:
     """What viewers may know of a session."""
     session = _viewed(request)
@@ -134,9 +147,16 @@ async def about(request: Request) -> Response:
     return JSONResponse(body)
 
 
+async def room(request: Request) -> Response:
+    """What a room shows."""
+    return _json(_room(request).message())
+
+
 async def transcript(request: Request) -> Response:
-    """The final captions of a session, all that there are or as they come."""
-    session = _viewed(request)
+    """The final captions of a session, or of the latest one of a room, all that there are or as they come."""
+    session = _room(request).session if "room" in request.path_params else _viewed(request)
+    if session is None:
+        raise Refused("missing", "no session has begun in this room, or it was forgotten some time after its end")
     form = request.query_params.get("format", "txt")
     if form not in FORMS:
         raise Refused("option", f"format must be one of {', '.join(FORMS)}")
@@ -209,6 +229,14 @@ def _viewed(request: Request) -> LiveSession:
     return found
 
 
+def _room(request: Request) -> Room:
+    try:
+        found: Room = request.app.state.hub.rooms.find(request.path_params["room"])
+    except Refused as refused:
+        raise Refused("missing", refused.sentence) from None
+    return found
+
+
 def _targets(request: Request, known: Sequence[str]) -> list[str]:
     wanted = list(dict.fromkeys(request.query_params.getlist("target"))) or list(known)
     if unknown := [target for target in wanted if target not in known]:
@@ -258,14 +286,20 @@ def _text(body: bytes, content_type: str) -> str:
         raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
 
 
-async def _body(request: Request, kind: type[M]) -> M:
-    """The message in a body of JSON."""
+async def _body(request: Request, read: Callable[[bytes], T], *kinds: type[protocol.Message]) -> T:
+    """The message in a body of JSON.
+
+    Args:
+        request: what has the body.
+        read: makes the message.
+        kinds: what it could be.
+    """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused("protocol", "the content type must be application/json")
     try:
-        return kind.model_validate_json(await _bytes(request))
+        return read(await _bytes(request))
     except ValidationError as error:
-        raise Refused("protocol", protocol.sentence(error, kind)) from None
+        raise Refused("protocol", protocol.sentence(error, *kinds)) from None
 
 
 def _json(message: protocol.Message, status: int = 200) -> Response:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
 from redraft import events
 from redraft.errors import RedraftError
-from redraft.events import Caption, Update
+from redraft.events import Update
 from redraft.serve import protocol
+from redraft.serve.archive import Archive
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer, Lane
@@ -23,10 +24,10 @@ from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
 from redraft.serve.offer import offer_of
 from redraft.serve.refusals import Refused
+from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service, Wish
 from redraft.serve.settings import ServeSettings
-from redraft.streams.write import JsonlWriter
 from redraft.types import Tally
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ _BURST = 50
 _SWEEP_SECONDS = 1.0
 #: How long somebody waits for a text to be translated at once.
 _ONCE_SECONDS = 60
+_DRAINING = "the server is being stopped: connect again in a moment"
 _STOPPED = "the server cannot translate any more and must be started again"
 
 
@@ -49,16 +51,19 @@ class Hub:
         metrics: where is counted.
 
     Raises:
-        OptionError: the file of API keys cannot be used.
+        OptionError: the file of API keys cannot be used, or a room is assigned to a key that it does not have.
     """
 
     def __init__(self, service: Service, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics, self.draining = settings, metrics, False
         self.engines, self._service = engines, service
         self._keys = Keys(settings.keys) if settings.keys else None
+        check_rooms(settings.rooms, self._keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: By token, how often captions may come by POST.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
+        self.rooms = Rooms(settings.rooms, settings.sessions, self._refused)
+        self._archive = Archive(settings.transcripts)
         self._sessions: dict[str, LiveSession] = {}
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
@@ -102,12 +107,12 @@ class Hub:
         return Refused(code, sentence)
 
     async def open(
-        self, wish: Wish, owner: str, address: str, token: str | None = None, *, by_post: bool = False
+        self, begin: protocol.Begin, owner: str, address: str, token: str | None = None, *, by_post: bool = False
     ) -> tuple[LiveSession, bool]:
         """Go on with the session of a token, or begin one; the second value tells which.
 
         Args:
-            wish: how to translate.
+            begin: how to translate, and in which room.
             owner: whose API key was given.
             address: where the client is.
             token: of a session to go on with.
@@ -126,8 +131,24 @@ class Hub:
             self.metrics.resumed.inc()
             return known, True
         self._admit(address)
+        with self._room(begin, owner) as room:
+            session = await self._begin(begin, owner, address, token or new_token(), by_post=by_post)
+            if room is not None:
+                room.begin(session)
+        self.metrics.started.inc()
+        return session, False
+
+    def _room(self, begin: protocol.Begin, owner: str) -> AbstractContextManager[Room | None]:
+        if begin.room is None:
+            return nullcontext()
+        return self.rooms.taken(begin.room, owner, take_over=begin.take_over)
+
+    async def _begin(
+        self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
+    ) -> LiveSession:
+        wish = begin.wish()
         with self.engines.chosen(len(wish.targets)) as engine:
-            session = self._made(token or new_token(), owner, wish, engine)
+            session = self._made(token, owner, begin, engine)
             session.by_post, session.longest = by_post, self.settings.transcript_length
             # Taken note of at once: others are admitted while the engine is asked.
             self._sessions[session.token] = self._by_name[session.name] = session
@@ -141,10 +162,9 @@ class Hub:
             finally:
                 session.opened.set()
         session.lanes.update(lanes)
-        self.metrics.started.inc()
-        return session, False
+        return session
 
-    def _made(self, token: str, owner: str, wish: Wish, engine: Engine) -> LiveSession:
+    def _made(self, token: str, owner: str, begin: protocol.Begin, engine: Engine) -> LiveSession:
         def forward(update: Update) -> None:
             self.metrics.updates.inc()
             for lane in session.lanes.values():
@@ -156,19 +176,12 @@ class Hub:
         def release() -> None:
             engine.remove(session.lanes.values())
 
-        targets, record = tuple(map(str.strip, wish.targets)), partial(self._record, public_name(token))
-        session = LiveSession(token, owner, targets, forward, remember, record, release, source=wish.source)
+        targets, room = tuple(map(str.strip, begin.targets)), begin.room or ""
+        record = partial(self._archive.add, _file_name(room, public_name(token)))
+        session = LiveSession(
+            token, owner, targets, forward, remember, record, release, source=begin.source, room_name=room
+        )
         return session
-
-    def _record(self, name: str, caption: Caption) -> None:
-        if self.settings.transcripts:
-            line = io.StringIO()
-            JsonlWriter(line).write(caption)
-            try:
-                with (self.settings.transcripts / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(line.getvalue())
-            except OSError:  # the client gets it all the same
-                log.exception("a caption could not be written to the folder of transcripts")
 
     def check_working(self) -> None:
         """Whether anything new is translated.
@@ -177,7 +190,7 @@ class Hub:
             Refused: nothing is.
         """
         if self.draining:
-            raise self._refused("draining", "the server is being stopped: connect again in a moment")
+            raise self._refused("draining", _DRAINING)
         if not self.engines.alive:
             raise self._refused("engine", _STOPPED)
 
@@ -187,7 +200,7 @@ class Hub:
         Raises:
             Refused: it has none.
         """
-        if len(session.viewers) + session.readers >= self.settings.viewers:
+        if len(session.delivery.viewers) + session.readers >= self.settings.viewers:
             raise self._refused("limit", f"all {self.settings.viewers} places for viewers of this session are taken")
 
     def _admit(self, address: str) -> None:
@@ -304,13 +317,21 @@ class Hub:
             self._addresses += Counter()  # without those that have none left
         session.forget()
         session.release()
+        self.rooms.forget(session)
+        self._rewrite(session)
+
+    def _rewrite(self, session: LiveSession) -> None:
+        """Take what its owner has corrected or hidden over into its file; in bursts, no more often than each second."""
+        if session.edited:
+            session.edited = False
+            self._archive.rewrite(_file_name(session.room_name, session.name), session.transcript.kept)
 
     def _forget_ended(self, address: str) -> None:
         """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
         full = len(self._sessions) >= self.settings.sessions
         for session in list(self._sessions.values()):
             ours = full or self._address[session] == address
-            if ours and session.done and session.connection is None:
+            if ours and session.done and session.delivery.owner is None:
                 self._forget(session)
                 return
 
@@ -333,11 +354,12 @@ class Hub:
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # those of the last captions, too
+        self._rewrite(session)
         if not self.engines.alive:
             session.fail("engine", _STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
         # Without lanes it is only just beginning.
-        if session.lanes and session.connection is None and time.monotonic() - session.touched > keep:
+        if session.lanes and session.delivery.owner is None and time.monotonic() - session.touched > keep:
             self._forget(session)
 
     async def drain(self) -> None:
@@ -348,4 +370,10 @@ class Hub:
             await asyncio.sleep(0.02)
         log.info("drained; %d sessions are closed", len(self._sessions))
         for session in self._sessions.values():
-            session.fail("draining", "the server is being stopped: connect again in a moment", 1012)
+            self._rewrite(session)
+            session.fail("draining", _DRAINING, 1012)
+        self.rooms.close(1012, _DRAINING)
+
+
+def _file_name(room: str, session: str) -> str:
+    return f"{room}-{session}" if room else session

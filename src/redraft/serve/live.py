@@ -1,35 +1,30 @@
-"""One live session: updates in, captions out, and what must not be lost when a connection is.
+"""One live session: updates in, captions out.
 
 Runs on the server's event loop; the engine's answers come in by `LiveSession.answered`.  A session outlives its
-connections.  What identifies a final caption is its utterance and its language, so sending one twice does no harm: the
-server sends what was not acknowledged again, and the client passes over what it has.
+connections; `redraft.serve.delivery` knows those, and what must not be lost when one is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redraft import events
 from redraft.serve import protocol
+from redraft.serve.delivery import Delivery
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.messages import caption_of, error_of, final_of, partial_of
+from redraft.serve.messages import caption_of, error_of
 from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
-from redraft.serve.stats import TargetCounts, quantile
-from redraft.serve.transcript import Transcript
+from redraft.serve.stats import SessionCounts
+from redraft.serve.transcript import Key, Transcript
 from redraft.streams.read import printable
 from redraft.types import Tally
 
 #: Updates that may wait to be translated, over all languages; more are not read from the connection.
 MOST_PENDING = 64
-#: Seconds between two messages of counts.
-STATS_EVERY = 2.0
-#: Captions over which the lag is summed up.
-_LAGS = 200
 #: What an utterance takes beside its texts, in characters.
 _UTTERANCE = 100
 FULL = "the session has as long a transcript as is allowed here: begin another one"
@@ -53,9 +48,11 @@ class LiveSession:
         targets: its languages.
         forward: hands an update to the lanes.
         remember: takes a sentence that was translated before into the prompts of a language: target, source, text.
-        record: told of every final caption.
+        record: told of every final caption that is not hidden.
         release: gives the lanes back, when nothing is left to translate.
         source: the language spoken.
+        over: told when nothing more comes of it.
+        room_name: of its room, if it has one.
         by_post: whether its captions come by POST, so that it never has a connection.
         touched: when it was last of use to anybody, in seconds of the monotonic clock.
     """
@@ -68,6 +65,8 @@ class LiveSession:
     record: Callable[[events.Caption], None]
     release: Callable[[], None]
     source: str = "en"
+    over: Callable[[], None] = lambda: None
+    room_name: str = ""
     by_post: bool = False
     #: The most characters that are kept of it, and how many are.
     longest: int = 10_000_000
@@ -79,32 +78,25 @@ class LiveSession:
     ended: bool = False
     #: Set as soon as it has its lanes, or is known to get none.
     opened: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Why the last connection was dropped, for the next one to be told.
-    notice: str = ""
-    connection: Outbox | None = None
-    viewers: set[Outbox] = field(default_factory=set)
+    #: Whether its owner has changed captions that were recorded.
+    edited: bool = False
     name: str = ""
     #: ``seq`` of the newest caption that came by POST, and how many of them were final.
     last_post: int = -1
     _posted: int = 0
     transcript: Transcript = field(init=False)
-    _counts: dict[str, TargetCounts] = field(init=False)
+    delivery: Delivery = field(init=False)
+    _counts: SessionCounts = field(init=False)
     _heard: dict[str, _Heard] = field(default_factory=dict)
     #: (utterance, target) -> seq of the newest update that is still to be answered.
     _pending: dict[tuple[str, str], int] = field(default_factory=dict)
-    #: (utterance, target) -> the message that was not acknowledged yet.
-    _unacknowledged: dict[tuple[str, str], str] = field(default_factory=dict)
-    _partials: dict[tuple[str, str], str] = field(default_factory=dict)
-    _lags: deque[float] = field(default_factory=lambda: deque(maxlen=_LAGS))
     _room: asyncio.Event = field(default_factory=asyncio.Event)
-    _stats_sent: float = 0.0
-    #: Whether anything was counted since then.
-    _counted: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
         self.transcript = Transcript(self.targets)
-        self._counts = {target: TargetCounts() for target in self.targets}
+        self.delivery = Delivery(self.transcript)
+        self._counts = SessionCounts(self.targets)
         self._room.set()
 
     # From the client
@@ -161,23 +153,52 @@ class LiveSession:
             self._posted += final
         return problem
 
-    def acknowledge(self, utterance: str, target: str) -> None:
-        """The client has an utterance's end in a language."""
-        self._unacknowledged.pop((utterance, target), None)
-
     def restore(self, finals: Iterable[protocol.Final]) -> None:
         """Take over what the client has from a server that has forgotten it."""
         for final in finals:
             if final.target in self.targets and (final.utterance, final.target) not in self.transcript:
                 caption = caption_of(final)
                 caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
+                key = final.utterance, final.target
                 self.transcript.begin(final.utterance, final.begun)
-                self._keep((final.utterance, final.target), caption)
+                if final.hidden:
+                    self.transcript.hide(key, hidden=True)
+                self.transcript.add(key, caption, held=self.delivery.paused)
+                self._keep(caption)
                 self.remember(final.target, caption.source, caption.text)
 
-    def _keep(self, key: tuple[str, str], caption: events.Caption) -> None:
-        self.transcript.add(*key, caption)
+    def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
+
+    def control(self, message: protocol.Control) -> str:
+        """Do what the owner wants with captions that viewers see; what is wrong with it, or nothing."""
+        if isinstance(message, protocol.Pause):
+            self.delivery.pause(message.paused)
+            return ""
+        if problem := self._unknown(message.utterance, message.target):
+            return problem
+        if isinstance(message, protocol.Correct):
+            return self._correct((message.utterance, message.target), message.text)
+        for target in self.targets if message.target is None else (message.target,):
+            self.delivery.hide((message.utterance, target), message.hidden)
+        self.edited = True
+        return ""
+
+    def _correct(self, key: Key, text: str) -> str:
+        caption = self.transcript.get(key)
+        if caption is None:
+            return "only a final caption can be corrected, and the utterance has none in this language"
+        self.kept += len(text) - len(caption.text)
+        self.delivery.correct(replace(caption, text=text))
+        self.edited = True
+        return ""
+
+    def _unknown(self, utterance: str, target: str | None) -> str:
+        if target is not None and target not in self.targets:
+            return f"target must be one of {', '.join(self.targets)}"
+        if utterance not in self._heard and not any((utterance, each) in self.transcript for each in self.targets):
+            return "utterance must be the name of one that the session has had an update of"
+        return ""
 
     def end(self) -> None:
         """No more updates will come."""
@@ -192,65 +213,42 @@ class LiveSession:
         if self._pending.get(key, update.seq) <= update.seq:
             self._pending.pop(key, None)
         self._check_room()
-        self._counts[target].tally = tally
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
         for event in answer.events:
             if isinstance(event, events.Failure):
                 self._publish_failure(event, target, final=update.final and not captions)
         for caption in captions:
-            self._lags.append(answer.lag * 1000)
-            self._counts[target].show(caption)
-            self._publish_caption(caption, target, answer.lag)
-        self._counted = True
+            self._publish_caption(caption, answer.lag)
+        self._counts.add(target, tally, captions, answer.lag)
         self.send_stats()
         self._finish()
 
-    def _publish_caption(self, caption: events.Caption, target: str, lag: float) -> None:
-        key, lag_ms = (caption.utterance, target), round(lag * 1000, 1)
+    def _publish_caption(self, caption: events.Caption, lag: float) -> None:
+        key, lag_ms = (caption.utterance, caption.language), round(lag * 1000, 1)
         if key in self.transcript:  # restored: the client has its end already
             return
         if not caption.final:
-            partial = partial_of(caption, lag_ms)
-            self._partials[key] = partial.wire()
-            if len(self._partials) > MOST_PENDING:  # of utterances that never came to an end
-                self._partials.pop(next(iter(self._partials)))
-            self._broadcast(partial.wire(), key)
-        else:
-            self._keep(key, caption)
+            self.delivery.partial(caption, lag_ms)
+            return
+        self._keep(caption)
+        if key not in self.transcript.hidden:
             self.record(caption)
-            self._conclude(key, final_of(caption, self.transcript.begun(caption.utterance), lag_ms).wire())
+        self.delivery.final(caption, lag_ms)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
-        key = failure.utterance or "", target
-        message = error_of(failure, target, final=final).wire()
+        key, error = (failure.utterance or "", target), error_of(failure, target, final=final)
         if final and key not in self.transcript:
-            self.transcript.add(*key, None)
-            self._conclude(key, message)
+            self.delivery.failed(key, error)
         else:
-            self._broadcast(message)
-
-    def _conclude(self, key: tuple[str, str], message: str) -> None:
-        """Send what ends an utterance in a language."""
-        self._partials.pop(key, None)
-        self._unacknowledged[key] = message
-        for outbox in self._outboxes():
-            outbox.drop(key)
-            outbox.put(message)
+            self.delivery.tell(error.wire())
 
     def send_stats(self) -> None:
         """Tell of new counts, if the last ones were told of long enough ago."""
-        now = time.monotonic()
-        if self._counted and now - self._stats_sent >= STATS_EVERY:
-            self._stats_sent, self._counted = now, False
-            self._broadcast(self.stats().wire(), "stats")
+        if self._counts.due():
+            self._tell_stats()
 
-    def stats(self) -> protocol.Stats:
-        """Counts of the session so far."""
-        return protocol.Stats(
-            targets={target: self._counts[target].message(self.lanes[target]) for target in self.targets if self.lanes},
-            lag_ms=quantile(self._lags, 0.5),
-            lag_p95_ms=quantile(self._lags, 0.95),
-        )
+    def _tell_stats(self) -> None:
+        self.delivery.tell(self._counts.message(self.lanes).wire(), "stats")
 
     @property
     def done(self) -> bool:
@@ -260,63 +258,52 @@ class LiveSession:
     @property
     def quiet(self) -> bool:
         """Whether nothing is being translated, and nothing waits to be sent to its owner."""
-        return not self._pending and (self.connection is None or self.connection.empty)
+        return not self._pending and (self.delivery.owner is None or self.delivery.owner.empty)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether captions may still come of it: somebody is connected, or they come by POST."""
+        return not self.ended and (self.by_post or self.delivery.owner is not None)
 
     def _finish(self) -> None:
         if self.done and not self.transcript.closed:
             self.transcript.close()
             self.release()
-            self._broadcast(self.stats().wire(), "stats")
-            for outbox in self._outboxes():
-                self._say_done(outbox)
-
-    def _say_done(self, outbox: Outbox) -> None:
-        outbox.put(protocol.Done().wire())
-        outbox.close(1000, "done")
+            self._tell_stats()
+            self.delivery.done()
+            self.over()
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """End all connections with an error; the session is over, whatever was still to be translated."""
         self._pending.clear()
         self._check_room()
         self.transcript.close()
-        for outbox in self._outboxes():
-            outbox.put(protocol.Error(code=code, sentence=sentence, fatal=True).wire())
-            outbox.close(close, sentence)
+        self.delivery.close(close, sentence, protocol.Error(code=code, sentence=sentence, fatal=True))
 
     def forget(self) -> None:
         """Nobody will come back to it: nothing more is taken, and whoever waits is let go."""
         self.ended = True
         self._pending.clear()
         self._check_room()
-        self.transcript.close()
-        for outbox in self._outboxes():
-            outbox.close(1000, "the session is over")
+        if not self.transcript.closed:
+            self.transcript.close()
+            self.over()
+        self.delivery.close(1000, "the session is over")
 
     # Connections
 
     def attach(self, outbox: Outbox) -> None:
-        """Send to this connection from now on, first what was not acknowledged; an older connection is closed."""
-        if self.connection:
-            sentence = "another connection goes on with this session"
-            self.connection.put(protocol.Error(code="replaced", sentence=sentence, fatal=True).wire())
-            self.connection.close(1008, sentence)
-        self.connection, self.touched = outbox, time.monotonic()
-        if self.notice:
-            outbox.put(protocol.Error(code="slow", sentence=self.notice).wire())
-            self.notice = ""
-        self._catch_up(outbox, self._unacknowledged.values())
-
-    def watch(self, outbox: Outbox) -> None:
-        """Send to a viewer from now on, first what there is already."""
-        self.viewers.add(outbox)
-        self._catch_up(outbox, [final_of(caption, begun, 0).wire() for caption, begun in self.transcript.finals])
-
-    def _catch_up(self, outbox: Outbox, ends: Iterable[str]) -> None:
-        outbox.fill(ends)
-        for key, message in self._partials.items():
-            outbox.put(message, key)
+        """Send to this connection of the owner from now on, see `Delivery.attach`."""
+        self.touched = time.monotonic()
+        self.delivery.attach(outbox)
         if self.done:
-            self._say_done(outbox)
+            self.delivery.say_done(outbox)
+
+    def watch(self, viewer: Outbox) -> None:
+        """Send to a viewer from now on, first what there is already."""
+        self.delivery.watch(viewer)
+        if self.done:
+            self.delivery.say_done(viewer)
 
     async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """The transcript while it grows, see `Transcript.live`; whoever reads it takes a viewer's place."""
@@ -329,13 +316,6 @@ class LiveSession:
 
     def detach(self, outbox: Outbox) -> None:
         """A connection has ended."""
-        self.viewers.discard(outbox)
-        if self.connection is outbox:
-            self.connection, self.touched = None, time.monotonic()
-
-    def _outboxes(self) -> list[Outbox]:
-        return [*([self.connection] if self.connection else []), *self.viewers]
-
-    def _broadcast(self, message: str, key: object = None) -> None:
-        for outbox in self._outboxes():
-            outbox.put(message, key)
+        if self.delivery.owner is outbox:
+            self.touched = time.monotonic()
+        self.delivery.detach(outbox)

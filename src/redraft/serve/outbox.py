@@ -26,9 +26,11 @@ class Outbox:
 
     Args:
         most: how many may wait before the reader counts as too slow.
+        stays: whether the connection outlives a session: that of a viewer of a room.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, stays: bool = False) -> None:
+        self.stays = stays
         self.closing: Closing | None = None
         #: Whether it was not read in time, so that messages were lost.
         self.slow = False

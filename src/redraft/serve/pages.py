@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
+from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -30,12 +31,19 @@ async def talk(request: Request) -> Response:
     return JSONResponse([asdict(update) for update in load_talk()])
 
 
+async def watch_room(request: Request) -> Response:
+    """A short link to a room leads to the page of its viewers; what it asks for stays."""
+    query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
+    return RedirectResponse(f"/watch?{urlencode(query)}")
+
+
 def routes() -> list[BaseRoute]:
     """All of the above, and every file; nothing at the root that would take the paths of others."""
     return [
         Route("/v1/offer", offer, methods=["GET"]),
         Route("/v1/talk", talk, methods=["GET"]),
         *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
+        Route("/watch/{room}", watch_room, methods=["GET"]),
         *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),
     ]
 

@@ -1,7 +1,8 @@
 """What is said over the wire: every message a class, its JSON schema made from it.
 
-A client sends `Start`, then any number of `Update`, `Ack` and `Restore`, then `End`.  The server answers with
-`Started`, `Partial`, `Final`, `Stats` and `Error`, and with `Done` at the end.  All are JSON objects with a ``type``,
+A client sends `Start`, then any number of `Update`, `Ack`, `Restore`, `Pause`, `Hide` and `Correct`, then `End`.  The
+server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`, and with `Done` at the end.
+Viewers of a room get `Room` as well.  All are JSON objects with a ``type``,
 one a text frame.  docs/serving.md says how they go together.
 """
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from redraft import events
 from redraft.serve import wrong
+from redraft.serve.names import ROOM_NAME, ROOM_RULE
 from redraft.serve.service import Wish
 from redraft.stabilise import Mask
 from redraft.streams.read import printable
@@ -31,6 +33,11 @@ Token: TypeAlias = Annotated[
         pattern=r"^[A-Za-z0-9_-]{22,128}$",
         json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
     ),
+]
+#: The name of a room, which is part of addresses.
+RoomName: TypeAlias = Annotated[
+    str,
+    Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"]),
 ]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line: TypeAlias = Annotated[
@@ -132,7 +139,14 @@ class Offer(Message):
     demo: bool = Field(description="whether that is a small model made for trying Redraft out")
 
 
-class Start(Wanted):
+class Begin(Wanted):
+    """A new session, and the room that it takes place in, whose name stays the same from session to session."""
+
+    room: RoomName | None = Field(None, description="viewers of the room see this session")
+    take_over: bool = Field(False, description="whether to end the session that the room may have now")
+
+
+class Start(Begin):
     """The first message of a connection: begins a session, or goes on with one after a drop."""
 
     type: Literal["start"] = "start"
@@ -164,6 +178,31 @@ class Ack(Message):
     target: Language
 
 
+class Pause(Message):
+    """Hold captions back from viewers, or let them see what was held back and what comes.  The owner sees them all."""
+
+    type: Literal["pause"] = "pause"
+    paused: bool = True
+
+
+class Hide(Message):
+    """Take the captions of an utterance away from viewers and from the transcript, or show them again."""
+
+    type: Literal["hide"] = "hide"
+    utterance: Utterance
+    target: Language | None = Field(None, description="all languages, if absent")
+    hidden: bool = True
+
+
+class Correct(Message):
+    """Give a final caption another text, for everybody and in the transcript."""
+
+    type: Literal["correct"] = "correct"
+    utterance: Utterance
+    target: Language
+    text: Line = Field(min_length=1, max_length=20_000)
+
+
 class End(Message):
     """No more updates; what is still to be translated is, then comes `done`."""
 
@@ -182,6 +221,7 @@ class Started(Message):
     session: str = Field(description="names the session to viewers; they can watch and nothing else")
     token: Token = Field(description="for going on after a drop; a secret")
     targets: tuple[str, ...]
+    room: str | None = None
     resumed: bool = False
 
 
@@ -211,6 +251,8 @@ class Final(Message):
     time: Seconds | None = None
     begun: Seconds | None = Field(None, description="time of the utterance's first update, for subtitles")
     lag_ms: float = 0
+    corrected: bool | None = Field(None, description="whether it takes the place of one that came before")
+    hidden: bool | None = Field(None, description="in `restore`: whether viewers are not to see it")
 
 
 class Restore(Message):
@@ -244,12 +286,41 @@ class Stats(Message):
     lag_p95_ms: float = 0
 
 
+class Paused(Message):
+    """Whether captions are held back from viewers."""
+
+    type: Literal["paused"] = "paused"
+    paused: bool
+
+
+class Hidden(Message):
+    """An utterance's caption is hidden from viewers, who remove it; or, to the owner, is shown again."""
+
+    type: Literal["hidden"] = "hidden"
+    utterance: str
+    target: str
+    hidden: bool
+
+
+class Room(Message):
+    """What a room shows, to its viewers: at first, when a session begins, and when it is over."""
+
+    type: Literal["room"] = "room"
+    room: RoomName
+    state: Literal["waiting", "live", "over"] = Field(description="before a session, in one, or after it")
+    session: str | None = Field(None, description="names the session, if there is one")
+    source: str | None = Field(None, description="the language spoken there")
+    targets: tuple[str, ...] = ()
+
+
 #: What an error's ``code`` may be, and what it means.
 CODES = {
     "protocol": "a message is not as this page says",
     "version": "another version of the protocol is needed",
     "key": "an API key is needed, or the one given is not known",
     "option": "something was asked for that is unknown or not allowed here",
+    "room": "the room is in use, or this API key may not use it",
+    "caption": "there is no such caption to hide or to correct",
     "capacity": "the server has no room for another session; try again later",
     "limit": "one of the operator's limits is reached",
     "draining": "the server is being stopped; connect again in a moment",
@@ -283,11 +354,19 @@ class Done(Message):
     type: Literal["done"] = "done"
 
 
-#: The messages of a client, and those of the server.
-CLIENT: tuple[type[Message], ...] = (Start, Update, Ack, Restore, End)
-SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Error, Done)
-FromClient: TypeAlias = Annotated[Start | Update | Ack | Restore | End, Field(discriminator="type")]
-FromServer: TypeAlias = Annotated[Started | Partial | Final | Stats | Error | Done, Field(discriminator="type")]
+#: What a client may say of captions that viewers see; over HTTP, too.
+Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
+FromClient: TypeAlias = Annotated[
+    Start | Update | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
+]
+FromServer: TypeAlias = Annotated[
+    Started | Partial | Final | Stats | Paused | Hidden | Room | Error | Done, Field(discriminator="type")
+]
+#: The same as tuples.
+CONTROL: tuple[type[Message], ...] = (Pause, Hide, Correct)
+CLIENT: tuple[type[Message], ...] = (Start, Update, Ack, Restore, *CONTROL, End)
+SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, Room, Error, Done)
+FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
 FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
 

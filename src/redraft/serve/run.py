@@ -14,6 +14,7 @@ from redraft.errors import OptionError
 from redraft.serve.app import make_app, make_hub, make_service, open_backends
 from redraft.serve.engine import Stopped
 from redraft.serve.hub import Hub
+from redraft.serve.rooms import check_rooms
 from redraft.serve.security import Keys
 from redraft.serve.settings import ServeSettings
 
@@ -119,8 +120,8 @@ def serve(settings: ServeSettings) -> None:
     Raises:
         RedraftError: something cannot be used as the settings say, or the engine has stopped.
     """
-    if settings.keys:
-        Keys(settings.keys)  # what is wrong with them is better said before the models are loaded
+    # What is wrong with these is better said before the models are loaded.
+    check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
     with listen(settings.host, settings.port) as listening:
         engines = open_backends(settings)
         hub = make_hub(settings, make_service(settings, engines[0]), engines)

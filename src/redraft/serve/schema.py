@@ -16,13 +16,17 @@ from redraft.serve.transcript import FORMS
 
 _HTTP: tuple[type[BaseModel], ...] = (
     protocol.Offer,
-    protocol.Wanted,
+    protocol.Begin,
     protocol.Translate,
     protocol.Translated,
     protocol.Started,
+    protocol.Room,
+    *protocol.CONTROL,
 )
+_CONTROL = {"oneOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in protocol.CONTROL]}
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
 _SESSION = {"name": "session", "in": "path", "required": True, "schema": {"type": "string"}}
+_ROOM = {"name": "room", "in": "path", "required": True, "schema": {"type": "string"}}
 _TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
 
 
@@ -35,7 +39,7 @@ def openapi() -> dict[str, Any]:
         "security": [{}, {"key": []}],
         "paths": {
             "/v1/translate": {"post": _posting("Translate one text", "Translate", 200, "Translated")},
-            "/v1/sessions": {"post": _posting("Begin a session whose captions come by POST", "Wanted", 201, "Started")},
+            "/v1/sessions": {"post": _posting("Begin a session whose captions come by POST", "Begin", 201, "Started")},
             "/v1/ingest/{token}": {
                 "parameters": [_TOKEN],
                 "post": {
@@ -54,16 +58,24 @@ def openapi() -> dict[str, Any]:
                 "parameters": [_SESSION],
                 "get": {"summary": "What viewers may know", "responses": _responses(200, {"application/json": {}})},
             },
-            "/v1/sessions/{session}/transcript": {
-                "parameters": [_SESSION],
+            "/v1/sessions/{session}/transcript": {"parameters": [_SESSION], "get": _transcript("The final captions")},
+            "/v1/rooms/{room}": {
+                "parameters": [_ROOM],
                 "get": {
-                    "summary": "The final captions",
-                    "parameters": [
-                        _query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
-                        _query("target", {"type": "array", "items": {"type": "string"}}, "languages; all, if absent"),
-                        _query("live", {"type": "boolean", "default": False}, "go on until the session ends"),
-                    ],
-                    "responses": _responses(200, {kind: {} for kind in FORMS.values()}),
+                    "summary": "What a room shows",
+                    "responses": _responses(200, {"application/json": {"schema": _reference("Room")}}),
+                },
+            },
+            "/v1/rooms/{room}/transcript": {
+                "parameters": [_ROOM],
+                "get": _transcript("The final captions of its latest session"),
+            },
+            "/v1/control/{token}": {
+                "parameters": [_TOKEN],
+                "post": {
+                    "summary": "Pause captions for viewers, hide one or correct one",
+                    "requestBody": {"required": True, "content": {"application/json": {"schema": _CONTROL}}},
+                    "responses": _responses(204, {}),
                 },
             },
             "/v1/offer": {
@@ -116,11 +128,17 @@ def asyncapi() -> dict[str, Any]:
                 "parameters": {"session": {"description": "the `session` of `started`"}},
                 "messages": _references(protocol.SERVER),
             },
+            "room": {
+                "address": "/v1/rooms/{room}/watch",
+                "parameters": {"room": {"description": "the `room` of `start`"}},
+                "messages": _references(protocol.SERVER),
+            },
         },
         "operations": {
             "say": {"action": "receive", "channel": {"$ref": "#/channels/live"}},
             "hear": {"action": "send", "channel": {"$ref": "#/channels/live"}},
             "watch": {"action": "send", "channel": {"$ref": "#/channels/watch"}},
+            "watchRoom": {"action": "send", "channel": {"$ref": "#/channels/room"}},
         },
         "components": {"messages": messages, "schemas": _schemas(kinds)},
     }
@@ -167,6 +185,18 @@ def _references(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
 
 def _query(name: str, schema: dict[str, Any], description: str, *, required: bool = False) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
+
+
+def _transcript(summary: str) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "parameters": [
+            _query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
+            _query("target", {"type": "array", "items": {"type": "string"}}, "languages; all, if absent"),
+            _query("live", {"type": "boolean", "default": False}, "go on until the session ends"),
+        ],
+        "responses": _responses(200, {kind: {} for kind in FORMS.values()}),
+    }
 
 
 def _posting(summary: str, body: str, status: int, answer: str) -> dict[str, Any]:

@@ -26,8 +26,10 @@ from redraft.serve.batch import MOST_LANES, USUAL_LANES
 
 _PREFIX = "REDRAFT_SERVE_"
 _LIST = "a list of strings"
+_TABLE = "a table of lists of strings"
 #: The type of a setting in words; the first that fits.
 _KINDS = (
+    (dict[str, tuple[str, ...]], _TABLE),
     (bool, "true or false"),
     (int, "a whole number"),
     (float, "a number"),
@@ -49,6 +51,10 @@ class ServeSettings(BaseSettings):
     keys: Path | None = Field(None, description="file of hashed API keys")
     origins: tuple[str, ...] = Field((), description="further web origins whose pages may connect")
     hosts: tuple[str, ...] = Field((), description="further names under which the server is reached")
+    rooms: dict[str, tuple[str, ...]] = Field(
+        {},
+        description="rooms, with the names of the keys that may use each, none for all; empty allows any room",
+    )
 
     model: str = Field("demo", description="name or path of the model")
     draft_model: str | None = Field(None, description="small model, for methods that draft with one")
@@ -184,13 +190,14 @@ def _check_environment() -> None:
             continue
         if name not in ServeSettings.model_fields:
             raise OptionError(f"{variable} in the environment is not a setting{_nearest(name, _PREFIX)}")
-        if allowed(name).startswith(_LIST):
-            try:
-                json.loads(value)
-            except ValueError:
-                raise OptionError(
-                    f'{variable} in the environment must be a list in JSON, such as ["a", "b"], not {value!r}'
-                ) from None
+        for kind, example in ((_LIST, '["a", "b"]'), (_TABLE, '{"a": ["b"]}')):
+            if allowed(name).startswith(kind):
+                try:
+                    json.loads(value)
+                except ValueError:
+                    raise OptionError(
+                        f"{variable} in the environment must be {kind} in JSON, such as {example}, not {value!r}"
+                    ) from None
 
 
 def _nearest(name: str, prefix: str = "") -> str:

@@ -39,8 +39,7 @@ async def live(websocket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     outbox = Outbox(hub.settings.waiting_messages)
-    started = protocol.Started(session=session.name, token=session.token, targets=session.targets, resumed=resumed)
-    outbox.put(started.wire())
+    outbox.put(started_of(session, resumed=resumed).wire())
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
@@ -48,7 +47,7 @@ async def live(websocket: WebSocket) -> None:
     finally:
         session.detach(outbox)
         if outbox.slow:
-            session.notice = "the last connection was dropped, since its messages were not read in time"
+            session.delivery.notice = "the last connection was dropped, since its messages were not read in time"
         log.info("disconnected", extra={"session": session.name})
 
 
@@ -70,6 +69,22 @@ async def watch(websocket: WebSocket) -> None:
         session.detach(outbox)
 
 
+async def watch_room(websocket: WebSocket) -> None:
+    """The connection of a viewer of a room: its sessions, one after the other; nothing is read from it."""
+    hub: Hub = websocket.app.state.hub
+    await websocket.accept()
+    outbox = Outbox(hub.settings.waiting_messages, stays=True)
+    try:
+        room = hub.rooms.enter(websocket.path_params["room"], outbox, hub.settings.viewers)
+    except Refused as refusal:
+        await _refuse(websocket, refusal)
+        return
+    try:
+        await _both(websocket, outbox, hub, lambda: _ignore(websocket))
+    finally:
+        hub.rooms.leave(room, outbox)
+
+
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     """The session that the first message asks for.
 
@@ -88,7 +103,18 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
     owner = hub.owner(start.key or bearer(websocket.headers.get("authorization", "")))
     address = websocket.client.host if websocket.client else ""
-    return await hub.open(start.wish(), owner, address, start.token)
+    return await hub.open(start, owner, address, start.token)
+
+
+def started_of(session: LiveSession, *, resumed: bool = False) -> protocol.Started:
+    """What the owner of a session is told at its beginning."""
+    return protocol.Started(
+        session=session.name,
+        token=session.token,
+        targets=session.targets,
+        room=session.room_name or None,
+        resumed=resumed,
+    )
 
 
 def bearer(header: str) -> str | None:
@@ -188,28 +214,30 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
     await asyncio.Event().wait()  # what waits is still to be sent
 
 
-def _act(message: protocol.Message, session: LiveSession) -> protocol.Error | None:
+def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error | None:
     """Do what a message asks for; what is wrong with it."""
     if isinstance(message, protocol.Update | protocol.Restore) and session.full:
-        return protocol.Error(
-            code="limit",
-            sentence=FULL,
-            utterance=getattr(message, "utterance", None),
-            seq=getattr(message, "seq", None),
-        )
+        return _error("limit", FULL, message)
     if isinstance(message, protocol.Update):
-        problem = session.update(message.event())
-        if problem:
-            return protocol.Error(code="stale", sentence=problem, utterance=message.utterance, seq=message.seq)
+        if problem := session.update(message.event()):
+            return _error("stale", problem, message)
     elif isinstance(message, protocol.Ack):
-        session.acknowledge(message.utterance, message.target)
+        session.delivery.acknowledged((message.utterance, message.target))
     elif isinstance(message, protocol.Restore):
         session.restore(message.finals)
     elif isinstance(message, protocol.End):
         session.end()
-    else:
+    elif isinstance(message, protocol.Start):
         return protocol.Error(code="protocol", sentence="the session has begun already: `start` comes once")
+    elif problem := session.control(message):
+        return _error("caption", problem, message)
     return None
+
+
+def _error(code: str, sentence: str, message: protocol.Message) -> protocol.Error:
+    """An error about a message, with as much of what the message is about as it says."""
+    about = {name: getattr(message, name, None) for name in ("utterance", "seq", "target")}
+    return protocol.Error(code=code, sentence=sentence, **about)
 
 
 async def _ignore(websocket: WebSocket) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redraft.events import Caption
@@ -10,6 +12,11 @@ from redraft.serve import protocol
 from redraft.serve.lanes import Lane
 from redraft.streams.read import WORD
 from redraft.types import Tally, common_prefix
+
+#: Seconds between two messages of counts.
+STATS_EVERY = 2.0
+#: Captions over which the lag is summed up.
+_LAGS = 200
 
 
 @dataclass(slots=True)
@@ -51,6 +58,45 @@ class TargetCounts:
             erased=self.erased,
             coalesced=lane.coalesced,
             abandoned=lane.abandoned,
+        )
+
+
+class SessionCounts:
+    """Counts of a session.
+
+    Args:
+        targets: its languages.
+    """
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self._targets = {target: TargetCounts() for target in targets}
+        self._lags: deque[float] = deque(maxlen=_LAGS)
+        self._told = 0.0
+        #: Whether anything was counted since then.
+        self._news = False
+
+    def add(self, target: str, tally: Tally, captions: Sequence[Caption], lag: float) -> None:
+        """Count what came of an update; ``lag`` is in seconds."""
+        self._targets[target].tally = tally
+        for caption in captions:
+            self._lags.append(lag * 1000)
+            self._targets[target].show(caption)
+        self._news = True
+
+    def due(self) -> bool:
+        """Whether there are new counts, and the last ones were told of long enough ago; then these count as told."""
+        now = time.monotonic()
+        if not self._news or now - self._told < STATS_EVERY:
+            return False
+        self._told, self._news = now, False
+        return True
+
+    def message(self, lanes: Mapping[str, Lane]) -> protocol.Stats:
+        """The counts so far; ``lanes`` has the lane of each language, or is empty before there are any."""
+        return protocol.Stats(
+            targets={target: counts.message(lanes[target]) for target, counts in self._targets.items() if lanes},
+            lag_ms=quantile(self._lags, 0.5),
+            lag_p95_ms=quantile(self._lags, 0.95),
         )
 
 

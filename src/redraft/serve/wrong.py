@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 #: Longer sentences and names are cut.
-_LONGEST, _LONGEST_NAME = 400, 60
+_LONGEST, _LONGEST_NAME = 300, 60
 _POSITION = re.compile(r"line (\d+) column (\d+)")
 _NUMBERS = {"integer": "a whole number", "number": "a number"}
 #: JSON type -> what it is called, the keywords of its bounds, and what is counted.

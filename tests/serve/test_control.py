@@ -1,0 +1,247 @@
+"""What the owner of a session decides over the captions that viewers see: pause, hide, correct."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.servers import Running, Socket, running
+from tests.serve.test_faults import eventually
+from tests.serve.test_sockets import expected, finals, say
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+def transcript(server: Running, name: str, **options: str) -> list[str]:
+    query = "&".join(f"{key}={value}" for key, value in options.items())
+    return server.ask(f"/v1/sessions/{name}/transcript?{query}").text.splitlines()
+
+
+def speak(socket: Socket, utterance: str, text: str) -> str:
+    """An utterance with its final caption."""
+    say(socket, text, utterance=utterance)
+    found = next(each for each in iter(socket.hear, None) if each["type"] == "final" and each["utterance"] == utterance)
+    socket.say("ack", utterance=utterance, target="de")
+    return str(found["text"])
+
+
+def nothing_more(viewer: Socket, socket: Socket) -> list[dict[str, Any]]:
+    """What a viewer was sent, up to the end of the session."""
+    socket.say("end")
+    return viewer.until("done")
+
+
+def test_what_comes_while_captions_are_paused_comes_when_they_go_on(server: Running) -> None:
+    with server.socket() as socket:
+        started = socket.start(method="ar")
+        name = started["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            speak(socket, "1", "we saw")
+            viewer.until("final")
+            socket.say("pause")
+            assert socket.until("paused")[-1] == {"type": "paused", "paused": True}
+            assert viewer.until("paused")[-1]["paused"] is True
+            held = speak(socket, "2", "her duck")  # its owner sees it all the same
+            say(socket, "it was", utterance="3", final=False)
+            socket.until("partial")
+            assert transcript(server, name) == [expected("we saw")]
+            with server.socket(f"/v1/watch/{name}") as late:
+                assert finals([late.hear()]) == [("1", "de", expected("we saw"))]
+                assert late.hear() == {"type": "paused", "paused": True}
+            socket.say("pause", paused=False)
+            heard = viewer.until("partial")
+            assert [each["type"] for each in heard if each["type"] != "stats"] == ["paused", "final", "partial"]
+            assert finals(heard) == [("2", "de", held)]
+            assert transcript(server, name) == [expected("we saw"), held]
+
+
+def test_what_is_held_back_when_the_session_ends_stays_so(server: Running) -> None:
+    with server.socket() as socket:
+        name = socket.start()["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            socket.say("pause")
+            speak(socket, "1", "we saw")
+            assert finals(nothing_more(viewer, socket)) == []
+        assert transcript(server, name) == []
+
+
+def test_a_hidden_caption_is_taken_from_viewers_and_from_the_transcript_and_can_be_shown_again(server: Running) -> None:
+    with server.socket() as socket:
+        name = socket.start("de", "ja", method="ar")["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            say(socket, "we saw")
+            socket.until("final"), socket.until("final")
+            socket.say("hide", utterance="1", target="de")
+            hidden = {"type": "hidden", "utterance": "1", "target": "de", "hidden": True}
+            assert socket.until("hidden")[-1] == viewer.until("hidden")[-1] == hidden
+            assert transcript(server, name) == [f"ja: {expected('we saw', 'ja')}"]
+            with server.socket(f"/v1/watch/{name}") as late:
+                assert late.hear()["target"] == "ja"
+            socket.say("hide", utterance="1", target="de", hidden=False)
+            assert socket.until("hidden")[-1]["hidden"] is False
+            assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
+            socket.say("hide", utterance="1")  # in all languages
+            assert {viewer.until("hidden")[-1]["target"] for _ in range(2)} == {"de", "ja"}
+            assert transcript(server, name) == []
+
+
+def test_an_utterance_that_is_hidden_before_it_is_final_never_comes_to_viewers(server: Running) -> None:
+    with server.socket() as socket:
+        name = socket.start(method="ar")["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            say(socket, "we saw", final=False)
+            socket.until("partial")
+            socket.say("hide", utterance="1")
+            viewer.until("hidden")
+            say(socket, "we saw her", first=1)
+            socket.until("final")
+            assert finals(nothing_more(viewer, socket)) == []
+        assert transcript(server, name) == []
+
+
+def test_a_corrected_caption_takes_the_place_of_the_first_everywhere(server: Running) -> None:
+    with server.socket() as socket:
+        started = socket.start(method="ar")
+        name = started["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            speak(socket, "1", "we saw")
+            speak(socket, "2", "her duck")
+            socket.say("correct", utterance="1", target="de", text=" wir\nsahen ")
+            corrected = socket.until("final")[-1]
+            assert (corrected["text"], corrected["corrected"], corrected["source"]) == ("wir sahen", True, "we saw")
+            assert finals(viewer.until("final") + viewer.until("final") + viewer.until("final"))[-1] == (
+                "1",
+                "de",
+                "wir sahen",
+            )
+            assert transcript(server, name) == ["wir sahen", expected("her duck")]
+            assert "wir sahen" in "\n".join(transcript(server, name, format="srt"))
+        with server.socket() as again:  # a correction that was not acknowledged comes again
+            again.start(token=started["token"])
+            assert finals([again.hear()]) == [("1", "de", "wir sahen")]
+
+
+def test_corrections_and_hiding_reach_viewers_while_captions_are_paused(server: Running) -> None:
+    with server.socket() as socket:
+        name = socket.start(method="ar")["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            for utterance, text in (("1", "we saw"), ("2", "her duck")):
+                speak(socket, utterance, text)
+                viewer.until("final")
+            socket.say("pause")
+            speak(socket, "3", "it was")
+            socket.say("correct", utterance="1", target="de", text="wir")
+            socket.say("correct", utterance="3", target="de", text="es war")
+            socket.say("hide", utterance="2")
+            assert finals(viewer.until("hidden")) == [("1", "de", "wir")]
+            socket.say("hide", utterance="2", hidden=False)
+            assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+            assert transcript(server, name) == ["wir", expected("her duck")]
+            socket.say("pause", paused=False)
+            assert finals(viewer.until("final")) == [("3", "de", "es war")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "sentence"),
+    [
+        ({"type": "hide", "utterance": "9"}, "caption", "utterance must be the name of one that the session has had"),
+        ({"type": "hide", "utterance": "1", "target": "fr"}, "caption", "target must be one of de"),
+        (
+            {"type": "correct", "utterance": "1", "target": "de", "text": "wir"},
+            "caption",
+            "only a final caption can be corrected",
+        ),
+        (
+            {"type": "correct", "utterance": "1", "target": "de", "text": " "},
+            "protocol",
+            "text must be a string of 1 to 20000 characters",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(server: Running, fields: dict[str, Any], code: str, sentence: str) -> None:
+    with server.socket() as socket:
+        token = socket.start(method="ar")["token"]
+        say(socket, "we saw", final=False)
+        socket.until("partial")
+        socket.say(**fields)
+        error = socket.until("error")[-1]
+        assert (error["code"], error["fatal"]) == (code, False) and error["sentence"].startswith(sentence)
+        answer = server.ask(f"/v1/control/{token}", fields)
+        assert (answer.status, answer.json["error"]["code"]) == (409 if code == "caption" else 400, code)
+
+
+def test_an_operator_with_the_token_controls_a_session_over_http(server: Running) -> None:
+    token = (begun := server.ask("/v1/sessions", {"targets": ["de"]}).json)["token"]
+    for seq, text in enumerate((b"we saw", b"her duck")):
+        server.ask(f"/v1/ingest/{token}?seq={seq}", text)
+    name = begun["session"]
+    eventually(lambda: len(transcript(server, name)) == 2)
+
+    def control(**message: Any) -> int:
+        return server.ask(f"/v1/control/{token}", message).status
+
+    assert control(type="correct", utterance="post-0", target="de", text="wir sahen") == 204
+    assert control(type="hide", utterance="post-1") == 204
+    assert transcript(server, name) == ["wir sahen"]
+    assert control(type="pause") == 204
+    assert server.hub.owned(token).delivery.paused
+    assert control(type="end") == 400
+    assert server.ask(f"/v1/control/{name}", {"type": "pause"}).status == 404  # viewers know its name
+
+
+def test_a_server_that_has_forgotten_is_told_what_viewers_are_not_to_see(server: Running) -> None:
+    token = "c" * 32
+    with server.socket() as socket:
+        name = socket.start(token=token)["session"]
+        socket.say("pause")
+        final = {"type": "final", "seq": 0, "target": "de", "source": "we saw"}
+        hidden = {**final, "utterance": "1", "text": "wir", "hidden": True}
+        socket.say("restore", finals=[hidden, {**final, "utterance": "2", "text": "sahen"}])
+        socket.until("paused")
+        assert transcript(server, name) == []
+        socket.say("pause", paused=False)
+        socket.until("paused")
+        assert transcript(server, name) == ["sahen"]
+
+
+def test_a_transcript_that_is_read_while_it_grows_waits_for_what_is_held_back(server: Running) -> None:
+    import urllib.request
+
+    with server.socket() as socket:
+        name = socket.start(method="ar")["session"]
+        speak(socket, "1", "we saw")
+        with urllib.request.urlopen(f"{server.url}/v1/sessions/{name}/transcript?live=1", timeout=20) as live:
+            assert live.readline().decode().rstrip() == expected("we saw")
+            socket.say("pause")
+            speak(socket, "2", "her duck")
+            speak(socket, "3", "it was")
+            socket.say("hide", utterance="3")
+            socket.say("pause", paused=False)
+            socket.say("end")
+            assert live.read().decode().splitlines() == [expected("her duck")]
+
+
+def test_the_operators_file_follows(tmp_path: Path) -> None:
+    with running(transcripts=tmp_path) as server, server.socket() as socket:
+        name = socket.start(method="ar")["session"]
+        for utterance, text in (("1", "we saw"), ("2", "her duck"), ("3", "it was")):
+            speak(socket, utterance, text)
+        file = tmp_path / f"{name}.jsonl"
+        assert len(file.read_text().splitlines()) == 3
+        socket.say("correct", utterance="1", target="de", text="wir sahen")
+        socket.say("hide", utterance="2")
+
+        def texts() -> list[str]:
+            return [json.loads(line)["text"] for line in file.read_text().splitlines()]
+
+        eventually(lambda: texts() == ["wir sahen", expected("it was")])
+        speak(socket, "4", "and")
+        assert texts()[-1] == expected("and") and [path.name for path in tmp_path.iterdir()] == [file.name]

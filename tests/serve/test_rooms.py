@@ -1,0 +1,216 @@
+"""Rooms: links that stay good from session to session, and who may use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from redraft.errors import OptionError
+from redraft.serve.rooms import check_rooms
+from redraft.serve.security import Keys, new_key
+from redraft.serve.settings import load
+from tests.serve.servers import Running, Socket, running
+from tests.serve.test_faults import eventually
+from tests.serve.test_sockets import expected, finals, say
+
+ROOM = "hall-1"
+WATCH = f"/v1/rooms/{ROOM}/watch"
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+def state(message: dict[str, Any]) -> tuple[str, str, str | None]:
+    return message["type"], message["state"], message.get("session")
+
+
+def talk(socket: Socket, text: str, **fields: Any) -> str:
+    """A session in the room, with one sentence; its name."""
+    started = socket.start(room=ROOM, method="ar", **fields)
+    assert (started["type"], started.get("room")) == ("started", ROOM), started
+    say(socket, text)
+    socket.until("final")
+    return str(started["session"])
+
+
+def test_a_viewer_waits_for_a_session_and_goes_over_to_the_next_one(server: Running) -> None:
+    with server.socket(WATCH) as viewer:
+        assert viewer.hear() == {"type": "room", "room": ROOM, "state": "waiting", "targets": []}
+        assert server.ask(f"/v1/rooms/{ROOM}").json["state"] == "waiting"
+        assert server.ask(f"/v1/rooms/{ROOM}/transcript").status == 404
+        for text in ("we saw", "her duck"):  # utterances of the same name, too
+            with server.socket() as socket:
+                name = talk(socket, text)
+                assert state(begun := viewer.hear()) == ("room", "live", name)
+                assert begun["targets"] == ["de"]
+                assert server.ask(f"/v1/rooms/{ROOM}").json == begun
+                assert finals(viewer.until("final")) == [("1", "de", expected(text))]
+                socket.say("end")
+                socket.until("done")
+            assert state(viewer.until("room")[-1]) == ("room", "over", name)
+            assert server.ask(f"/v1/rooms/{ROOM}/transcript").text == expected(text) + "\n"
+            with server.socket(WATCH) as late:  # the last session is kept for a while
+                assert state(late.hear()) == ("room", "over", name)
+                assert finals([late.hear()]) == [("1", "de", expected(text))]
+
+
+def test_a_room_has_one_session_at_a_time(server: Running) -> None:
+    with server.socket() as first, server.socket() as second:
+        talk(first, "we saw")
+        refused = second.start(room=ROOM)
+        assert (refused["code"], refused["fatal"]) == ("room", True)
+        assert refused["sentence"].startswith("room 'hall-1' is in use: end its session, or begin this one with")
+        say(first, "her duck", utterance="2")
+        assert finals(first.until("final")) == [("2", "de", expected("her duck"))]
+        by_post = server.ask("/v1/sessions", {"targets": ["de"], "room": ROOM})
+        assert (by_post.status, by_post.json["error"]["code"]) == (409, "room")
+
+
+def test_a_session_that_takes_over_ends_the_one_before(server: Running) -> None:
+    with server.socket(WATCH) as viewer, server.socket() as first, server.socket() as second:
+        token = first.start(room=ROOM)["token"]
+        name = talk(second, "we saw", take_over=True)
+        assert first.until("error")[-1]["code"] == "replaced"
+        with pytest.raises(ConnectionClosed):
+            first.hear()
+        heard = viewer.until("final")
+        assert [each["state"] for each in heard if each["type"] == "room"] == ["waiting", "live", "live"]
+        assert server.ask(f"/v1/rooms/{ROOM}").json["session"] == name
+        with server.socket() as again:  # it has ended, and takes the room from nobody
+            again.start(token=token, room=ROOM)
+            assert again.until("done")
+        assert server.ask(f"/v1/rooms/{ROOM}").json["session"] == name
+
+
+def test_a_session_without_a_connection_makes_room(server: Running) -> None:
+    with server.socket() as first:
+        first.start(room=ROOM)
+    room = server.hub.rooms.find(ROOM)
+    eventually(lambda: room.session is not None and not room.session.in_use)
+    with server.socket() as second:
+        talk(second, "we saw")
+
+
+def test_a_session_that_goes_on_after_a_drop_is_still_in_its_room(server: Running) -> None:
+    with server.socket(WATCH) as viewer:
+        with server.socket() as socket:
+            token = socket.start(room=ROOM)["token"]
+        with server.socket() as socket:
+            started = socket.start(token=token, room=ROOM)
+            assert (started["resumed"], started["room"]) == (True, ROOM)
+            say(socket, "we saw")
+            assert len([each for each in viewer.until("final") if each["type"] == "room"]) == 2
+        with running() as other, other.socket(WATCH) as waiting, other.socket() as socket:
+            started = socket.start(token=token, room=ROOM)  # a server that was started anew
+            assert (started["resumed"], started["room"]) == (False, ROOM)
+            assert [state(waiting.hear())[1] for _ in range(2)] == ["waiting", "live"]
+
+
+def test_a_session_that_is_not_admitted_changes_nothing_in_its_room(server: Running) -> None:
+    with server.socket(WATCH) as viewer, server.socket() as first, server.socket() as second:
+        name = talk(first, "we saw")
+        assert second.start("xx-nonsense", room=ROOM, take_over=True)["code"] == "option"
+        say(first, "her duck", utterance="2")
+        viewer.until("final")
+        assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+        assert server.ask(f"/v1/rooms/{ROOM}").json["session"] == name
+
+
+def test_a_room_whose_session_is_forgotten_waits_again() -> None:
+    with running(keep_seconds=0) as server, server.socket(WATCH) as viewer:
+        with server.socket() as socket:
+            talk(socket, "we saw")
+        assert [viewer.until("room")[-1]["state"] for _ in range(3)] == ["waiting", "live", "over"]
+        eventually(lambda: server.ask(f"/v1/rooms/{ROOM}").json["state"] == "waiting")
+    eventually(lambda: not server.hub.rooms._rooms)  # who has left leaves nothing behind
+
+
+@pytest.mark.parametrize("name", ["", "Hall", "hall 1", "-hall", "h" * 64, "hall\n", "../hall", "日本"])
+def test_names_of_rooms(server: Running, name: str) -> None:
+    with server.socket() as socket:
+        refused = socket.start(room=name)
+        assert refused["code"] == "protocol" and refused["sentence"].startswith("room must be 1 to 63 lower-case")
+
+
+def test_a_link_that_names_no_room_is_refused(server: Running) -> None:
+    with server.socket("/v1/rooms/Hall/watch") as viewer:
+        assert viewer.hear()["sentence"].startswith("room must be 1 to 63 lower-case letters")
+    assert server.ask("/v1/rooms/Hall").status == 404
+
+
+def test_viewers_of_rooms_are_bounded() -> None:
+    with running(viewers=1, sessions=2) as server, server.socket(WATCH) as first:
+        first.hear()
+        with server.socket(WATCH) as second:
+            assert second.hear()["code"] == "limit"
+        with server.socket("/v1/rooms/b/watch") as other, server.socket("/v1/rooms/c/watch") as third:
+            assert (other.hear()["type"], third.hear()["code"]) == ("room", "capacity")
+
+
+# Who may use a room
+
+
+def test_a_room_belongs_to_the_key_that_used_it_first(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    stage, hall = new_key(path, "stage"), new_key(path, "hall")
+    with running(keys=path) as server:
+        with server.socket() as socket:
+            talk(socket, "we saw", key=stage)
+        for take_over in (False, True):
+            with server.socket() as socket:
+                refused = socket.start(room=ROOM, key=hall, take_over=take_over)
+                assert refused["sentence"] == "room 'hall-1' may not be used with this API key"
+        with server.socket() as socket:
+            talk(socket, "we saw", key=stage)
+        with server.socket(WATCH) as viewer:  # whoever knows its name may watch
+            assert viewer.hear()["state"] == "live"
+
+
+def test_rooms_that_are_assigned_to_keys(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    stage, hall = new_key(path, "stage"), new_key(path, "hall")
+    with running(keys=path, rooms={ROOM: ("stage",), "open": ()}) as server:
+
+        def said(room: str, key: str) -> str:
+            with server.socket() as socket:
+                return str(socket.start(room=room, key=key, take_over=True).get("sentence", "started"))
+
+        assert said(ROOM, hall) == "room 'hall-1' may not be used with this API key"
+        assert said("other", hall) == "room must be one of hall-1, open, not 'other'"
+        assert {said(ROOM, stage), said("open", stage), said("open", hall)} == {"started"}
+
+
+def test_rooms_in_the_settings_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "serve.toml").write_text('[rooms]\nhall-1 = ["stage"]\nopen = []\n')
+    rooms = load(tmp_path / "serve.toml").rooms
+    assert rooms == {"hall-1": ("stage",), "open": ()}
+    with pytest.raises(OptionError, match="room 'hall-1' is for key 'stage', which needs the setting keys"):
+        check_rooms(rooms, None)
+    new_key(tmp_path / "keys", "hall")
+    with pytest.raises(OptionError, match="for key 'stage', which the file of keys has not"):
+        check_rooms(rooms, Keys(tmp_path / "keys"))
+    with pytest.raises(OptionError, match="the name of a room must be 1 to 63 lower-case letters"):
+        check_rooms({"Hall": ()}, None)
+    monkeypatch.setenv("REDRAFT_SERVE_ROOMS", json.dumps({"b": ["stage"]}))
+    assert load().rooms == {"b": ("stage",)}
+    monkeypatch.setenv("REDRAFT_SERVE_ROOMS", "hall-1")
+    with pytest.raises(OptionError, match="must be a table of lists of strings in JSON"):
+        load()
+    (tmp_path / "serve.toml").write_text("rooms = 3\n")
+    monkeypatch.delenv("REDRAFT_SERVE_ROOMS")
+    with pytest.raises(OptionError, match="rooms must be a table of lists of strings, not 3"):
+        load(tmp_path / "serve.toml")
+
+
+def test_the_transcript_of_a_room_is_filed_under_its_name(tmp_path: Path) -> None:
+    with running(transcripts=tmp_path) as server, server.socket() as socket:
+        name = talk(socket, "we saw")
+        assert [path.name for path in tmp_path.iterdir()] == [f"{ROOM}-{name}.jsonl"]
