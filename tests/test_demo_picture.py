@@ -1,4 +1,4 @@
-"""The picture of the demo: it is drawn as the demo draws, it fetches nothing, and a change of what it shows is noticed."""
+"""The demo's picture: drawn as the demo draws, fetching nothing; a change of what it shows is noticed."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ from rich.console import Console
 
 from redraft.cli import stage
 from redraft.cli.scene import Scene, View, draw
+from redraft.eval.measure import Run
 from redraft.events import Update
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
 
 #: What switches to a terminal's second screen and back.
@@ -22,7 +23,11 @@ OWN_SCREEN, BACK = "\x1b[?1049h", "\x1b[?1049l"
 
 
 def scene(languages: Sequence[str] = ("de", "zh", "ja"), methods: Sequence[str] = ("ar", "ssbd")) -> Scene:
-    texts = {"de": "Guten Abend, meine Damen und Herren. ", "zh": "晚上好，女士们先生们。", "ja": "皆さん、こんばんは。"}
+    texts = {
+        "de": "Guten Abend, meine Damen und Herren. ",
+        "zh": "晚上好，女士们先生们。",
+        "ja": "皆さん、こんばんは。",
+    }
     views = tuple(
         View(tag, method, method, (texts[tag] * 4,), texts[tag] * 3, "NEWEST", 12345, 67890)
         for tag in languages
@@ -52,7 +57,12 @@ def test_the_picture_fits_the_screen_and_shows_what_is_newest(
 
 def test_a_legend_explains_what_is_shown_where_there_is_room() -> None:
     text = "\n".join(drawn(scene(), 100, 40))
-    for explained in ("re-translation from scratch", "may still change", "tokens removed after they were shown", "runs of the model"):
+    for explained in (
+        "re-translation from scratch",
+        "may still change",
+        "removed after they were shown",
+        "of the model",
+    ):
         assert explained in text
     assert "runs of the model" not in "\n".join(drawn(scene(), 100, 16))
 
@@ -64,7 +74,7 @@ def test_titles_name_language_method_and_cost() -> None:
     assert "German · ar" in text and "12345 erased · 67890 passes" in text
 
 
-def test_the_demo_keeps_its_last_screen(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_keeps_its_last_screen(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes this for a terminal
     monkeypatch.setenv("LINES", "40")
     done = redraft("demo", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1", "--speed", "0")
@@ -89,7 +99,7 @@ def stopping(after: int) -> object:
 
 @pytest.mark.parametrize(("after", "finished"), [(1, 0), (14, 2)])
 def test_ctrl_c_prints_the_last_screen_and_the_table_so_far(
-    redraft: Run, monkeypatch: pytest.MonkeyPatch, after: int, finished: int
+    redraft: Command, monkeypatch: pytest.MonkeyPatch, after: int, finished: int
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(stage, "_timed", stopping(after))
@@ -100,18 +110,18 @@ def test_ctrl_c_prints_the_last_screen_and_the_table_so_far(
     assert "German" in left and ("tok/s" in left) is (finished > 0)
 
 
-def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    translate = stage.Run.translate
+    translate = Run.translate
 
-    def interrupted(run: stage.Run, update: Update, segment: int) -> None:
+    def interrupted(run: Run, update: Update, segment: int) -> None:
         nonlocal calls
         translate(run, update, segment)
         calls += update.final
         if calls == 5:  # of three methods: two have finished the second sentence, one has not
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(stage.Run, "translate", interrupted)
+    monkeypatch.setattr(Run, "translate", interrupted)
     methods = ("--method", "ar", "--method", "ssbd", "--method", "cd")
     done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json", *methods)
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -19,9 +21,9 @@ from redraft.client import Backoff, Client, Wanted
 from redraft.errors import OptionError, RedraftError
 from redraft.events import Caption, Event
 from redraft.serve.engine import Stopped
-from redraft.serve.settings import ServeSettings
 from redraft.talk import load_talk
 from tests.cli.conftest import Run
+from tests.cli.terminals import Terminal, program
 from tests.serve.servers import running
 from tests.serve.test_sockets import expected
 
@@ -97,7 +99,8 @@ def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:
             *("translate", "--to", "de", "--to", "ja", "--server", server.url, "--method", "ar", "--output", "srt"),
             stdin=b"we\nwe saw\n\nher duck\n",
         )
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
+    assert re.fullmatch(rf"viewers: {server.url}/watch\?session=[0-9a-f]{{32}}\n", done.err)
     cues = [cue.splitlines()[2:] for cue in done.out.strip().split("\n\n")]
     assert cues == [[expected(text), expected(text, "ja")] for text in ("we saw", "her duck")]
 
@@ -152,19 +155,49 @@ def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--keys", "nowhere"), "keys file 'nowhere' cannot be read"),
     ],
 )
-def test_a_server_that_cannot_be_started_says_why(redraft: Run, arguments: tuple[str, ...], part: str) -> None:
+def test_a_server_that_cannot_be_started_says_why(
+    redraft: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
+) -> None:
+    monkeypatch.setattr("redraft.serve.logs.set_up", lambda **_: None)  # would last longer than this test
     done = redraft("serve", "--port", "0", *arguments)
     assert done.status == 2 and part in done.err and done.err.count("\n") == 1
+
+
+def test_the_viewers_link_leads_to_the_page_of_a_session_that_exists(redraft: Run) -> None:
+    with running() as server:
+        done = redraft("translate", "--to", "de", "--server", f"{server.url}/", "--output", "jsonl", stdin=b"we saw\n")
+        link = done.err.removeprefix("viewers: ").strip()
+        with urlopen(link) as answer:
+            assert "<html" in answer.read().decode()
+        with urlopen(f"{server.url}/v1/sessions/{link.rpartition('=')[2]}/transcript?format=txt") as answer:
+            assert answer.read().decode() == expected("we saw") + "\n"
+
+
+def test_a_person_is_greeted_with_the_addresses_and_others_get_json() -> None:
+    arguments = ("serve", "--model", "demo-small", "--threads", "1", "--port", "0")
+    with Terminal(80, 24, program(*arguments)) as terminal:
+        terminal.wait_for("Ctrl-C stops the server")
+        terminal.wait_for("\n", terminal.output.index("Ctrl-C"))
+        shown = re.sub(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\", "", terminal.output)
+        addresses = re.findall(r"http://127\.0\.0\.1:\d+/\w*", shown)
+        assert [urlsplit(each).path for each in addresses] == ["/", "/watch", "/overlay", "/docs"]
+        for address in addresses:
+            with urlopen(address) as answer:
+                assert answer.status == 200
+        assert "{" not in shown and max(map(len, shown.splitlines())) <= 80
+        terminal.type("\x03")
+        assert terminal.ended() == 0
+    assert "stopping" in terminal.output and "Traceback" not in terminal.output
 
 
 @pytest.mark.parametrize(("error", "status"), [(Stopped("it has stopped"), 1), (OptionError("port is taken"), 2)])
 def test_the_status_says_whether_another_start_may_help(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, error: RedraftError, status: int
 ) -> None:
-    def serve(_: ServeSettings) -> None:
+    def serve(*_: object) -> None:
         raise error
 
     monkeypatch.setattr("redraft.serve.run.serve", serve)
-    monkeypatch.setattr("redraft.serve.logs.set_up", lambda details: None)  # would last longer than this test
+    monkeypatch.setattr("redraft.serve.logs.set_up", lambda **_: None)  # would last longer than this test
     found = redraft("serve", "--port", "0")
     assert (found.status, found.err) == (status, f"redraft: {error}\n")

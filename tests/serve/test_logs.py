@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -44,6 +45,21 @@ def test_lines_of_json_with_and_without_what_an_exception_says(restored: None, d
     assert (second["error"], second["message"]) == ("ValueError", "a pass failed; its 3 requests are tried alone")
     assert "test_logs.py" in second["at"]
     assert ("a secret" in stream.getvalue()) == details
+
+
+@pytest.mark.parametrize("details", [False, True])
+def test_a_person_reads_plain_lines_without_what_an_exception_says(restored: None, details: bool) -> None:
+    stream = io.StringIO()
+    logs.set_up(details=details, plain=True, stream=stream)
+    logging.getLogger("redraft.serve.test").info("connected", extra={"session": "abc"})
+    try:
+        fail("a secret")
+    except ValueError:
+        logging.getLogger("redraft.serve.test").exception("a pass failed")
+    first, second, *trace = stream.getvalue().splitlines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d connected session=abc", first)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d error: a pass failed error=ValueError at=.*test_logs\.py:\d+", second)
+    assert ("a secret" in stream.getvalue()) == details == bool(trace)
 
 
 def test_what_others_log_holds_no_text_either(restored: None) -> None:

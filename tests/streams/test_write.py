@@ -86,7 +86,9 @@ def test_failures_go_to_the_errors_with_their_place() -> None:
 
 
 def test_text_has_final_captions_only_and_names_a_language_among_several() -> None:
-    events = [partial("1", "Gut"), final("1", "Gut\tso"), Failure("bad"), final("1", "はい", language="ja")]
+    events: list[Event] = [
+        *(partial("1", "Gut"), final("1", "Gut\tso"), Failure("bad"), final("1", "はい", language="ja"))
+    ]
     for languages, text in ((["de", "ja"], "de: Gut so\nja: はい\n"), (["de"], "Gut so\nはい\n")):
         out = Stream()
         writer = TextWriter(out, languages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,9 +29,11 @@ _Read: TypeAlias = "Item | Exception | None"
 def run(items: Iterable[Item], writer: Writer, server: str, to: Sequence[str], wanted: Wanted, key: str | None) -> bool:
     """Translate all of a stream on a server; whether nothing in it failed.
 
+    The address of the page on which others read along goes to standard error when the session has begun.
+
     Raises:
         ServerError: the server cannot be reached, refuses, or is lost for good.
-        OptionError: the address or an option is none.
+        OptionError: the address or an option is invalid.
     """
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
@@ -49,6 +52,7 @@ def run(items: Iterable[Item], writer: Writer, server: str, to: Sequence[str], w
 async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
     whole = True
     async with client:
+        print(f"viewers: {client.viewers_page}", file=sys.stderr, flush=True)
         reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
         try:
             async for event in client:

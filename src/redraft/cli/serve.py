@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from redraft import interrupt
 from redraft.cli import options as common
 from redraft.errors import MissingExtra, OptionError
 
@@ -49,8 +50,11 @@ def serve(
     given here counts before both. Ends after SIGTERM or Ctrl+C as soon as what was begun has been delivered.
     """
     try:
-        from redraft.serve import logs, run, security, settings
-        from redraft.serve.engine import Stopped
+        with interrupt.ends_process():  # imports that take a moment
+            from rich.console import Console
+
+            from redraft.serve import logs, run, security, settings
+            from redraft.serve.engine import Stopped
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"serving needs {error.name}, which is not installed: pip install 'redraft[serve]'"
@@ -72,9 +76,10 @@ def serve(
         keys=keys,
         transcripts=transcripts,
     )
-    logs.set_up(details=chosen.log_text)
+    console = Console(stderr=True, soft_wrap=True)
+    logs.set_up(details=chosen.log_text, plain=console.is_terminal)
     try:
-        run.serve(chosen)
+        run.serve(chosen, console if console.is_terminal else None)
     except Stopped as error:  # unlike what is wrong with the settings, that may be gone after another start
         click.echo(f"redraft: {error}", err=True)
         raise click.exceptions.Exit(1) from None

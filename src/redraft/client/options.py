@@ -85,6 +85,17 @@ def address(server: str) -> str:
     return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
 
 
+def viewers_page(address: str, session: str) -> str:
+    """Where others read the captions of a session in a browser.
+
+    Args:
+        address: of the server's websocket.
+        session: public name of the session.
+    """
+    scheme, rest = address.split("://", 1)
+    return f"http{scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}/watch?session={session}"
+
+
 def reason(address: str, error: Exception) -> str:
     """Why there is no connection to an address, in one sentence."""
     if isinstance(error, InvalidHandshake | InvalidURI):

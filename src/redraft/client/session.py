@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from redraft.client.options import Backoff, ServerError, Wanted, address, reason
+from redraft.client.options import Backoff, ServerError, Wanted, address, reason, viewers_page
 from redraft.errors import InputError, OptionError
 from redraft.events import Caption, Event, Failure, Update
 from redraft.serve import protocol
@@ -71,6 +71,11 @@ class Client:
         self._room.set()
         self._started: asyncio.Future[None] | None = None
         self._runner: asyncio.Task[None] | None = None
+
+    @property
+    def viewers_page(self) -> str:
+        """Where others read the captions in a browser, once the session has begun; the same after a drop."""
+        return viewers_page(self._address, self.session)
 
     async def __aenter__(self) -> Client:
         """Connect.

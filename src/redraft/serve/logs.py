@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line on standard error, without transcript text."""
+"""Logs on standard error, without transcript text: JSON, one object a line, or lines for a person."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import time
-from typing import IO
+from typing import IO, Any
 
 #: What every record has; the rest was given as ``extra``.
 _USUAL = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -31,28 +31,58 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **_more(record),
         }
-        fields |= {name: value for name, value in vars(record).items() if name not in _USUAL}
-        if record.exc_info and record.exc_info[1] is not None:
-            error, place = record.exc_info[1], record.exc_info[2]
-            while place is not None and place.tb_next is not None:
-                place = place.tb_next
-            fields["error"] = type(error).__name__
-            fields["at"] = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else ""
-            if self._details:
-                fields["traceback"] = self.formatException(record.exc_info)
+        if self._details and record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def set_up(*, details: bool, stream: IO[str] | None = None) -> None:
+class PlainLines(logging.Formatter):
+    """A record as a line for a person: ``15:04:05 connected session=5c0f resumed=False``.
+
+    Args:
+        details: as of `JsonLines`.
+    """
+
+    def __init__(self, *, details: bool) -> None:
+        super().__init__()
+        self._details = details
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line for a record, and below it the traceback with ``details``."""
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        more = "".join(f" {name}={value}" for name, value in _more(record).items())
+        line = f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {level}{record.getMessage()}{more}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if self._details and record.exc_info else line
+
+
+def _more(record: logging.LogRecord) -> dict[str, Any]:
+    """What was given beside the message, and what was raised where, without what it says."""
+    fields = {name: value for name, value in vars(record).items() if name not in _USUAL}
+    if error := _raised(record):
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        fields["error"] = type(error).__name__
+        fields["at"] = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else ""
+    return fields
+
+
+def _raised(record: logging.LogRecord) -> BaseException | None:
+    return record.exc_info[1] if record.exc_info else None
+
+
+def set_up(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
     """Log to standard error, or another stream.
 
     Args:
         details: see `JsonLines`.
+        plain: whether a person reads it.
         stream: where to.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
-    handler.setFormatter(JsonLines(details=details))
+    handler.setFormatter(PlainLines(details=details) if plain else JsonLines(details=details))
     # What others log may hold text as well: what the event loop could not hand to anybody, for example.
     for name, level in (("redraft", logging.INFO), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
         logger = logging.getLogger(name)

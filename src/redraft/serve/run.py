@@ -9,10 +9,13 @@ import time
 from types import FrameType
 
 import uvicorn
+from rich.console import Console
 
+from redraft import interrupt
 from redraft.errors import OptionError
 from redraft.serve.app import make_app, make_hub, make_service, open_backends
 from redraft.serve.engine import Stopped
+from redraft.serve.greeting import greet, url
 from redraft.serve.hub import Hub
 from redraft.serve.rooms import check_rooms
 from redraft.serve.security import Keys
@@ -114,8 +117,11 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def serve(settings: ServeSettings) -> None:
+def serve(settings: ServeSettings, console: Console | None = None) -> None:
     """Load the models and serve until a signal comes.
+
+    Args:
+        console: where a person is greeted with the addresses to open; None logs them.
 
     Raises:
         RedraftError: something cannot be used as the settings say, or the engine has stopped.
@@ -123,11 +129,14 @@ def serve(settings: ServeSettings) -> None:
     # What is wrong with these is better said before the models are loaded.
     check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
     with listen(settings.host, settings.port) as listening:
-        engines = open_backends(settings)
+        with interrupt.ends_process():
+            engines = open_backends(settings)
         hub = make_hub(settings, make_service(settings, engines[0]), engines)
         host, port = listening.getsockname()[:2]
-        place = f"[{host}]" if ":" in host else host
-        log.info("listening on http://%s:%d", place, port)
+        if console is None:
+            log.info("listening on %s", url(host, port))
+        else:
+            greet(settings, port, console)
         server = Server(hub)
         asyncio.run(server.serve(sockets=[listening]))
         if server.failed:

@@ -1,0 +1,80 @@
+"""What a server says on a terminal when it is ready: which addresses to open, and who can reach them."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from redraft.serve.settings import ServeSettings
+
+#: Path -> what is there.
+_PLACES = {
+    "Page": ("/", "speak, type or play the demo talk"),
+    "Viewers": ("/watch", "captions for an audience"),
+    "Overlay": ("/overlay", "captions for OBS"),
+    "API": ("/docs", "websocket and HTTP"),
+}
+
+
+def url(host: str, port: int) -> str:
+    """The address of a server in a browser."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def greet(settings: ServeSettings, port: int, console: Console) -> None:
+    """Say on a terminal where the server is to be found.
+
+    Args:
+        port: the one on which it listens.
+        console: of standard error.
+    """
+    host = _name(settings)
+    methods = ", ".join(settings.methods)
+    console.print(Text.assemble("\nRedraft serves ", (settings.model, "bold"), f" with {methods}\n"), highlight=False)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, (path, about) in _PLACES.items():
+        address = url(host, port) + path
+        table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
+    console.print(table)
+    console.print()
+    for line in _remarks(settings):
+        console.print(f"  {line}", style="dim", highlight=False, markup=False)
+    console.print()
+
+
+def _name(settings: ServeSettings) -> str:
+    """A name under which the server is reached: of this machine in its network, where it listens on all addresses."""
+    try:
+        everywhere = ipaddress.ip_address(settings.host).is_unspecified
+    except ValueError:
+        everywhere = False
+    if not everywhere:
+        return settings.host
+    return settings.hosts[0] if settings.hosts else _own_address() or "127.0.0.1"
+
+
+def _own_address() -> str:
+    """This machine's address in its network; empty if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # chooses a route; nothing is sent
+        except OSError:
+            return ""
+        return str(asking.getsockname()[0])
+
+
+def _remarks(settings: ServeSettings) -> Iterator[str]:
+    yield "The page shows the full links for viewers and overlays of its session."
+    if settings.local:
+        yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
+    if settings.keys:
+        yield "An API key is needed to begin a session, not to watch one."
+    yield "Ctrl-C stops the server after the captions under way; twice, at once."

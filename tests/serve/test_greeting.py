@@ -1,0 +1,52 @@
+"""The greeting: which addresses a person is given."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from redraft.serve import greeting
+from redraft.serve.settings import ServeSettings
+
+
+def greeted(**settings: object) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    greeting.greet(ServeSettings(**settings), 9000, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_server_for_this_machine_says_so_and_what_it_serves() -> None:
+    shown = greeted(model="demo", methods=("ar", "ssbd"))
+    assert "demo" in shown and "ar, ssbd" in shown
+    for path in ("/ ", "/watch ", "/overlay ", "/docs "):
+        assert f"http://127.0.0.1:9000{path}" in shown
+    assert "Only this machine" in shown and "API key" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts", "own", "named"),
+    [
+        ("0.0.0.0", (), "192.0.2.7", "http://192.0.2.7:9000/watch"),
+        ("::", (), "192.0.2.7", "http://192.0.2.7:9000/watch"),
+        ("0.0.0.0", (), "", "http://127.0.0.1:9000/watch"),
+        ("0.0.0.0", ("stage.example",), "192.0.2.7", "http://stage.example:9000/watch"),
+        ("::1", (), "192.0.2.7", "http://[::1]:9000/watch"),
+        ("stage.example", (), "192.0.2.7", "http://stage.example:9000/watch"),
+    ],
+)
+def test_the_address_is_one_under_which_others_reach_it(
+    monkeypatch: pytest.MonkeyPatch, host: str, hosts: tuple[str, ...], own: str, named: str
+) -> None:
+    monkeypatch.setattr(greeting, "_own_address", lambda: own)
+    shown = greeted(host=host, hosts=hosts, keys=Path("keys"))
+    assert named in shown and "An API key is needed" in shown
+    assert ("Only this machine" in shown) is (host == "::1")
+
+
+def test_the_own_address_is_an_address_or_nothing() -> None:
+    assert greeting._own_address().count(".") in (0, 3)
