@@ -55,7 +55,7 @@ def test_greedy_ids_are_those_of_generate_with_and_without_a_draft(model: Any) -
     slot, kept = backend.open_slot(), 0
     for prompt in tiny.prompts(4, 20):
         expected, finished = tiny.greedy(model, prompt)
-        ends = {"end_tokens": backend.end_tokens, "limit": LIMIT}
+        ends: dict[str, Any] = {"end_tokens": backend.end_tokens, "limit": LIMIT}
         alone = run(decode(prompt, Nothing(), Exact(), **ends), backend, slot)
         assert (alone.tokens, alone.finished) == (expected, finished)
         wrong = (*expected[:5], (expected[5] + 1) % VOCABULARY, *expected[6:]) if len(expected) > 6 else expected

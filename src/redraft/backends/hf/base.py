@@ -120,8 +120,9 @@ def _turn_ends(tokenizer: HfTokenizer) -> list[int]:
         return []
     ids = tokenizer.tokenize(turn_end.strip(), special=True)
     first = next((token for token in ids if tokenizer.is_control(token) or tokenizer.token_bytes(token).strip()), None)
-    ends = first is not None and tokenizer.is_control(first) and first != tokenizer.base.unk_token_id
-    return [first] if ends else []
+    if first is None or not tokenizer.is_control(first) or first == tokenizer.base.unk_token_id:
+        return []
+    return [first]
 
 
 def _metadata(config: Any, tokenizer: HfTokenizer, name: str) -> Iterator[tuple[str, str]]:
