@@ -190,9 +190,8 @@ def needing(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"training needs {error.name} of the {extra} extra: pip install 'redraft[{extra}]'"
-        ) from error
+        library = (error.name or "").partition(".")[0]
+        raise MissingExtra(f"training needs {library} of the {extra} extra: pip install 'redraft[{extra}]'") from error
 
 
 def _print(rows: Sequence[dict[str, Any]], line: str, as_json: bool) -> None:
