@@ -39,7 +39,7 @@ def finish(bench: Bench, lines: Sequence[Line], seed: int = 0) -> tuple[list[Row
             row.update(figures)
         line += f"|metrics:{scores[0][1]}|bootstrap:1000,95%,seed {seed}"
     if bench.drafts_by_cost:
-        line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text())}"
+        line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text('utf-8'))}"
     for row, each in zip(found, lines, strict=True):
         row.update(_intervals(each, lines[0], seed))
         row.update(latency_figures(each.records, bench.stream, bench.language))

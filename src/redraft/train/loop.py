@@ -113,7 +113,7 @@ class Trainer:
         self.save(folder / "last.pt")
 
     def _log(self, path: Path, loss: float) -> None:
-        with path.open("a") as log:
+        with path.open("a", encoding="utf-8") as log:
             log.write(json.dumps({"tokens": self.tokens, "step": self.step, "loss": loss}) + "\n")
 
     def train_step(self, batch: Batch) -> Tensor:

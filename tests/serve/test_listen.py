@@ -1,0 +1,24 @@
+"""The socket that a server listens on."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+
+import pytest
+
+from redraft.errors import OptionError
+from redraft.serve.run import listen
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    with closing(listen("127.0.0.1", 0)) as first, pytest.raises(OptionError, match="cannot listen on host"):
+        listen("127.0.0.1", first.getsockname()[1])
+
+
+def test_windows_is_asked_for_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # There SO_REUSEADDR lets a second server take the port too.  Any option of that level stands for the one it has.
+    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_KEEPALIVE, raising=False)
+    with closing(listen("127.0.0.1", 0)) as made:
+        options = [made.getsockopt(socket.SOL_SOCKET, each) for each in (socket.SO_KEEPALIVE, socket.SO_REUSEADDR)]
+    assert [bool(each) for each in options] == [True, False]
