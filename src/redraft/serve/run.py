@@ -104,6 +104,7 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         OptionError: the address cannot be used.
     """
+    made = None
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind, number)
@@ -115,6 +116,8 @@ def listen(host: str, port: int) -> socket.socket:
         made.bind(address)
         made.listen(1024)
     except OSError as error:
+        if made is not None:
+            made.close()
         raise OptionError(f"cannot listen on host {host!r}, port {port}: {error.strerror or error}") from None
     return made
 
