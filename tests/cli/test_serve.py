@@ -25,7 +25,7 @@ from redraft.talk import load_talk
 from tests.cli.conftest import Run
 from tests.cli.terminals import Terminal, program
 from tests.serve.servers import running
-from tests.serve.test_sockets import expected
+from tests.serve.test_sockets import expected, finals
 
 COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"]
 
@@ -103,6 +103,19 @@ def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:
     assert re.fullmatch(rf"viewers: {server.url}/watch\?session=[0-9a-f]{{32}}\n", done.err)
     cues = [cue.splitlines()[2:] for cue in done.out.strip().split("\n\n")]
     assert cues == [[expected(text), expected(text, "ja")] for text in ("we saw", "her duck")]
+
+
+def test_a_stream_is_shown_in_a_room(redraft: Run) -> None:
+    with running() as server, server.socket("/v1/rooms/hall-1/watch") as viewer:
+        at = ("translate", "--to", "de", "--server", server.url, "--method", "ar", "--room", "hall-1")
+        for text in ("we saw", "her duck"):
+            done = redraft(*at, stdin=text.encode())
+            assert (done.status, done.err) == (0, f"viewers: {server.url}/watch/hall-1\n")
+            assert finals(viewer.until("final")) == [("1", "de", expected(text))]
+        with server.socket() as socket:
+            socket.start(room="hall-1")
+            assert "room 'hall-1' is in use" in redraft(*at, stdin=b"we saw").err
+            assert redraft(*at, "--take-over", stdin=b"we saw").status == 0
 
 
 def test_a_cue_begins_with_its_utterance_though_a_server_answers_the_newest_update_only(redraft: Run) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
+from redraft.cli.stream import Place
 from redraft.client import Client, ServerError, Wanted
 from redraft.errors import InputError
 from redraft.events import Caption, Event, Failure, Update
@@ -26,7 +27,7 @@ _NO_KEY = "the server needs an API key: give it by REDRAFT_KEY in the environmen
 _Read: TypeAlias = "Item | Exception | None"
 
 
-def run(items: Iterable[Item], writer: Writer, server: str, to: Sequence[str], wanted: Wanted, key: str | None) -> bool:
+def run(items: Iterable[Item], writer: Writer, place: Place, to: Sequence[str], wanted: Wanted) -> bool:
     """Translate all of a stream on a server; whether nothing in it failed.
 
     The address of the page on which others read along goes to standard error when the session has begun.
@@ -35,14 +36,15 @@ def run(items: Iterable[Item], writer: Writer, server: str, to: Sequence[str], w
         ServerError: the server cannot be reached, refuses, or is lost for good.
         OptionError: the address or an option is invalid.
     """
+    client = Client(place.server, to, wanted, key=place.key, room=place.room, take_over=place.take_over)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
-        return asyncio.run(_run(items, ordered, Client(server, to, wanted, key=key)))
+        return asyncio.run(_run(items, ordered, client))
     except ServerError as error:
         if error.code != "key":
             raise
         raise ServerError(
-            error.code, _NO_KEY if key is None else f"{error}; it was given by --key or REDRAFT_KEY"
+            error.code, _NO_KEY if place.key is None else f"{error}; it was given by --key or REDRAFT_KEY"
         ) from None
     finally:
         if isinstance(ordered, InOrder):

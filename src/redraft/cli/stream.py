@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -75,9 +76,24 @@ def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
     return whole
 
 
-def remote(
-    items: Iterable[Item], writer: Writer, server: str, key: str | None, languages: Sequence[str], **wanted: Any
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where on which server a stream is translated.
+
+    Attributes:
+        server: its address.
+        key: API key, where it wants one.
+        room: name of the room whose viewers see the captions.
+        take_over: whether to end the session that the room may have now.
+    """
+
+    server: str
+    key: str | None = None
+    room: str | None = None
+    take_over: bool = False
+
+
+def remote(items: Iterable[Item], writer: Writer, place: Place, languages: Sequence[str], **wanted: Any) -> bool:
     """Translate all of a stream on a server; whether nothing in it failed.
 
     Args:
@@ -95,4 +111,4 @@ def remote(
         raise MissingExtra(
             f"--server needs {error.name}, which is not installed: pip install 'redraft[serve]'"
         ) from error
-    return run_remote(items, writer, server, languages, Wanted(**wanted), key)
+    return run_remote(items, writer, place, languages, Wanted(**wanted))

@@ -20,7 +20,7 @@ Examples:
   redraft translate talk.txt --input text --rate 3 --to de --to ja
   recogniser | redraft translate --to de --mask-margin 0.02
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
-  redraft translate talk.txt --input text --to de --server http://127.0.0.1:8765
+  redraft translate talk.txt --input text --to de --server http://127.0.0.1:8765 --room hall-1
 """
 
 #: Options of the model and the engine, which a server has chosen already.
@@ -75,6 +75,8 @@ _OF_THE_SERVER = (
 @common.dtype
 @common.exact
 @click.option("--server", metavar="URL", help="A `redraft serve` that translates, such as http://127.0.0.1:8765.")
+@click.option("--room", metavar="NAME", help="Room of --server, for links that stay the same from talk to talk.")
+@click.option("--take-over", is_flag=True, help="End the session that --room may have now.")
 @click.option("--key", envvar="REDRAFT_KEY", metavar="KEY", help="API key of --server; better given as REDRAFT_KEY.")
 def translate(
     file: str,
@@ -103,6 +105,8 @@ def translate(
     dtype: str | None,
     exact: bool,
     server: str | None,
+    room: str | None,
+    take_over: bool,
     key: str | None,
 ) -> None:
     """Translate a stream while it grows.
@@ -111,8 +115,7 @@ def translate(
     status is 0, or 1 if something in the stream could not be translated, or 2 if nothing could be started.
     """
     common.refuse_idle(form)
-    if server is None and common.is_given("key"):
-        raise OptionError("--key is for --server, so leave it out without one")
+    _check_server(server, room)
     chosen = common.method_options(method, beta, option)
     glossary = tuple(_glossary(term).items())
     with interrupt.ends_process():  # imports that take a moment
@@ -133,7 +136,8 @@ def translate(
         asked = {**hidden, "context": context, "glossary": glossary}
         with stream.opened(file) as source_file, stream.writer(output, languages) as writer:
             items = stream.updates(source_file, form, lag, rate)
-            whole = stream.remote(items, writer, server, key, languages, source=source, **asked, **decoding, **limit)
+            place = stream.Place(server, key, room, take_over)
+            whole = stream.remote(items, writer, place, languages, source=source, **asked, **decoding, **limit)
         raise click.exceptions.Exit(0 if whole else 1)
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with stream.opened(file) as source_file:
@@ -154,6 +158,15 @@ def translate(
             whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
     if not whole:
         raise click.exceptions.Exit(1)
+
+
+def _check_server(server: str | None, room: str | None) -> None:
+    """Refuse options of a server where there is none, and ``--take-over`` without a room."""
+    for name in ("key", "room", "take_over"):
+        if server is None and common.is_given(name):
+            raise OptionError(f"--{name.replace('_', '-')} is for --server, so leave it out without one")
+    if room is None and common.is_given("take_over"):
+        raise OptionError("--take-over is for --room, so leave it out without one")
 
 
 def _given() -> set[str]:

@@ -85,15 +85,17 @@ def address(server: str) -> str:
     return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
 
 
-def viewers_page(address: str, session: str) -> str:
+def viewers_page(address: str, session: str, room: str | None = None) -> str:
     """Where others read the captions of a session in a browser.
 
     Args:
         address: of the server's websocket.
         session: public name of the session.
+        room: name of its room, whose page stays the same from session to session.
     """
     scheme, rest = address.split("://", 1)
-    return f"http{scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}/watch?session={session}"
+    place = f"/{room}" if room else f"?session={session}"
+    return f"http{scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}/watch{place}"
 
 
 def reason(address: str, error: Exception) -> str:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from redraft.client.control import Control
 from redraft.client.options import Backoff, ServerError, Wanted, address, reason, viewers_page
 from redraft.errors import InputError, OptionError
 from redraft.events import Caption, Event, Failure, Update
@@ -31,15 +32,22 @@ _PASSING = {"capacity", "draining", "limit", "slow", "engine"}
 class Client:
     """One session on a server.
 
+    Attributes:
+        session: its public name, once it has begun.
+        control: what viewers see: pause captions, hide one, correct one.
+        reconnected: how often a connection was replaced by another.
+
     Args:
         server: its address, such as ``http://127.0.0.1:8765``.
         to: target languages, as BCP 47 tags or English names.
         wanted: how to translate.
         key: API key, where the server wants one.
+        room: name of a room, whose viewers see this session and the next one that begins there.
+        take_over: whether to end the session that the room may have now.
         backoff: how long is waited before connecting again.
 
     Raises:
-        OptionError: the address is none, or an option is out of range.
+        OptionError: the address is invalid, or an option is out of range.
     """
 
     def __init__(
@@ -49,16 +57,19 @@ class Client:
         wanted: Wanted = Wanted(),
         *,
         key: str | None = None,
+        room: str | None = None,
+        take_over: bool = False,
         backoff: Backoff = Backoff(),
     ) -> None:
         self.session = ""
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
         try:
-            self._start = protocol.Start(targets=tuple(to), **_fields(wanted))
+            self._start = protocol.Start(targets=tuple(to), room=room, take_over=take_over, **_fields(wanted))
         except ValidationError as error:
             raise OptionError(protocol.sentence(error, protocol.Start)) from None
         self._targets = self._start.targets
+        self.control = Control(self._targets, self._asked)
         #: By utterance, the newest update that is still to be answered, and those of them that are still to be sent.
         self._open: dict[str, protocol.Update] = {}
         self._unsent: dict[str, protocol.Update] = {}
@@ -75,7 +86,7 @@ class Client:
     @property
     def viewers_page(self) -> str:
         """Where others read the captions in a browser, once the session has begun; the same after a drop."""
-        return viewers_page(self._address, self.session)
+        return viewers_page(self._address, self.session, self._start.room)
 
     async def __aenter__(self) -> Client:
         """Connect.
@@ -144,6 +155,11 @@ class Client:
         if event is not None:
             raise event
 
+    def _asked(self) -> None:
+        """Something about captions that viewers see is to be sent."""
+        self._check()
+        self._news.set()
+
     def _check(self) -> None:
         if self._over:
             raise ServerError("connection", "the session is over")
@@ -206,21 +222,31 @@ class Client:
             raise ServerError("protocol", f"the server speaks another protocol: it began with {started.type!r}")
         if self.session:
             self.reconnected += 1
-            if not started.resumed:
-                for message in self._restoring():
-                    await socket.send(message)
+            await self._go_on(socket, forgotten=not started.resumed)
         self.session, self._targets = started.session, started.targets
-        self._start = self._start.model_copy(update={"token": started.token})
+        self._start = self._start.model_copy(update={"token": started.token, "take_over": False})
         self._unsent = dict(self._open)
         self._news.set()
         if self._started and not self._started.done():
             self._started.set_result(None)
 
+    async def _go_on(self, socket: ClientConnection, *, forgotten: bool) -> None:
+        """Say again, after a drop, what the server may not have had."""
+        self.control.again(self._open if forgotten else ())
+        if forgotten:
+            if self.control.paused:  # before there is anything that viewers could see
+                await socket.send(protocol.Pause().wire())
+            for message in self._restoring():
+                await socket.send(message)
+
     def _restoring(self) -> Iterator[str]:
         """Messages that tell a server what it has forgotten."""
         held: list[protocol.Final] = []
         size = 0
-        for final in [final for final in self._ends.values() if final is not None]:
+        for key, final in self._ends.items():
+            if final is None:
+                continue
+            final = final.model_copy(update={"hidden": key in self.control.hidden or None})
             length = len(final.wire().encode())
             if held and size + length > _RESTORE_BYTES:
                 yield protocol.Restore(finals=tuple(held)).wire()
@@ -250,6 +276,8 @@ class Client:
             while self._unsent:
                 update = self._unsent.pop(next(iter(self._unsent)))
                 await socket.send(update.wire())
+            while (order := self.control.next()) is not None:
+                await socket.send(order.wire())
             if self._ending and not ended:
                 ended = True
                 await socket.send(protocol.End().wire())
@@ -264,8 +292,12 @@ class Client:
             raise ServerError(message.code, message.sentence)
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.target or "", None, failure_of(message), socket)
+        elif isinstance(message, protocol.Paused | protocol.Hidden):
+            self.control.confirmed(message)
         elif isinstance(message, protocol.Error):
-            if message.code in ("stale", "limit") and message.utterance:  # there will be no other answer
+            if message.code in ("caption", "limit") and message.target:
+                self.control.confirmed(message)
+            elif message.code in ("stale", "limit") and message.utterance:  # there will be no other answer
                 self._open.pop(message.utterance, None)
                 self._count()
             await self._events.put(failure_of(message))
@@ -281,6 +313,10 @@ class Client:
             begun = self._begun.get(utterance)
             self._ends[key] = final and final.model_copy(update={"begun": begun})
             await self._events.put(event)
+        elif final and final.corrected:
+            self._ends[key] = final
+        if final and final.corrected:
+            self.control.confirmed(final)
         if all((utterance, each) in self._ends for each in self._targets):
             for waiting in (self._open, self._unsent, self._begun):
                 waiting.pop(utterance, None)  # type: ignore[attr-defined]

@@ -135,6 +135,8 @@ async def control(request: Request) -> Response:
     message = await _body(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
     while wait := request.app.state.hub.posts.take(session.token):
         await asyncio.sleep(wait)
+    if isinstance(message, protocol.Correct) and session.full:
+        raise Refused("limit", FULL)
     if problem := session.control(message):
         raise Refused("caption", problem)
     return Response(status_code=204)

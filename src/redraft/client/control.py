@@ -1,0 +1,138 @@
+"""What the owner of a session decides over the captions that viewers see, kept until the server has confirmed it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic import ValidationError
+
+from redraft.errors import InputError
+from redraft.serve import protocol
+
+#: An utterance and a language.
+Key: TypeAlias = tuple[str, str]
+M = TypeVar("M", bound=protocol.Message)
+
+
+class Control:
+    """What viewers of a session see.  Whoever sent the updates gets all captions all the same.
+
+    Args:
+        targets: the languages of the session.
+        asked: told when there is something to be sent; raises `ServerError` if the session is over.
+
+    Attributes:
+        paused: whether captions are held back from viewers.
+        hidden: captions that viewers do not see.
+    """
+
+    def __init__(self, targets: Sequence[str], asked: Callable[[], None]) -> None:
+        self._targets, self._news = tuple(targets), asked
+        self.paused = False
+        self.hidden: set[Key] = set()
+        #: What the server has not confirmed yet, by what it is about; the latest counts.
+        self._asked: dict[tuple[str, ...], protocol.Control] = {}
+        self._unsent: dict[tuple[str, ...], protocol.Control] = {}
+
+    def pause(self, paused: bool = True) -> None:
+        """Hold captions back from viewers and from the transcript; False shows them what was held back.
+
+        Raises:
+            ServerError: the session is over.
+        """
+        self._ask(protocol.Pause(paused=paused))
+
+    def hide(self, utterance: str, target: str | None = None, *, hidden: bool = True) -> None:
+        """Remove the captions of an utterance for viewers and from the transcript; False shows them again.
+
+        What the server refuses, since it has no such utterance, comes as a failure when the client is iterated.
+
+        Args:
+            utterance: its name; it need not be final.
+            target: the language; None for all.
+            hidden: whether viewers do not see it.
+
+        Raises:
+            InputError: the utterance or the language cannot be one.
+            ServerError: the session is over.
+        """
+        for each in self._targets if target is None else (target,):
+            self._ask(_made(protocol.Hide, utterance=utterance, target=each, hidden=hidden))
+
+    def correct(self, utterance: str, target: str, text: str) -> None:
+        """Give a final caption another text, for viewers and in the transcript.
+
+        What the server refuses, since it has no such caption, comes as a failure when the client is iterated.
+
+        Raises:
+            InputError: the text is empty, or longer than servers take.
+            ServerError: the session is over.
+        """
+        self._ask(_made(protocol.Correct, utterance=utterance, target=target, text=text))
+
+    def _ask(self, message: protocol.Control) -> None:
+        """Have a message sent, again after a drop until it is confirmed."""
+        self._news()
+        if isinstance(message, protocol.Pause):
+            self.paused = message.paused
+        elif isinstance(message, protocol.Hide):
+            self._note(_key_of(message), message.hidden)
+        about = _about(message)
+        self._asked[about] = self._unsent[about] = message
+
+    def next(self) -> protocol.Control | None:
+        """The next message to be sent."""
+        return self._unsent.pop(next(iter(self._unsent))) if self._unsent else None
+
+    def confirmed(self, message: protocol.Paused | protocol.Hidden | protocol.Final | protocol.Error) -> None:
+        """The server has done what was asked for, by this client or by somebody else with its token, or refuses it."""
+        about = _about(message)
+        mine = self._asked.get(about)
+        if isinstance(message, protocol.Error):
+            for each in ("hide", "correct"):
+                self._asked.pop((each, *about[1:]), None)
+            self.hidden.discard((about[1], about[2]))
+        elif isinstance(message, protocol.Paused) and mine in (None, protocol.Pause(paused=message.paused)):
+            self.paused = message.paused
+            self._asked.pop(about, None)
+        elif isinstance(message, protocol.Hidden):
+            if mine is None:
+                self._note(_key_of(message), message.hidden)
+            elif isinstance(mine, protocol.Hide) and mine.hidden == message.hidden:
+                del self._asked[about]
+        elif isinstance(mine, protocol.Correct) and isinstance(message, protocol.Final) and mine.text == message.text:
+            del self._asked[about]
+
+    def again(self, forgotten: Container[str] = ()) -> None:
+        """After a drop, have sent again what was not confirmed.
+
+        Args:
+            forgotten: unfinished utterances, if the server was restarted and does not know which of them are hidden.
+        """
+        for utterance, target in list(self.hidden):
+            if utterance in forgotten:
+                self._ask(protocol.Hide(utterance=utterance, target=target))
+        self._unsent = dict(self._asked)
+
+    def _note(self, key: Key, hidden: bool) -> None:
+        (self.hidden.add if hidden else self.hidden.discard)(key)
+
+
+def _made(kind: type[M], **fields: Any) -> M:
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        raise InputError(protocol.sentence(error, kind)) from None
+
+
+def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:
+    return message.utterance, message.target or ""
+
+
+def _about(message: protocol.Message) -> tuple[str, ...]:
+    """What a message is about: one takes the place of another about the same."""
+    kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name := str(message.type), name)
+    if kind == "pause":
+        return (kind,)
+    return kind, str(message.utterance), str(message.target)

@@ -1,0 +1,156 @@
+"""What a client says of the captions that viewers see, and the room that they see them in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Callable
+
+import pytest
+
+from redraft.client import Client, ServerError
+from redraft.client.control import Control
+from redraft.errors import InputError, OptionError
+from redraft.events import Caption, Failure, Update
+from redraft.serve import protocol
+from tests.client.test_client import EXACT, QUICK, line, run
+from tests.serve.servers import Running, running
+from tests.serve.test_sockets import expected
+
+
+def transcript(server: Running, client: Client) -> list[str]:
+    return server.ask(f"/v1/sessions/{client.session}/transcript").text.splitlines()
+
+
+async def comes(check: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(20):
+        while not await asyncio.to_thread(check):
+            await asyncio.sleep(0.01)
+
+
+async def final(client: Client, utterance: str, text: str) -> None:
+    """Send an utterance, and wait for its caption."""
+    await client.send(Update(utterance, 0, text, True))
+    async for event in client:
+        if isinstance(event, Caption) and event.utterance == utterance:
+            return
+
+
+def test_a_client_pauses_hides_and_corrects() -> None:
+    async def work(server: Running) -> None:
+        async with Client(server.url, ["de"], EXACT) as client:
+            await final(client, "1", "we saw")
+            await final(client, "2", "her duck")
+            client.control.correct("1", "de", "wir sahen")
+            client.control.hide("2")
+            await comes(lambda: transcript(server, client) == ["wir sahen"])
+            client.control.hide("2", hidden=False)
+            client.control.pause()
+            await final(client, "3", "it was")
+            await comes(lambda: transcript(server, client) == ["wir sahen", expected("her duck")])
+            assert client.control.paused
+            client.control.pause(False)
+            await comes(lambda: len(transcript(server, client)) == 3)
+            await client.end()
+            assert [event async for event in client] == []  # a correction is no second final caption
+
+    with running() as server:
+        run(work(server))
+
+
+def test_what_a_server_refuses_is_a_failure_and_what_is_wrong_is_raised() -> None:
+    async def work(server: Running) -> None:
+        async with Client(server.url, ["de"], EXACT) as client:
+            await final(client, "1", "we saw")
+            with pytest.raises(InputError, match="text must be a string of 1 to 20000 characters"):
+                client.control.correct("1", "de", " ")
+            client.control.hide("9")
+            await client.end()
+            failures = [event async for event in client if isinstance(event, Failure)]
+            assert [(failure.utterance, failure.language) for failure in failures] == [("9", "de")]
+            assert client.control.hidden == set()
+        with pytest.raises(ServerError, match="the session is over"):
+            client.control.pause()
+
+    with running() as server:
+        run(work(server))
+
+
+def test_a_server_that_was_restarted_is_told_again() -> None:
+    async def work(server: Running, other: Running) -> None:
+        async with (
+            line(server.port) as cable,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], EXACT, backoff=QUICK, room="hall-1") as client,
+        ):
+            for utterance, text in (("1", "we saw"), ("2", "her duck")):
+                await final(client, utterance, text)
+            await client.send(Update("3", 0, "it"))
+            client.control.correct("1", "de", "wir sahen")
+            client.control.hide("2")
+            client.control.pause()
+            await comes(lambda: server.hub.rooms.find("hall-1").session.delivery.paused)  # type: ignore[union-attr]
+            cable.to = other.port
+            cable.cut()
+            client.control.hide("3")  # while there is no connection
+            await comes(lambda: bool(other.hub._sessions))
+            session = other.hub.find(client.session)
+            await comes(lambda: len(session.transcript.hidden) == 2)
+            assert session.delivery.paused and transcript(other, client) == []
+            client.control.pause(False)
+            await comes(lambda: transcript(other, client) == ["wir sahen"])
+            await final(client, "3", "it was")
+            assert transcript(other, client) == ["wir sahen"]
+            assert other.ask("/v1/rooms/hall-1").json["session"] == client.session
+
+    with running() as server, running() as other:
+        run(work(server, other))
+
+
+def test_what_somebody_else_decides_is_known_to_the_client() -> None:
+    async def work(server: Running) -> None:
+        async with Client(server.url, ["de"], EXACT) as client:
+            await final(client, "1", "we saw")
+            token = server.hub.find(client.session).token
+            for message in ({"type": "pause"}, {"type": "hide", "utterance": "1"}):
+                await asyncio.to_thread(server.ask, f"/v1/control/{token}", message)
+            await comes(lambda: client.control.paused and client.control.hidden == {("1", "de")})
+
+    with running() as server:
+        run(work(server))
+
+
+def test_the_latest_of_what_is_asked_for_counts() -> None:
+    control = Control(("de",), lambda: None)
+    control.pause()
+    control.pause(False)
+    assert control.next() == protocol.Pause(paused=False) and control.next() is None
+    control.confirmed(protocol.Paused(paused=True))  # of the first, which was under way
+    assert not control.paused
+    control.again()
+    assert control.next() == protocol.Pause(paused=False)
+    control.confirmed(protocol.Paused(paused=False))
+    control.again()
+    assert control.next() is None
+
+
+def test_a_room_is_used_by_one_client_at_a_time() -> None:
+    async def work(server: Running) -> None:
+        async with Client(server.url, ["de"], EXACT, room="hall-1") as first:
+            assert first.viewers_page == f"{server.url}/watch/hall-1"
+            with pytest.raises(ServerError, match="room 'hall-1' is in use") as refused:
+                async with Client(server.url, ["de"], EXACT, room="hall-1"):
+                    raise AssertionError
+            assert refused.value.code == "room"
+            async with Client(server.url, ["de"], EXACT, room="hall-1", take_over=True) as second:
+                with pytest.raises(ServerError, match="another session has taken over room 'hall-1'"):
+                    await final(first, "1", "we saw")
+                await final(second, "1", "we saw")
+                with urllib.request.urlopen(f"{server.url}/v1/rooms/hall-1", timeout=20) as found:
+                    assert json.loads(found.read())["session"] == second.session
+
+    with running() as server:
+        run(work(server))
+    with pytest.raises(OptionError, match="room must be 1 to 63 lower-case letters"):
+        Client("http://a", ["de"], room="Hall 1")
