@@ -7,7 +7,9 @@ earlier ones and not on rounding; the models speak nonsense, but always the same
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import gguf
 import numpy as np
@@ -53,10 +55,22 @@ TOKENS = [*CONTROL, *ORDINARY]
 VOCABULARY = len(TOKENS)
 
 
+#: Writes a tokenizer into a file under way, and returns how many ids it has.
+Tokenizer: TypeAlias = Callable[[gguf.GGUFWriter], int]
+
+
 class _Writer:
     """A GGUF under way: facts of the architecture, tokenizer, random tensors."""
 
-    def __init__(self, path: Path, architecture: str, seed: int, hidden: int = HIDDEN) -> None:
+    def __init__(
+        self,
+        path: Path,
+        architecture: str,
+        seed: int,
+        hidden: int = HIDDEN,
+        heads: int = 0,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
         self.facts = gguf.GGUFWriter(str(path), architecture)
         self.hidden, self._random = hidden, np.random.default_rng(seed)
         facts = self.facts
@@ -64,12 +78,12 @@ class _Writer:
         facts.add_embedding_length(hidden)
         facts.add_block_count(LAYERS)
         facts.add_feed_forward_length(2 * hidden)
-        facts.add_head_count(hidden // HEAD)
+        facts.add_head_count(heads or hidden // HEAD)
         facts.add_layer_norm_rms_eps(1e-6)
         facts.add_file_type(gguf.LlamaFileType.ALL_F32)
-        self._add_tokenizer()
+        self.vocabulary = tokenizer(facts) if tokenizer else self._add_tokenizer()
 
-    def _add_tokenizer(self) -> None:
+    def _add_tokenizer(self) -> int:
         control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
         self.facts.add_tokenizer_model("gpt2")
         self.facts.add_tokenizer_pre("gpt-2")
@@ -80,6 +94,7 @@ class _Writer:
         self.facts.add_eos_token_id(TOKENS.index(STOP))
         self.facts.add_add_bos_token(True)
         self.facts.add_add_eos_token(False)
+        return VOCABULARY
 
     def matrix(self, name: str, inputs: int, outputs: int, scale: float = 1.0) -> None:
         """A weight whose outputs vary by about ``scale`` when its inputs vary by one."""
@@ -92,13 +107,19 @@ class _Writer:
     def tensor(self, name: str, values: np.ndarray) -> None:
         self.facts.add_tensor(name, values.astype(np.float32))
 
-    def embeddings(self) -> None:
-        self.tensor("token_embd.weight", self._random.normal(size=(VOCABULARY, self.hidden)))
-        self.matrix("output.weight", self.hidden, VOCABULARY, scale=3)
+    def embeddings(self, tied: bool = False) -> None:
+        if tied:
+            self.matrix("token_embd.weight", self.hidden, self.vocabulary, scale=0.3)
+            return
+        self.tensor("token_embd.weight", self._random.normal(size=(self.vocabulary, self.hidden)))
+        self.matrix("output.weight", self.hidden, self.vocabulary, scale=3)
 
-    def attention(self, prefix: str, output: str = "attn_output") -> None:
-        for name, scale in (("attn_q", 2.0), ("attn_k", 2.0), ("attn_v", 2.0), (output, 2.0)):
-            self.matrix(f"{prefix}{name}.weight", self.hidden, self.hidden, scale)
+    def attention(self, prefix: str, output: str = "attn_output", queries: int = 0, keys: int = 0) -> None:
+        queries, keys = queries or self.hidden, keys or self.hidden
+        self.matrix(f"{prefix}attn_q.weight", self.hidden, queries, 2.0)
+        self.matrix(f"{prefix}attn_k.weight", self.hidden, keys, 2.0)
+        self.matrix(f"{prefix}attn_v.weight", self.hidden, keys, 2.0)
+        self.matrix(f"{prefix}{output}.weight", queries, self.hidden, 2.0)
 
     def feed_forward(self, prefix: str) -> None:
         self.matrix(f"{prefix}ffn_gate.weight", self.hidden, 2 * self.hidden)
@@ -152,6 +173,77 @@ def write_sliding_window(path: Path, seed: int = 2) -> Path:
     for block in _blocks():
         writer.norms(block, "attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
         writer.attention(block)
+        writer.feed_forward(block)
+    writer.close()
+    return path
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How a family attends: query heads, key/value heads, size of each, ids that every other layer sees back."""
+
+    architecture: str
+    heads: int
+    kv_heads: int
+    head: int
+    window: int = 0
+    hidden: int = 256
+
+
+#: Heads of models that people bring, with the queries of each key and the sizes that the published ones have.
+FAMILIES = {
+    "Qwen3": Heads("qwen3", 4, 2, 128),
+    "Gemma 2": Heads("gemma2", 2, 1, 256, 24),
+    "Gemma 3": Heads("gemma3", 4, 1, 256, 24),
+    "Llama 3": Heads("llama", 8, 2, 64),
+    "Qwen2.5": Heads("qwen2", 14, 2, 64, hidden=896),
+    "Phi-3": Heads("phi3", 8, 8, 96, hidden=768),
+    "Command-R": Heads("command-r", 4, 1, 128, hidden=512),
+    "heads of 80": Heads("llama", 4, 4, 80),
+}
+_NORMS = {
+    "gemma2": ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"),
+    "gemma3": ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"),
+    "command-r": ("attn_norm",),
+}
+
+
+def write_family(path: Path, shape: Heads, seed: int = 8, tokenizer: Tokenizer | None = None) -> Path:
+    """A model of two layers with the heads of a family; ``tokenizer`` writes one and returns how many ids it has."""
+    hidden, queries, keys = shape.hidden, shape.heads * shape.head, shape.kv_heads * shape.head
+    writer = _Writer(path, shape.architecture, seed, hidden, shape.heads, tokenizer)
+    facts = writer.facts
+    facts.add_head_count_kv(shape.kv_heads)
+    facts.add_key_length(shape.head)
+    facts.add_value_length(shape.head)
+    facts.add_rope_dimension_count(shape.head)
+    facts.add_layer_norm_eps(1e-6)
+    facts.add_vocab_size(writer.vocabulary)
+    if shape.window:
+        facts.add_sliding_window(shape.window)
+    if shape.architecture == "gemma2":
+        facts.add_attn_logit_softcapping(50.0)
+        facts.add_final_logit_softcapping(30.0)
+    if shape.architecture == "command-r":
+        facts.add_logit_scale(1.0)
+    # Tied weights are kept small, so that a model does not repeat its last token, and the last norm large.
+    tied = shape.architecture in {"gemma2", "gemma3", "command-r"}
+    writer.embeddings(tied)
+    writer.tensor("output_norm.weight", np.full(hidden, 10.0 if tied else 1.0))
+    for block in _blocks():
+        writer.norms(block, *_NORMS.get(shape.architecture, ("attn_norm", "ffn_norm")))
+        if shape.architecture in {"qwen3", "gemma3"}:
+            writer.norms(block, "attn_q_norm", "attn_k_norm", size=shape.head)
+        if shape.architecture == "phi3":
+            writer.matrix(f"{block}attn_qkv.weight", hidden, queries + 2 * keys, 2.0)
+            writer.matrix(f"{block}attn_output.weight", queries, hidden, 2.0)
+            writer.matrix(f"{block}ffn_up.weight", hidden, 4 * hidden)
+            writer.matrix(f"{block}ffn_down.weight", 2 * hidden, hidden)
+            continue
+        writer.attention(block, queries=queries, keys=keys)
+        if shape.architecture == "qwen2":
+            for name, size in (("q", queries), ("k", keys), ("v", keys)):
+                writer.tensor(f"{block}attn_{name}.bias", np.zeros(size))
         writer.feed_forward(block)
     writer.close()
     return path

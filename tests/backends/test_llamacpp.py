@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from redraft.accept.exact import Exact
 from redraft.backends.llama_batch import Feed
+from redraft.backends.llama_context import LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import quantise
@@ -53,11 +54,22 @@ class Watched(LlamaCpp):
 
     def __init__(self, path: Path, options: LlamaOptions) -> None:
         super().__init__(path, options)
-        self.fed: list[int] = []
+        self.feeds: list[Feed] = []
+        for context in self._contexts:
+            self._watch(context)
 
-    def _decode_batch(self, feed: Feed) -> np.ndarray:
-        self.fed.append(len(feed))
-        return super()._decode_batch(feed)
+    def _watch(self, context: LlamaContext) -> None:
+        decode_batch = context._decode_batch
+
+        def watched(feed: Feed) -> np.ndarray:
+            self.feeds.append(feed)
+            return decode_batch(feed)
+
+        context._decode_batch = watched  # type: ignore[method-assign]
+
+    @property
+    def fed(self) -> list[int]:
+        return [len(feed) for feed in self.feeds]
 
     def ask(self, slot: int, prefix: Sequence[int], draft: Draft = EMPTY_DRAFT, prompt_rows: int = 1) -> Rows:
         return self.score([(slot, Score(tuple(prefix), draft, prompt_rows))])[0]
@@ -231,33 +243,26 @@ def test_rejected_draft_leaves_no_trace(load: Load, q8: Path, accepted: int) -> 
     assert all(same(rows[n], fresh_row(backend, then + IDS[40 : 40 + n])) for n in range(5))
 
 
-@pytest.mark.parametrize("branches", [0, 4])
-def test_slots_of_one_batch_do_not_see_each_other(load: Load, q8: Path, branches: int) -> None:
+@pytest.mark.parametrize(("branches", "passes"), [(0, 1), (4, 3)])
+def test_slots_of_one_batch_do_not_see_each_other(load: Load, q8: Path, branches: int, passes: int) -> None:
     backend = load(q8, slots=4, branches=branches)
     requests = [(backend.open_slot(), Score(IDS[n : n + 5 * n + 3], chain(IDS[n : 3 * n]))) for n in range(3)]
     answers = backend.score(requests)
-    assert len(backend.fed) == 1
+    assert len(backend.fed) == passes  # exact slots that share cells would not stay in order
     together = [table(rows, range(ROOT, len(score.draft))) for rows, (_, score) in zip(answers, requests, strict=True)]
     for rows, (_, score) in zip(together, requests, strict=True):
         alone = [fresh_row(backend, score.prefix + score.draft.tokens[:n]) for n in range(len(score.draft) + 1)]
         assert same(rows, np.array(alone))
 
 
-def test_slots_stand_in_the_order_of_their_numbers(load: Load, q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_stand_in_the_order_of_their_numbers(load: Load, q8: Path) -> None:
     backend = load(q8, slots=4)
     for _ in range(4):
         backend.open_slot()
-    seen: list[list[int]] = []
-    decode_batch = backend._decode_batch
-
-    def watched(feed: Feed) -> np.ndarray:
-        seen.append([sequence for (sequence,) in feed.sequences])
-        return decode_batch(feed)
-
-    monkeypatch.setattr(backend, "_decode_batch", watched)
     requests = [(slot, Score(IDS[slot : slot + 2], chain(IDS[30 : 30 + slot]))) for slot in (2, 0, 3, 1)]
     answers = backend.score(requests)
     # In another order llama.cpp runs every sequence by itself.
+    seen = [[sequence for (sequence,) in feed.sequences] for feed in backend.feeds]
     assert seen == [[0] * 2 + [1] * 3 + [2] * 4 + [3] * 5]
     together = [table(rows, range(ROOT, slot)) for rows, (slot, _) in zip(answers, requests, strict=True)]
     for rows, request in zip(together, requests, strict=True):
@@ -295,13 +300,31 @@ def test_rows_of_a_tree_are_those_of_its_paths(load: Load, q8: Path) -> None:
 
 @pytest.mark.parametrize("path", range(4))
 def test_any_branch_can_be_continued_without_running_it_again(load: Load, q8: Path, path: int) -> None:
-    backend = load(q8, slots=2, branches=3)
+    backend = load(q8, slots=2, branches=3, exact=False)
     slot = backend.open_slot()
     backend.ask(slot, IDS[:10], tree(*PATHS))
     then = IDS[:10] + PATHS[path] + (IDS[99],)
     row = table(backend.ask(slot, then), [ROOT])[0]
     assert backend.fed[-1] == 1
-    assert same(row, fresh_row(backend, then))
+    assert np.allclose(row, fresh_row(backend, then), rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize(("path", "fed"), [(0, 1), (1, 4), (2, 2), (3, 3)])
+def test_of_an_exact_tree_only_the_branch_whose_cells_are_in_order_is_kept(
+    load: Load, q8: Path, path: int, fed: int
+) -> None:
+    backend = load(q8, branches=3)
+    slot = backend.open_slot()
+    backend.ask(slot, IDS[:10], tree(*PATHS))
+    backend.ask(slot, IDS[:10] + PATHS[path] + (IDS[99],))
+    assert backend.fed[-1] == fed
+
+
+def test_exact_passes_on_a_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.backends.llamacpp.on_gpu", lambda layers: layers != 0)
+    with pytest.raises(CapabilityError, match="exact passes need the processor.* --gpu-layers 0$"):
+        LlamaCpp(q8, LlamaOptions(exact=True))
+    LlamaCpp(q8, LlamaOptions(exact=True, gpu_layers=0)).close()
 
 
 def test_many_trees_leak_no_sequences(load: Load, q8: Path) -> None:
@@ -391,7 +414,7 @@ def test_requests_longer_than_the_batch_are_split_invisibly(load: Load, q8: Path
                 for rows, (_, score) in zip(backend.score(requests), requests, strict=True)
             ]
         )
-    assert len(whole.fed) == 1 and max(parts.fed) == 8 and sum(parts.fed) == whole.fed[0]
+    assert len(whole.fed) == (3 if branches else 1) and max(parts.fed) == 8 and sum(parts.fed) == sum(whole.fed)
     assert all(same(one, other) for one, other in zip(*tables, strict=True))
 
 

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft import cost
+from redraft.backends.llama_batch import Feed
+from redraft.backends.llama_context import LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.machine import processor
-from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.bench.load import read_results
 from redraft.bench.recording import Recording, read_recording
 from redraft.bench.replay import FIELDS, Player, replay, rows, signature, write_rows
@@ -265,16 +267,6 @@ UPDATES = (
 )
 
 
-class Counting(LlamaCpp):
-    """Notes how many ids are read in every call."""
-
-    fed: list[int]
-
-    def _decode_batch(self, feed: Any) -> Any:
-        self.fed.append(len(feed))
-        return super()._decode_batch(feed)
-
-
 @pytest.fixture(scope="module")
 def recorded() -> Recording:
     """The demo model on a stream with a correction; a tree, and rows of the whole prompt (aasd), too."""
@@ -303,14 +295,21 @@ def test_the_record_has_all_kinds_of_passes(recorded: Recording) -> None:
     assert any(not step.passes for step in recorded.records[AR][0].steps), "no unchanged source"
 
 
-def test_llama_cpp_reads_as_many_ids_as_recorded(recorded: Recording) -> None:
-    backend = Counting(shipped_path("demo"), LlamaOptions(context_length=recorded.context_length, threads=1))
-    backend.fed = []
+def test_llama_cpp_reads_as_many_ids_as_recorded(recorded: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed: list[int] = []
+    decode = LlamaContext.decode
+
+    def counting(context: LlamaContext, feed: Feed) -> Matrix:
+        fed.append(len(feed))
+        return decode(context, feed)
+
+    monkeypatch.setattr(LlamaContext, "decode", counting)
+    backend = LlamaCpp(shipped_path("demo"), LlamaOptions(context_length=recorded.context_length, threads=1))
     player = Player(backend, random.Random(0))
     wanted = [each for records in recorded.records.values() for each in records]
     played = [player.play(each) for each in wanted]
     backend.close()
-    assert backend.fed == fed_ids(wanted)
+    assert fed == fed_ids(wanted)
     assert all((step.seconds > 0) is bool(step.passes) for each in played for step in each.steps)
 
 

@@ -43,9 +43,13 @@ class Feed:
     def parts(self, size: int) -> Iterator[Feed]:
         """The same in pieces of at most ``size`` ids."""
         for start in range(0, len(self), size):
-            piece = slice(start, start + size)
-            wanted = self.wanted[piece]
-            yield Feed(self.tokens[piece], self.positions[piece], self.sequences[piece], wanted, sum(wanted))
+            yield self.part(start, start + size)
+
+    def part(self, start: int, end: int) -> Feed:
+        """The ids from ``start`` to ``end``, which is left out."""
+        piece = slice(start, end)
+        wanted = self.wanted[piece]
+        return Feed(self.tokens[piece], self.positions[piece], self.sequences[piece], wanted, sum(wanted))
 
 
 class Batch:

@@ -3,25 +3,23 @@
 One context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids that its slot holds, rolls
 back the rest, and decodes prompt tail and draft in one call with logits only where they are asked for.  The branches of
 a draft tree are further sequences that share the cells of their common part.
+
+Where single and batched passes are to be bit-equal, the cells of a sequence must stand in the order of its positions,
+since attention sums over them in theirs.  So with `LlamaOptions.exact` every slot that shares cells has a context of
+its own, and of a tree only what stands in order stays in the cache: what was accepted beyond that is computed again.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import addressof
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from redraft.backends.crash import explained, explained_once
-from redraft.backends.engine import lib
-from redraft.backends.llama_batch import Batch, Feed, leaf_paths
-from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints, on_gpu, usable_cores
-from redraft.backends.numpy_rows import Matrix, NumpyRows
+from redraft.backends.llama_batch import Feed, leaf_paths
+from redraft.backends.llama_context import LlamaContext, needs_pairs
+from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
+from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 from redraft.types import ROOT, Capabilities, Rows, Score, common_prefix
@@ -32,8 +30,6 @@ MOST_SEQUENCES = 256
 SMALL_MODEL = 64 << 20
 #: Cells that each branch of a tree may fill beyond its slot's own.
 _CELLS_OF_A_BRANCH = 256
-_KV_F32, _KV_Q8_0 = 0, 8
-_PLAIN_ATTENTION, _FLASH_ATTENTION = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +44,8 @@ class LlamaOptions:
         threads: CPU threads; 0 finds the fastest number while it runs (`redraft.backends.threads`).
         gpu_layers: layers on the GPU; -1 all that fit, 0 none.
         batch: the most ids handed to the engine in one call; longer requests are split.
-        exact: bit-equal batched and single passes for quantised weights (quantised cache, flash attention, plain
-            kernels), somewhat slower.  Weights in floats get a cache of 32-bit floats and plain attention, with which
-            the passes still differ, in logits by some 1e-5.
+        exact: bit-equal batched and single passes, on the CPU only; slower, most of all for weights in floats and for
+            trees in several slots, which take turns.
     """
 
     context_length: int = 2048
@@ -80,10 +75,22 @@ class LlamaOptions:
 
 @dataclass(slots=True)
 class _Slot:
-    """What the cache holds: the ids of the slot's own sequence, and of each spare sequence that is a branch of it."""
+    """One sequence of a cache.
 
+    Attributes:
+        context, sequence: where it is.
+        spare: sequences that its branches may take, shared by all slots of the context.
+        ids: what the slot's own sequence holds.
+        branches: what each further sequence holds that is a branch of it.
+        ordered: after a tree, how many of its ids have their cells in the order of their positions.
+    """
+
+    context: LlamaContext
+    sequence: int
+    spare: list[int]
     ids: tuple[int, ...] = ()
     branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    ordered: int = 0
 
 
 class LlamaCpp:
@@ -96,10 +103,15 @@ class LlamaCpp:
 
     Raises:
         ModelError: the file is missing, broken, or does not fit into memory.
-        CapabilityError: the model cannot be rolled back.
+        CapabilityError: the model cannot be rolled back, or it is to be exact and on a GPU.
     """
 
     def __init__(self, path: Path, options: LlamaOptions = LlamaOptions(), model: LlamaModel | None = None) -> None:
+        if options.exact and on_gpu(options.gpu_layers):
+            raise CapabilityError(
+                "exact passes need the processor, since a GPU's kernels differ by the number of tokens: "
+                "leave out --exact, or use --gpu-layers 0"
+            )
         self.options = options
         self._owns_model = model is None
         self.model = model or LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
@@ -108,43 +120,33 @@ class LlamaCpp:
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.token_bytes = self.model.tokenize, self.model.token_bytes
         self._threads = self._choose_threads()
-        self._running = self._threads.choose(1)
-        self._context = self._open_context()
-        self._memory = lib.llama_get_memory(self._context)
-        self.context_length = min(options.context_length, int(lib.llama_n_ctx_seq(self._context)))
-        # The engine lowers its limit to the size of the cache.
-        self._batch_limit = min(options.batch, int(lib.llama_n_batch(self._context)))
-        self._batch = Batch(self._batch_limit, options.slots + options.branches)
-        self._logits, self._address = np.empty((0, self.vocabulary_size), np.float32), 0
+        apart = options.exact and (options.branches > 0 or needs_pairs(self.model))
+        self._contexts: list[LlamaContext] = []
+        self._places: list[_Slot] = []  # an empty slot for every number
+        for _ in range(options.slots if apart else 1):
+            self._open_context(1 if apart else options.slots)
+        self.context_length = min(options.context_length, self._contexts[0].length)
         self._slots: dict[int, _Slot] = {}
-        self._run = explained_once(lib.llama_decode, f"running model {self.model.path.name!r}")
-        self._spare = list(range(options.slots, options.slots + options.branches))
 
-    def _open_context(self) -> Any:
-        options, params = self.options, lib.llama_context_default_params()
-        sequences = options.slots + options.branches
-        params.n_seq_max = sequences
-        params.kv_unified = options.branches > 0
-        per_sequence = -(-options.context_length // 256) * 256
-        params.n_ctx = per_sequence * options.slots + _CELLS_OF_A_BRANCH * options.branches
-        params.n_batch, params.n_ubatch = options.batch, min(512, options.batch)
-        params.n_outputs_max_per_seq = 0
-        params.n_threads = params.n_threads_batch = self._running
-        # A window's cache forgets what roll-back would need, so models with one get the full size.
-        params.swa_full = True
-        params.no_perf = True
-        if options.exact:
-            # Flash attention rounds floats to 16 bits, differently for one token and for many; on integers it is exact.
-            floats = self.model.in_floats
-            params.type_k = params.type_v = _KV_F32 if floats else _KV_Q8_0
-            params.flash_attn_type = _PLAIN_ATTENTION if floats else _FLASH_ATTENTION
-        forget_complaints()
-        with explained(f"opening model {self.model.path.name!r}"):
-            context = lib.llama_init_from_model(self.model.handle, params)
-        if not context:
-            reason = "; ".join(complaints()) or "not enough memory"
-            raise ModelError(f"no context of {params.n_ctx} tokens for {self.model.path.name!r}: {reason}")
-        return context
+    def _open_context(self, slots: int) -> None:
+        options = self.options
+        per_sequence = -(-(options.context_length + options.exact) // 256) * 256
+        try:
+            context = LlamaContext(
+                self.model,
+                cells=per_sequence * slots + _CELLS_OF_A_BRANCH * options.branches,
+                sequences=slots + options.branches,
+                shared=options.branches > 0,
+                batch=options.batch,
+                threads=self._threads,
+                exact=options.exact,
+            )
+        except ModelError:
+            self.close()
+            raise
+        self._contexts.append(context)
+        spare = list(range(slots, slots + options.branches))
+        self._places += [_Slot(context, sequence, spare) for sequence in range(slots)]
 
     def _choose_threads(self) -> Threads:
         options, cores = self.options, usable_cores()
@@ -157,11 +159,13 @@ class LlamaCpp:
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
         """Run all passes meanwhile on so many threads, for a measurement."""
-        before, self._threads = self._threads, FixedThreads(count)
+        for context in self._contexts:
+            context.threads = FixedThreads(count)
         try:
             yield
         finally:
-            self._threads = before
+            for context in self._contexts:
+                context.threads = self._threads
 
     @property
     def identity(self) -> str:
@@ -178,25 +182,23 @@ class LlamaCpp:
         Raises:
             CapabilityError: all are in use.
         """
-        for slot in range(self.options.slots):
+        for slot, place in enumerate(self._places):
             if slot not in self._slots:
-                self._slots[slot] = _Slot()
+                self._slots[slot] = replace(place, branches={})
                 return slot
         raise CapabilityError(f"all {self.options.slots} slots of the cache are in use; open the model with more slots")
 
     def close_slot(self, slot: int) -> None:
         """Forget a sequence and its branches."""
-        self._drop_branches(self._slots.pop(slot))
-        lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        self._forget(self._slots.pop(slot))
 
     def close(self) -> None:
         """Free the context, and the weights if they are its own."""
-        if self._context:
-            self._batch.close()
-            lib.llama_free(self._context)
-            self._context = None
-            if self._owns_model:
-                self.model.close()
+        for context in self._contexts:
+            context.close()
+        self._contexts, self._places = [], []
+        if self._owns_model:
+            self.model.close()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Answer requests of different slots in one batched pass.
@@ -205,137 +207,116 @@ class LlamaCpp:
             ContextOverflow: prefix and draft of a request are longer than the context.
             CapabilityError: the draft trees together have more branches than the backend was opened for.
         """
-        if not self._context:
+        if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
-        if not requests:
-            return []
         self._check(requests)
-        feed = Feed()
-        spans: dict[int, tuple[int, int]] = {}
+        answers: dict[int, Rows] = {}
         # The engine runs sequences together only where they stand in the order of their numbers, without gaps.
-        for slot, score in sorted(requests, key=lambda request: request[0]):
-            start = feed.rows
-            self._prepare(slot, score, feed)
-            spans[slot] = start, feed.rows
+        ordered = sorted(requests, key=lambda request: request[0])
         try:
-            logits = self._decode(feed)
+            for context in self._contexts:
+                answers |= self._answer(context, [each for each in ordered if self._slots[each[0]].context is context])
         except RedraftError:
             for slot, _score in requests:
-                self._forget(slot)
+                self._forget(self._slots[slot])
             raise
-        return [NumpyRows(logits[slice(*spans[slot])], score.prompt_rows - 1) for slot, score in requests]
+        return [answers[slot] for slot, _score in requests]
+
+    def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:
+        """The rows of each slot, by one pass of a context."""
+        if not requests:
+            return {}
+        feed = Feed()
+        starts = []
+        for slot, score in requests:
+            starts.append(feed.rows)
+            self._prepare(self._slots[slot], score, feed)
+        ends = [*starts[1:], feed.rows]
+        logits = context.decode(feed)
+        spans = zip(requests, starts, ends, strict=True)
+        return {slot: NumpyRows(logits[start:end], score.prompt_rows - 1) for (slot, score), start, end in spans}
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Refuse what cannot be done before anything is changed; free branches that older trees still hold."""
-        branches = 0
-        for _slot, score in requests:
+        wanted: dict[LlamaContext, int] = {}
+        for slot, score in requests:
             length = len(score.prefix) + score.draft.depth
             if length > self.context_length:
                 raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
             if not score.draft.is_chain:
-                branches += len(score.draft) - len(set(score.draft.parents) - {ROOT}) - 1
-        if branches > self.options.branches:
+                branches = len(score.draft) - len(set(score.draft.parents) - {ROOT}) - 1
+                context = self._slots[slot].context
+                wanted[context] = wanted.get(context, 0) + branches
+        most = max(wanted.values(), default=0)
+        if most > self.options.branches:
             raise CapabilityError(
-                f"draft trees with {branches} further branches need branches={branches} or more; "
+                f"draft trees with {most} further branches need branches={most} or more; "
                 f"this backend was opened with branches={self.options.branches}"
             )
         for slot, score in requests:
             if self._slots[slot].branches:
-                self._adopt_branch(slot, self._slots[slot], score.prefix)
-        if branches > len(self._spare):
-            # A branch that another slot would have gone on with is only a cache: that slot computes it anew.
-            for state in self._slots.values():
-                self._drop_branches(state)
+                self._adopt_branch(self._slots[slot], score.prefix)
+        for context, branches in wanted.items():
+            here = [state for state in self._slots.values() if state.context is context]
+            if branches > len(here[0].spare):
+                # A branch that another slot would have gone on with is only a cache: that slot computes it again.
+                for state in here:
+                    self._drop_branches(state)
 
-    def _prepare(self, slot: int, score: Score, feed: Feed) -> None:
+    def _prepare(self, state: _Slot, score: Score, feed: Feed) -> None:
         """Roll the slot's cache back to what it shares with the request, and add the ids to decode."""
-        state, prefix, draft = self._slots[slot], score.prefix, score.draft
+        prefix, draft = score.prefix, score.draft
         length = len(prefix)
         kept = min(common_prefix(state.ids, prefix), length - score.prompt_rows)
-        if len(state.ids) > kept and not lib.llama_memory_seq_rm(self._memory, slot, kept, -1):
+        # An exact pass may have left an id more than it was asked for.
+        if (len(state.ids) > kept or self.options.exact) and not state.context.remove(state.sequence, kept):
             raise CapabilityError(f"the memory of model {self.model.path.name!r} cannot be rolled back")
         tokens = prefix[kept:] + draft.tokens
         positions: Sequence[int] = range(kept, kept + len(tokens))
         if draft.is_chain:
             state.ids = prefix + draft.tokens
-            sequences = [[slot]] * len(tokens)
+            sequences = [[state.sequence]] * len(tokens)
         else:
             positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
-            sequences = self._branch_off(slot, score, kept)
+            sequences = self._branch_off(state, score, kept)
         feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
 
-    def _branch_off(self, slot: int, score: Score, kept: int) -> list[list[int]]:
+    def _branch_off(self, state: _Slot, score: Score, kept: int) -> list[list[int]]:
         """Give each branch of a tree but the first a sequence of its own; the sequences of every id to decode."""
-        state, draft = self._slots[slot], score.draft
+        draft = score.draft
         paths = leaf_paths(draft)
-        every = [slot, *(self._spare.pop() for _ in paths[1:])]
+        every = [state.sequence, *(state.spare.pop() for _ in paths[1:])]
         members: list[list[int]] = [[] for _ in draft.tokens]
         for sequence, path in zip(every, paths, strict=True):
-            if sequence != slot:
-                lib.llama_memory_seq_cp(self._memory, slot, sequence, 0, kept)
+            if sequence != state.sequence:
+                state.context.share(state.sequence, sequence, 0, kept)
             for node in path:
                 members[node].append(sequence)
         held = [score.prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
         state.ids, state.branches = held[0], dict(zip(every[1:], held[1:], strict=True))
+        state.ordered = len(score.prefix) + common_prefix(paths[0], range(len(paths[0])))
         return [every] * (len(score.prefix) - kept) + members
 
-    def _adopt_branch(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
+    def _adopt_branch(self, state: _Slot, prefix: Sequence[int]) -> None:
         """After a tree: continue on the branch that the rule accepted, forget the others."""
         own = common_prefix(state.ids, prefix)
         best = max(state.branches, key=lambda branch: common_prefix(state.branches[branch], prefix))
-        if common_prefix(state.branches[best], prefix) > own:
-            lib.llama_memory_seq_rm(self._memory, slot, own, -1)
-            lib.llama_memory_seq_cp(self._memory, best, slot, own, -1)
+        if self.options.exact:
+            state.context.remove(state.sequence, state.ordered)
+            state.ids = state.ids[: state.ordered]
+        elif common_prefix(state.branches[best], prefix) > own:
+            state.context.remove(state.sequence, own)
+            state.context.share(best, state.sequence, own)
             state.ids = state.branches[best]
         self._drop_branches(state)
 
     def _drop_branches(self, state: _Slot) -> None:
         for branch in state.branches:
-            lib.llama_memory_seq_rm(self._memory, branch, -1, -1)
-            self._spare.append(branch)
+            state.context.remove(branch)
+            state.spare.append(branch)
         state.branches = {}
 
-    def _forget(self, slot: int) -> None:
-        state = self._slots[slot]
+    def _forget(self, state: _Slot) -> None:
         self._drop_branches(state)
-        lib.llama_memory_seq_rm(self._memory, slot, -1, -1)
+        state.context.remove(state.sequence)
         state.ids = ()
-
-    def _decode(self, feed: Feed) -> Matrix:
-        """(wanted rows, vocabulary) logits in the order of the ids.
-
-        One call gives a view of the engine's buffer; a request longer than the batch limit takes several, whose rows
-        must be copied out, since each call overwrites the buffer.
-        """
-        size = self._batch_limit
-        if len(feed) <= size:
-            return self._decode_batch(feed)
-        return np.concatenate([self._decode_batch(part).copy() for part in feed.parts(size)])
-
-    def _decode_batch(self, feed: Feed) -> Matrix:
-        new = len(feed)
-        threads = self._threads.choose(new)
-        if threads != self._running:
-            lib.llama_set_n_threads(self._context, threads, threads)
-            self._running = threads
-        forget_complaints()
-        batch, started = self._batch.filled(feed), time.perf_counter()
-        status = self._run(self._context, batch)
-        self._threads.took(new, time.perf_counter() - started)
-        if status == 1:
-            raise ContextOverflow("the cache of the model is full; open it with a larger context length")
-        if status != 0:
-            raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints())}")
-        return self._view(feed.rows)
-
-    def _view(self, rows: int) -> Matrix:
-        """The first rows of the engine's buffer of logits."""
-        if rows == 0:
-            return self._logits[:0]
-        buffer = lib.llama_get_logits(self._context)
-        address = addressof(buffer.contents)
-        # A view takes longer to make than all else about a row, so it is kept while it serves.
-        if len(self._logits) < rows or self._address != address:
-            self._logits = np.ctypeslib.as_array(buffer, (rows, self.vocabulary_size))
-            self._address = address
-        return self._logits[:rows]
