@@ -57,7 +57,10 @@ class TableRows:
         self._distributions = distributions
 
     def argmax(self, node: int) -> int:
-        return self.top_k(node, 1)[0][0]
+        return self.best(node, 1)[0]
+
+    def best(self, node: int, k: int) -> list[int]:
+        return [token for token, _log in self.top_k(node, k)]
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         return best_first(tuple(self._distributions[node + 1]))[:k]

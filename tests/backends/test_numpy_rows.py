@@ -44,6 +44,8 @@ def test_best_first_and_lowest_id_among_equals(row: list[float], k: int) -> None
     assert rows.argmax(ROOT) == order[0]
     found = rows.top_k(ROOT, k)
     assert [token for token, _ in found] == order[:k]
+    assert rows.best(ROOT, k) == order[:k]
+    assert np.array_equal(rows._logits, np.array([row], np.float32))  # the search leaves no trace
     assert [log for _, log in found] == pytest.approx([rows.logprob(ROOT, token) for token, _ in found])
 
 
@@ -77,3 +79,33 @@ def test_masked_tokens_have_probability_zero() -> None:
 
 def test_masked_tokens_add_nothing_to_the_entropy() -> None:
     assert rows_of([1.0, -math.inf, 1.0]).entropy(ROOT) == pytest.approx(math.log(2))
+
+
+def test_few_of_many_and_many_of_many() -> None:
+    row = np.random.default_rng(1).integers(-20, 20, size=2000).astype(np.float32)
+    order = sorted(range(len(row)), key=lambda token: (-row[token], token))
+    for k in (1, 2, 7, 16, 17, 300, 2000, 9999):
+        rows = NumpyRows(row[None].copy(), 0)
+        assert rows.best(ROOT, k) == order[:k]
+        rows._logits.flags.writeable = False
+        assert rows.best(ROOT, k) == order[:k]
+
+
+@pytest.mark.parametrize("shift", [-3000.0, -25.0, 0.0, 65.0, 75.0, 3000.0])
+def test_a_large_vocabulary_is_summed_right_wherever_its_logits_lie(shift: float) -> None:
+    row = np.random.default_rng(2).normal(0, 3, 152_000) + shift
+    rows = NumpyRows(row.astype(np.float32)[None], 0)
+    logs = rows._logits[0].astype(np.float64)
+    logs -= logs.max() + math.log(np.exp(logs - logs.max()).sum())
+    assert rows.logprob(ROOT, 5) == pytest.approx(logs[5], abs=1e-5)
+    assert rows.entropy(ROOT) == pytest.approx(-float((np.exp(logs) * logs).sum()), abs=1e-5)
+
+
+def test_what_is_worked_out_of_a_row_does_not_sort_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("sorting takes as long as thirty searches")
+
+    monkeypatch.setattr(np, "partition", refuse)
+    rows = NumpyRows(np.random.default_rng(3).normal(size=(2, 9000)).astype(np.float32), 1)
+    assert [len(rows.best(node, 7)) for node in (-2, ROOT)] == [7, 7]
+    assert len(rows.top_k(ROOT, 2)) == 2

@@ -50,7 +50,7 @@ def fixed_threshold(delta: float) -> Test:
 
 def among_best(k: int) -> Test:
     """Whether the token is among the ``k`` most probable ones; 5 in the ablation of Table 4."""
-    return lambda rows, node, token: any(token == each for each, _ in rows.top_k(node, k))
+    return lambda rows, node, token: token in rows.best(node, k)
 
 
 class Conditional:

@@ -1,13 +1,24 @@
-"""`redraft.types.Rows` over a NumPy matrix of logits."""
+"""`redraft.types.Rows` over a NumPy matrix of logits.
+
+A row may have 150,000 logits or more, so what is worked out of one goes through memory as few times as it can: sums are
+taken in the logits' own precision, pairwise, and a few best tokens are found one by one.  In 32 bits a log-probability
+or an entropy is off by some 1e-6.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
+
+#: Up to so many best tokens are found one after the other; sorting a row in parts takes as long as 30 such searches.
+_FEW = 16
+#: If the greatest logit is between these, exponentials of a row and their sum are numbers of 32 bits as they stand.
+_LOWEST, _HIGHEST = -20.0, 70.0
 
 
 class NumpyRows:
@@ -30,28 +41,55 @@ class NumpyRows:
     def _log_normaliser(self, node: int) -> float:
         if node not in self._normaliser:
             row = self._row(node)
-            top = row.max()
-            self._normaliser[node] = float(top + np.log(np.exp(row - top).sum(dtype=np.float64)))
+            top = float(row[self.argmax(node)])
+            base = 0.0 if _LOWEST < top < _HIGHEST else top
+            weights = np.exp(row - row.dtype.type(base) if base else row)
+            self._normaliser[node] = base + math.log(weights.sum())
         return self._normaliser[node]
 
     def argmax(self, node: int) -> int:
         """The most probable token; the lowest id among equals."""
-        if not self._best:  # of all rows at once: most are asked for, some of them several times
-            self._best = self._logits.argmax(axis=1).tolist()
-        return self._best[self._offset + node]
+        if node < -1:  # a row of the prompt: few of them are asked for, and seldom twice
+            return int(self._row(node).argmax())
+        if not self._best:  # of all other rows at once: most are asked for, some of them several times
+            self._best = self._logits[self._offset - 1 :].argmax(axis=1).tolist()
+        return self._best[node + 1]
+
+    def best(self, node: int, k: int) -> list[int]:
+        """The ``k`` best tokens, best first, lower ids first among equals."""
+        row = self._row(node)
+        k = min(k, len(row))
+        found = self._best_one_by_one(node, row, k) if k <= _FEW else []
+        if len(found) == k:
+            return found
+        threshold = np.partition(row, -k)[-k]
+        candidates = np.flatnonzero(row >= threshold)
+        best: list[int] = candidates[np.argsort(-row[candidates], kind="stable")][:k].tolist()
+        return best
+
+    def _best_one_by_one(self, node: int, row: NDArray[Any], k: int) -> list[int]:
+        """As `best`, but without tokens that are impossible."""
+        found = [self.argmax(node)][:k]
+        if k < 2:
+            return found
+        row = row if row.flags.writeable else row.copy()
+        values = [row[found[0]]]
+        try:
+            while len(found) < k:
+                row[found[-1]] = -np.inf
+                token = int(row.argmax())
+                if row[token] == -np.inf:
+                    break
+                found.append(token)
+                values.append(row[token])
+        finally:
+            row[found] = values
+        return found
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """The ``k`` best tokens with log-probabilities, best first, lower ids first among equals."""
-        if k == 1:  # what drafters ask a small model for, token by token
-            best = self.argmax(node)
-            return [(best, self.logprob(node, best))]
-        row = self._row(node)
-        k = min(k, len(row))
-        threshold = np.partition(row, -k)[-k]
-        candidates = np.flatnonzero(row >= threshold)
-        order = candidates[np.argsort(-row[candidates], kind="stable")][:k]
-        logs = row[order].astype(np.float64) - self._log_normaliser(node)
-        return list(zip(order.tolist(), logs.tolist(), strict=True))
+        best, normaliser = self.best(node, k), self._log_normaliser(node)
+        return [(token, value - normaliser) for token, value in zip(best, self._row(node)[best].tolist(), strict=True)]
 
     def logprob(self, node: int, token: int) -> float:
         """Natural log of the probability of ``token``."""
@@ -59,6 +97,12 @@ class NumpyRows:
 
     def entropy(self, node: int) -> float:
         """Entropy in nats."""
-        logs = self._row(node).astype(np.float64) - self._log_normaliser(node)
-        logs = logs[np.isfinite(logs)]  # what is impossible adds nothing
-        return float(-(np.exp(logs) * logs).sum())
+        row = self._row(node)
+        logs = row - row[self.argmax(node)]
+        weights = np.exp(logs)
+        total = float(weights.sum())
+        with np.errstate(invalid="ignore"):
+            weighted = float(np.multiply(weights, logs, out=weights).sum())
+        if math.isnan(weighted):  # what is impossible, minus infinity times 0, adds nothing
+            weighted = float(np.nan_to_num(weights, copy=False).sum())
+        return math.log(total) - weighted / total

@@ -27,7 +27,7 @@ class Beyond:
         node = verdict.accepted[-1] if verdict.accepted else ROOT
         self._output = (*context.output, *[draft.tokens[each] for each in verdict.accepted])
         # As many as a tree has leaves at most, whatever ends stand between them.
-        self._tokens = tuple([token for token, _ in rows.top_k(node, MOST + len(ends)) if token not in ends][:MOST])
+        self._tokens = tuple([token for token in rows.best(node, MOST + len(ends)) if token not in ends][:MOST])
 
     def after(self, output: tuple[int, ...]) -> tuple[int, ...]:
         """The tokens that may follow ``output``, the likeliest first; none if it is not the latest that was ended."""
