@@ -1,6 +1,6 @@
-"""What docs/benchmarks.md and the model card show besides benches: exactness, beam search, and the card's table.
+"""What docs/benchmarks.md and the model card show besides benches: exactness, AMX, beam search, and the card's table.
 
-``exact.jsonl``, ``curves.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of these names in
+``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of these names in
 `benchmarks` have printed.
 """
 
@@ -44,6 +44,25 @@ CURVES: Columns = {
     "redraft-tree, flat, over ssbd": lambda row: f"{row['tree_over_ssbd']:.2f}",
     "free guesses over ssbd": lambda row: f"{row['free_guesses_over_ssbd']:.2f}",
 }
+AMX: Columns = {
+    "model": lambda row: row["model"] if row["model"] == "demo" else f"{row['model']} shape",
+    "weights": lambda row: str(row["weights"]),
+    "kernels": lambda row: str(row["kernels"]),
+    **{
+        f"T({size}) ms": lambda row, size=size: f"{row[f't{size}_ms']:.3g}"  # type: ignore[misc]
+        for size in (1, 4, 16, 64)
+    },
+    "ar s": lambda row: f"{row['ar_seconds']:.3g}",
+    **{
+        heading: lambda row, method=method: f"{row[f'{method}_over_ar']:.2f}"  # type: ignore[misc]
+        for method, heading in (
+            ("ssbd", "ssbd over ar"),
+            ("redraft", "redraft"),
+            ("tree", "redraft-tree"),
+            ("tree_flat", "redraft-tree, flat"),
+        )
+    },
+}
 BEAM: Columns = {
     "method": lambda row: f"{row['method']} {row['options']}",
     "to": lambda row: row["target_language"],
@@ -67,15 +86,18 @@ REMARKS = {
     "such a place cannot be looked at, and counts as not explained.",
     "curves": "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
     "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
+    "amx": "CPU time of one thread, both kinds of kernels in one run. For a shape, the passes of the demo model's "
+    "output are priced by the shape's T(n), by which the methods also draft.",
 }
 
 
 def sections(results: Path) -> list[str]:
-    """The parts of the page on exactness, prices of guesses and beam search, as far as there are results."""
+    """The parts of the page on exactness, prices of guesses, AMX and beam search, as far as there are results."""
     parts = []
     for name, title, columns in (
         ("exact", "The same ids: ssbd with beta 0 as ar, redraft as ssbd", EXACT),
         ("curves", "What guesses could save at best", CURVES),
+        ("amx", "What AMX is worth", AMX),
         ("beam", "Beam search on transformers, for comparison", BEAM),
     ):
         path = results / f"{name}.jsonl"
