@@ -123,6 +123,15 @@ def test_without_a_place_to_remember_it_is_tested_again(
     assert bench.tests == 2
 
 
+def test_nor_is_a_home_needed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert bench.trusted()
+
+
 @pytest.mark.parametrize(
     ("trusted", "exact", "extra"), [(True, False, True), (False, False, False), (True, True, False)]
 )

@@ -82,7 +82,7 @@ def test(here: Processor) -> Verdict:
     verdict = selftest.examine(shipped_path("demo-small"))
     # A test that failed before its first kernel says nothing of the next time.
     if verdict.plain_run and verdict.kernels != "untested":
-        with suppress(OSError):  # where it cannot be remembered, it is tested again
+        with suppress(OSError, RuntimeError):  # where it cannot be remembered, it is tested again
             _write(here, verdict)
     return verdict
 
@@ -91,7 +91,7 @@ def remembered(here: Processor) -> Verdict | None:
     """What the self-test found for this build and processor; None if it has not run."""
     try:
         return Verdict(**json.loads(_file().read_text(encoding="utf-8"))[_key(here)])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):  # RuntimeError: there is no home
         return None
 
 
