@@ -107,10 +107,12 @@ def test_what_is_typed_is_translated_and_never_taken_for_markup(server: Running,
 def test_a_pasted_text_is_spoken_sentence_by_sentence(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     page.get_by_text("Paste", exact=True).click()
-    page.fill("#pasted", "We saw her duck. And it was.\n\nHer cat too")
+    page.fill("#pasted", "Dr. Smith saw her duck, e.g. at 3 p.m. in Berlin. And it was.\n\nHer cat too")
     page.uncheck("#spoken")
     page.click("text=Translate >> visible=true")
     check_finals(server, page, 3)
+    sources = page.locator(".cell.source").all_inner_texts()
+    assert sources == ["Dr. Smith saw her duck, e.g. at 3 p.m. in Berlin.", "And it was.", "Her cat too"]
 
 
 def test_what_the_browser_hears_is_translated(server: Running, visit: Callable[..., Any]) -> None:
@@ -139,6 +141,41 @@ def test_plain_re_translation_beside_it(visit: Callable[..., Any]) -> None:
     play(page)
     for figure in ("passes", "lag", "erasure"):
         expect(page.locator(f'[data-plain="{figure}"]')).not_to_have_text("–", timeout=20_000)
+
+
+def test_statistics_have_names_and_are_explained(visit: Callable[..., Any]) -> None:
+    page = visit()
+    play(page)
+    expect(page.locator('[data-own="passes"]')).not_to_have_text("–")
+    assert page.locator("#panel-title").inner_text() == "Statistics"
+    assert page.locator("#method-name").inner_text() == "ssbd"
+    page.get_by_text("Normalized erasure", exact=True).hover()
+    expect(page.locator(".explained")).to_contain_text("Words that were shown and retracted")
+    term = page.get_by_text("Model passes", exact=True)
+    term.focus()
+    expect(page.locator(".explained")).to_contain_text("How often the model ran")
+    about = term.get_attribute("aria-describedby")
+    assert page.locator(f"#{about}").text_content() == page.locator(".explained").text_content()
+
+
+def test_the_page_names_the_model_and_what_to_expect(visit: Callable[..., Any]) -> None:
+    page = visit()
+    expect(page.locator("#model")).to_have_text(re.compile("^Translated by demo, a small model .* makes mistakes.$"))
+
+
+def test_captions_only(visit: Callable[..., Any]) -> None:
+    page = visit(viewport=PHONE, has_touch=True, is_mobile=True)
+    play(page)
+    wait_for_finals(page)
+    page.click("text=Captions only")
+    expect(page.locator(".controls")).not_to_be_visible()
+    expect(page.locator("header")).not_to_be_visible()
+    assert page.locator("#captions").bounding_box()["height"] > 0.75 * PHONE["height"]
+    page.keyboard.press("Escape")
+    expect(page.locator(".controls")).to_be_visible()
+    page.click("text=Captions only")
+    page.click("text=Show controls")
+    expect(page.locator(".controls")).to_be_visible()
 
 
 def test_by_keyboard_alone(visit: Callable[..., Any]) -> None:

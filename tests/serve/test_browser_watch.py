@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,13 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 expect = sync_api.expect
 
 ABSENT = "404"
+#: Keeps what was shown, if only for a moment.
+KEEP = """
+window.shown = [];
+new MutationObserver(() => {
+  window.shown.push([...document.querySelectorAll('.cell')].map((cell) => cell.textContent));
+}).observe(document, { childList: true, subtree: true });
+"""
 VIEW = "document.querySelector('.view')"
 
 
@@ -145,16 +154,20 @@ def test_the_overlay_is_cleared_after_a_silence(server: Running, visit: Callable
     token = new_token()
     with server.socket() as socket:
         socket.start("de", token=token)
-        kept, cleared = (visit(f"/overlay?session={public_name(token)}&clear={seconds}") for seconds in (0, 1))
+        address = f"/overlay?session={public_name(token)}&clear="
+        kept, cleared = visit(f"{address}0"), visit(f"{address}1", script=KEEP)
         socket.say("update", utterance="1", seq=0, text="we saw", final=True)
         socket.say("update", utterance="2", seq=0, text="her duck")
-        for page in (kept, cleared):
-            expect(page.locator(".cell")).to_have_count(2)
+        expect(kept.locator(".cell")).to_have_count(2)
+        until(cleared, "window.shown?.some((texts) => texts.length === 2)")
         expect(cleared.locator(".cell")).to_have_count(0)
         expect(kept.locator(".cell")).to_have_count(2)
         socket.say("update", utterance="2", seq=1, text="her duck and her cat", final=True)
-        expect(cleared.locator(".cell")).to_have_count(1)  # what is new, and nothing of what was cleared
-        expect(cleared.locator(".cell.final")).to_contain_text(finals(kept, "de")[-1])
+        expect(kept.locator(".cell.final")).to_have_count(2)
+        last = json.dumps(finals(kept, "de")[-1].strip())
+        until(cleared, f"window.shown.some((texts) => texts.at(-1)?.trim() === {last})")
+        # It came alone: nothing of what was cleared is back.
+        assert cleared.evaluate(f"window.shown.find((texts) => texts.at(-1)?.trim() === {last}).length") == 1
 
 
 def test_a_box_behind_the_words_of_the_overlay(server: Running, visit: Callable[..., Any]) -> None:
@@ -203,3 +216,44 @@ def test_the_size_of_the_type_is_remembered(server: Running, visit: Callable[...
         assert page.evaluate(size) == pytest.approx(larger, abs=0.1)
         page.click("text=Full screen")
         until(page, "document.fullscreenElement !== null")
+
+
+def test_the_qr_code_of_the_link(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw")
+        page = visit(f"/watch?session={public_name(token)}")
+        wait_for_finals(page, "de", 1)
+        page.click("#languages [lang=ar]")
+        page.click("text=QR code")
+        code = page.locator("dialog img")
+        expect(code).to_have_attribute("alt", f"QR code of {page.url}")
+        assert page.url.endswith("&target=ar")
+        until(page, "document.querySelector('dialog img').naturalWidth > 0")
+        expect(page.locator("dialog")).to_contain_text("on this computer only")
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_a_form_builds_the_address_of_an_overlay(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw")
+        form = visit(f"/overlay-form?session={public_name(token)}")
+        form.select_option("[name=target]", "ar")
+        address = form.locator("#address")
+        expect(address).to_have_text(f"{server.url}/overlay?session={public_name(token)}&target=ar")
+        form.fill("[name=size]", "60")
+        form.select_option("[name=box]", "yes")
+        form.fill("[name=background]", "#102030")
+        form.fill("[name=clear]", "0")
+        expect(address).to_have_text(re.compile("&size=60&background=102030cc&clear=0$"))
+        page = visit(address.inner_text())
+        wait_for_finals(page, "ar", 1)
+        assert page.evaluate("getComputedStyle(document.querySelector('.cell')).fontSize") == "60px"
+        form.fill("[name=size]", "9")
+        form.fill("[name=lines]", "99")
+        expect(form.locator("#problem")).to_contain_text("lines must be a number from 1 to 20")
+        expect(address).to_be_empty()
+        for control in form.locator("form [name]").all():
+            assert form.locator(f"label[for={control.get_attribute('id')}]").count() == 1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
+import segno
 
 from redraft.methods import BETA, get_method
 from redraft.serve.offer import offer_of
@@ -43,7 +47,10 @@ def test_every_file_is_served_with_its_type_and_the_policy(server: Running, name
     assert all(answer.headers[header] == value for header, value in HEADERS.items())
 
 
-@pytest.mark.parametrize(("path", "name"), [("/", "index"), ("/overlay?session=x", "overlay"), ("/watch", "watch")])
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/", "index"), ("/overlay?session=x", "overlay"), ("/watch", "watch"), ("/overlay-form", "overlay-form")],
+)
 def test_pages_have_addresses_of_their_own(server: Running, path: str, name: str) -> None:
     answer = server.ask(path)
     assert (answer.status, answer.text) == (200, (WEB / f"{name}.html").read_text(encoding="utf-8"))
@@ -108,8 +115,51 @@ def test_colours_stand_out(front: str, grounds: tuple[str, ...], least: float, t
 
 
 def test_the_page_is_small() -> None:
-    assert sum((WEB / name).stat().st_size for name in FILES) < 100_000
+    assert sum((WEB / name).stat().st_size for name in FILES) < 120_000
     assert max((WEB / name).read_text(encoding="utf-8").count("\n") for name in FILES) < 250
+
+
+def test_a_text_is_split_at_the_ends_of_its_sentences(server: Running) -> None:
+    def split(language: str, text: str) -> Any:
+        return server.ask("/v1/sentences", {"text": text, "language": language}).json["sentences"]
+
+    english = ["Dr. Smith met Mr. Jones at 3 p.m. in Washington.", 'He said: "Hello!"', "It cost $3.50."]
+    assert split("en", " ".join(english)) == english
+    german = ["Am 3. Mai kam Dr. Müller, d. h. der Arzt.", "Er ging."]
+    assert split("German", " ".join(german)) == german
+    assert split("ja", "これは文です。次の文です！") == ["これは文です。", "次の文です！"]
+    assert split("en", "A title\n\none line\r\n") == ["A title", "one line"]
+    assert len(split("en", "She saw her duck. " * 20_000)) == 20_000  # more than a message may have
+    refused = server.ask("/v1/sentences", {"text": "a", "language": "nonsense"})
+    assert refused.status == 400 and "'nonsense'" in refused.json["error"]["sentence"]
+
+
+def test_a_qr_code_holds_the_link_of_a_viewer(server: Running) -> None:
+    assert server.ask(f"/v1/qr?link={quote('http://127.0.0.1:8765/watch/hall-1', safe='')}").status == 200
+    link = "https://captions.example.org/talks/watch?session=hall&target=de"
+    answer = server.ask(f"/v1/qr?link={quote(link, safe='')}")
+    assert (answer.status, answer.headers["content-type"]) == (200, "image/svg+xml")
+    expected = io.BytesIO()
+    made = segno.make(link, error="m", micro=False)
+    made.save(expected, kind="svg", xmldecl=False, omitsize=True, border=4, dark="#000", light="#fff")
+    assert answer.text.encode() == expected.getvalue()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "",
+        "javascript:alert(1)",
+        "https://example.org/",
+        "http:///watch",
+        "http://[/watch",
+        f"http://a/watch?{'b' * 500}",
+        "http://ä/watch",
+    ],
+)
+def test_a_qr_code_of_anything_else_is_refused(server: Running, link: str) -> None:
+    answer = server.ask(f"/v1/qr?link={quote(link, safe='')}")
+    assert answer.status == 400 and "link must be a viewer's" in answer.json["error"]["sentence"]
 
 
 def test_the_demo_talk_is_served(server: Running) -> None:

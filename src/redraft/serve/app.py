@@ -157,6 +157,7 @@ def make_app(hub: Hub) -> Starlette:
 def _routes() -> list[BaseRoute]:
     plain = {
         "/v1/translate": {"POST": http.translate},
+        "/v1/sentences": {"POST": http.sentences},
         "/v1/sessions": {"POST": http.begin},
         "/v1/sessions/{session}": {"GET": http.about},
         "/v1/sessions/{session}/transcript": {"GET": http.transcript},

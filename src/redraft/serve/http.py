@@ -12,12 +12,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from redraft import events
+from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import FULL, LiveSession
 from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Room
 from redraft.serve.schema import asyncapi, openapi, page
+from redraft.serve.sentences import MOST_BYTES, Text, split
 from redraft.serve.sockets import bearer, started_of
 from redraft.serve.transcript import FORMS
 from redraft.streams.read import printable
@@ -85,6 +87,16 @@ async def translate(request: Request) -> Response:
         failures=[failure.message for failure in failures],
     )
     return _json(answer)
+
+
+async def sentences(request: Request) -> Response:
+    """Split a text into sentences."""
+    _allowed(request)
+    text = await _body(request, Text.model_validate_json, Text, most=MOST_BYTES)
+    try:
+        return _json(await asyncio.to_thread(split, text))
+    except OptionError as error:
+        raise Refused("option", str(error)) from None
 
 
 async def begin(request: Request) -> Response:
@@ -260,9 +272,9 @@ def _flag(request: Request, name: str, *, default: bool) -> bool:
     return default if text is None else text in ("true", "1")
 
 
-async def _bytes(request: Request) -> bytes:
-    """The body, as long as it is short enough."""
-    most: int = request.app.state.hub.settings.message_bytes
+async def _bytes(request: Request, most: int | None = None) -> bytes:
+    """The body, of at most so many bytes: those that the operator allows, if None."""
+    most = request.app.state.hub.settings.message_bytes if most is None else most
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -288,18 +300,21 @@ def _text(body: bytes, content_type: str) -> str:
         raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
 
 
-async def _body(request: Request, read: Callable[[bytes], T], *kinds: type[protocol.Message]) -> T:
+async def _body(
+    request: Request, read: Callable[[bytes], T], *kinds: type[protocol.Message], most: int | None = None
+) -> T:
     """The message in a body of JSON.
 
     Args:
         request: what has the body.
         read: makes the message.
         kinds: what it could be.
+        most: as of `_bytes`.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused("protocol", "the content type must be application/json")
     try:
-        return read(await _bytes(request))
+        return read(await _bytes(request, most))
     except ValidationError as error:
         raise Refused("protocol", protocol.sentence(error, *kinds)) from None
 

@@ -1,4 +1,4 @@
-"""The page, the views for those who only watch, and what pages need to know; their files lie in ``web`` as served."""
+"""The page, the views for viewers, and what they need to know; their files are in ``web`` as they are served."""
 
 from __future__ import annotations
 
@@ -12,12 +12,21 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from redraft.serve.http import answering
 from redraft.serve.hub import Hub
+from redraft.serve.qr import qr_code
 from redraft.talk import load_talk
 
 WEB = Path(__file__).parent / "web"
-#: Path -> file: the page, captions on a transparent ground for streaming programs, and somebody else's session.
-PAGES = {"/": "index.html", "/overlay": "overlay.html", "/watch": "watch.html", "/icon.svg": "icon.svg"}
+#: Path -> file: the page, captions on a transparent ground for streaming programs and the form that builds their
+#: address, and somebody else's session.
+PAGES = {
+    "/": "index.html",
+    "/overlay": "overlay.html",
+    "/overlay-form": "overlay-form.html",
+    "/watch": "watch.html",
+    "/icon.svg": "icon.svg",
+}
 
 
 async def offer(request: Request) -> Response:
@@ -37,11 +46,17 @@ async def watch_room(request: Request) -> Response:
     return RedirectResponse(f"/watch?{urlencode(query)}")
 
 
+async def qr(request: Request) -> Response:
+    """The QR code of a viewer's link."""
+    return Response(qr_code(request.query_params.get("link", "")), media_type="image/svg+xml")
+
+
 def routes() -> list[BaseRoute]:
     """All of the above, and every file; nothing at the root that would take the paths of others."""
     return [
         Route("/v1/offer", offer, methods=["GET"]),
         Route("/v1/talk", talk, methods=["GET"]),
+        Route("/v1/qr", answering(qr), methods=["GET"]),
         *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
         Route("/watch/{room}", watch_room, methods=["GET"]),
         *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),

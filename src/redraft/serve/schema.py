@@ -12,6 +12,8 @@ from pydantic.json_schema import models_json_schema
 
 from redraft import __version__
 from redraft.serve import protocol
+from redraft.serve.qr import MOST_LINK
+from redraft.serve.sentences import Sentences, Text
 from redraft.serve.transcript import FORMS
 
 _HTTP: tuple[type[BaseModel], ...] = (
@@ -22,6 +24,8 @@ _HTTP: tuple[type[BaseModel], ...] = (
     protocol.Started,
     protocol.Room,
     *protocol.CONTROL,
+    Text,
+    Sentences,
 )
 _CONTROL = {"oneOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in protocol.CONTROL]}
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
@@ -39,6 +43,7 @@ def openapi() -> dict[str, Any]:
         "security": [{}, {"key": []}],
         "paths": {
             "/v1/translate": {"post": _posting("Translate one text", "Translate", 200, "Translated")},
+            "/v1/sentences": {"post": _posting("Split a text into sentences", "Text", 200, "Sentences")},
             "/v1/sessions": {"post": _posting("Begin a session whose captions come by POST", "Begin", 201, "Started")},
             "/v1/ingest/{token}": {
                 "parameters": [_TOKEN],
@@ -86,6 +91,15 @@ def openapi() -> dict[str, Any]:
             },
             "/v1/talk": {
                 "get": {"summary": "The demo talk's updates", "responses": _responses(200, {"application/json": {}})}
+            },
+            "/v1/qr": {
+                "get": {
+                    "summary": "The QR code of a viewer's link",
+                    "parameters": [
+                        _query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
+                    ],
+                    "responses": _responses(200, {"image/svg+xml": {}}),
+                }
             },
             "/health": {"get": {"summary": "Whether it works", "responses": _responses(200, {"application/json": {}})}},
             "/ready": {

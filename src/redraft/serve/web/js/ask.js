@@ -2,11 +2,19 @@
 
 import { Backoff } from "./backoff.js";
 
-/** The status and, if that is good, what was answered; status 0 where no answer came. */
-export async function ask(path) {
+/**
+ * The status and, if that is good, what was answered, else the error; status 0 where no answer came.
+ *
+ * @param {string} path
+ * @param {object} [asked] is posted
+ * @param {string} [key] API key
+ */
+export async function ask(path, asked, key) {
+  const headers = { ...(asked && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
   try {
-    const answer = await fetch(path);
-    return { status: answer.status, body: answer.ok ? await answer.json() : null };
+    const answer = await fetch(path, { method: asked ? "POST" : "GET", headers, body: asked && JSON.stringify(asked) });
+    const body = await answer.json();
+    return answer.ok ? { status: answer.status, body } : { status: answer.status, body: null, error: body.error };
   } catch {
     return { status: 0, body: null };
   }

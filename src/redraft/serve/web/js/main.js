@@ -168,9 +168,14 @@ at("talk-form").addEventListener("submit", async (event) => {
   if (body) play(body, Number(at("speed").value));
   else problem(`${GONE}. Try again in a moment.`);
 });
-at("paste-form").addEventListener("submit", (event) => {
+at("paste-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  play(planOf(at("pasted").value, at("wanted").source.value, at("spoken").checked), 1);
+  const text = at("pasted").value.trim();
+  const start = session ? memory.session.start : wanted.read();
+  if (!text || !start) return;
+  const { body, error } = await ask("/v1/sentences", { text, language: start.source }, start.key);
+  if (body) play(planOf(body.sentences, at("spoken").checked), 1);
+  else if (!error || !wanted.complain(error)) problem(error?.sentence ?? `${GONE}. Try again in a moment.`);
 });
 at("listen").addEventListener("click", () => {
   if (!canListen) problem(DEAF);

@@ -1,10 +1,12 @@
 // The options of the overlay, from its address: each has a range or a form, and what is outside is named.
 
 const number = (least, most) => ({
+  least,
+  most,
   allowed: `a number from ${least} to ${most}`,
   read: (text) => (/^\d{1,4}(\.\d{1,2})?$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : null),
 });
-const word = (...words) => ({ allowed: words.join(", "), read: (text) => (words.includes(text) ? text : null) });
+const word = (...words) => ({ words, allowed: words.join(", "), read: (text) => (words.includes(text) ? text : null) });
 const colour = {
   allowed: "3, 6 or 8 hexadecimal digits",
   read: (text) => (/^([0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text) ? `#${text}` : null),

@@ -98,10 +98,10 @@ function barOf(target, { tokens, accepted }) {
   const label = document.createElement("span");
   const meter = document.createElement("meter");
   const share = tokens ? accepted / tokens : 0;
-  label.textContent = `${nameOf(target)}: ${whole.format(accepted)} tokens from drafts, ${whole.format(tokens - accepted)} decoded`;
+  label.textContent = `${nameOf(target)}: ${whole.format(accepted)} from drafts, ${whole.format(tokens - accepted)} decoded`;
   meter.value = share;
   meter.textContent = percent.format(share);
-  meter.setAttribute("aria-label", `${nameOf(target)}, share of the output taken from drafts (A/O)`);
+  meter.setAttribute("aria-label", `${nameOf(target)}, share of output tokens taken from drafts (A/O)`);
   item.append(label, meter);
   return item;
 }

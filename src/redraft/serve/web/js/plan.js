@@ -7,14 +7,13 @@ const PAUSE = 0.6;
 const UNSPACED = 3;
 
 /**
- * @param {string} text any number of sentences
- * @param {string} language of the text
+ * @param {string[]} sentences of the text
  * @param {boolean} spoken word after word; otherwise every sentence comes whole, at once
  */
-export function planOf(text, language, spoken) {
+export function planOf(sentences, spoken) {
   const plan = [];
   let clock = 0;
-  sentencesOf(text, language).forEach((sentence, index) => {
+  sentences.forEach((sentence, index) => {
     const utterance = String(index + 1);
     const beginnings = spoken ? beginningsOf(sentence) : [];
     for (const beginning of beginnings) {
@@ -25,13 +24,6 @@ export function planOf(text, language, spoken) {
     plan.push({ utterance, text: sentence, final: true, time: clock });
   });
   return plan;
-}
-
-function sentencesOf(text, language) {
-  const lines = text.split(/\n+/);
-  const split = globalThis.Intl?.Segmenter && new Intl.Segmenter(language, { granularity: "sentence" });
-  const parts = split ? lines.flatMap((line) => [...split.segment(line)].map((part) => part.segment)) : lines;
-  return parts.map((part) => part.trim()).filter(Boolean);
 }
 
 function beginningsOf(sentence) {

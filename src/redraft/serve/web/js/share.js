@@ -1,5 +1,8 @@
 // Links for others: for viewers, for streaming programs, and to the transcript.
 
+import { copyButton } from "./copy.js";
+import { qrButton } from "./qr.js";
+
 const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT", jsonl: "JSONL" };
 
 /**
@@ -15,7 +18,7 @@ export function showLinks(place, name) {
   );
   place.querySelector("#links").replaceChildren(
     shared(`/watch?session=${session}`, "Captions for viewers"),
-    item(link(`/overlay?session=${session}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
+    item(link(`/overlay-form?session=${session}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
   );
   place.querySelector("#transcripts").replaceChildren(...forms);
 }
@@ -23,7 +26,7 @@ export function showLinks(place, name) {
 /** A link to be passed on. */
 function shared(path, text) {
   const url = new URL(path, location.href).href;
-  return item(link(url, text, { target: "_blank", rel: "noopener" }), copyButton(url, text));
+  return item(link(url, text, { target: "_blank", rel: "noopener" }), qrButton(() => url), copyButton(() => url, text));
 }
 
 function item(...parts) {
@@ -34,19 +37,4 @@ function item(...parts) {
 
 function link(href, text, attributes) {
   return Object.assign(document.createElement("a"), { href, textContent: text, ...attributes });
-}
-
-function copyButton(url, text) {
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
-  button.setAttribute("aria-label", `Copy the link: ${text}`);
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(url);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Not allowed";
-    }
-    setTimeout(() => (button.textContent = "Copy"), 2000);
-  });
-  return button;
 }

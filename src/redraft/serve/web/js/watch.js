@@ -5,11 +5,13 @@ import { Columns } from "./columns.js";
 import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
 import { notice, problem } from "./problem.js";
+import { qrButton } from "./qr.js";
 import { showState } from "./state.js";
 import { Viewer } from "./viewer.js";
 import { addViewTools } from "./viewtools.js";
 
 const at = (id) => document.getElementById(id);
+const name = new URLSearchParams(location.search).get("session") ?? "";
 
 const SENTENCES = {
   waiting: "The connection is lost. This page keeps trying to reconnect.",
@@ -24,6 +26,7 @@ const newest = new Map();
 let unknown = "";
 
 addViewTools(at("tools"), { resized: () => columns?.resized() });
+if (name) at("tools").append(qrButton(() => location.href));
 
 /** Show captions in the languages of a session; the same session may come back with other ones. */
 function showColumns({ targets, source }) {
@@ -74,7 +77,6 @@ at("which").addEventListener("submit", (event) => {
   location.assign(address);
 });
 
-const name = new URLSearchParams(location.search).get("session") ?? "";
 at("which").hidden = Boolean(name);
 if (name) {
   watch(name);

@@ -1,0 +1,33 @@
+// A viewer's link as a QR code, for phones in the room.
+
+const HERE_ONLY = "This address works on this computer only. Other devices need the server's own address: see --host.";
+const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
+
+/**
+ * A button that shows the code.
+ *
+ * @param {() => string} address what it stands for
+ */
+export function qrButton(address) {
+  const button = element("button", { type: "button", textContent: "QR code" });
+  button.addEventListener("click", () => show(address()));
+  return button;
+}
+
+function show(address) {
+  const dialog = element("dialog", { className: "qr", ariaLabel: "QR code of the link" });
+  const close = element("button", { type: "button", textContent: "Close", autofocus: true });
+  dialog.append(
+    element("img", { src: `/v1/qr?link=${encodeURIComponent(address)}`, alt: `QR code of ${address}`, width: 300, height: 300 }),
+    element("p", { className: "address", textContent: address }),
+    element("p", { className: "here", textContent: HERE_ONLY, hidden: !LOOPBACK.test(new URL(address).hostname) }),
+    close,
+  );
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close()); // beside it
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+const element = (tag, properties) => Object.assign(document.createElement(tag), properties);
