@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +31,7 @@ from redraft.train.align import (  # noqa: E402
     require_recipe,
 )
 from redraft.train.calibrate import Calibration, batches, best_outputs, draw, limit  # noqa: E402
-from redraft.train.corpus import FILES, Pair, held_out  # noqa: E402
+from redraft.train.corpus import LANGUAGES, Pair, held_out  # noqa: E402
 from redraft.train.examples import MAX_LENGTH, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.generate import generate  # noqa: E402
@@ -42,25 +40,16 @@ from redraft.train.model import Decoder, Shape  # noqa: E402
 from redraft.train.restart import read_model, read_tokenizer  # noqa: E402
 from redraft.train.tokenizer import EOS, train_tokenizer  # noqa: E402
 from tests.gguf_models import write_llama  # noqa: E402
+from tests.train.toys import toy_pairs, write_pairs  # noqa: E402
 
 MIXTURE = Mixture(0.5, 0.3)
-WORDS = "one two three four five six seven".split()
 LARGE = Shape(300, hidden=64, layers=2, heads=2, feed_forward=64, head=32)
 SMALL = Shape(300, hidden=32, layers=1, heads=1, feed_forward=32, head=32)
 
 
-def toy_pairs() -> dict[str, list[Pair]]:
-    generator = random.Random(0)
-    pairs = {}
-    for language in FILES:
-        texts = [" ".join(generator.choices(WORDS, k=generator.randint(3, 6))) for _ in range(900)]
-        pairs[language] = [Pair(text, text.upper(), language, 1.0) for text in texts]
-    return pairs
-
-
 @pytest.fixture(scope="module")
 def pairs():
-    return toy_pairs()
+    return toy_pairs(900, shortest=3)
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +66,7 @@ def toys(pairs, tokenizer, tmp_path_factory) -> Path:
     trainer.run(pairs, tokenizer, folder / "checkpoints")
     write_gguf(trainer.model, tokenizer, folder / "large.gguf", "toy", {})
     write_gguf(Decoder(SMALL), tokenizer, folder / "small.gguf", "toy-small", {})
-    (folder / "data" / "train").mkdir(parents=True)
-    for language, names in FILES.items():
-        rows = [f"{pair.source}\t{pair.target}\ttatoeba\tCC0\n" for pair in pairs[language]]
-        for name in names:
-            with gzip.open(folder / "data" / "train" / name, "wt", encoding="utf-8") as file:
-                file.writelines(rows)
+    write_pairs(folder / "data", pairs)
     return folder
 
 
@@ -149,7 +133,7 @@ class TestCalibration:
     def test_sources_are_different_of_every_language_and_some_are_cut(self, pairs, tokenizer) -> None:
         drawn = draw(pairs, tokenizer, 300, seed=1, held_out=False, mixture=MIXTURE)
         assert len(drawn) == len({each.prompt for each in drawn}) == 300
-        assert {each.language for each in drawn} == set(FILES)
+        assert {each.language for each in drawn} == set(LANGUAGES)
         assert all(tokenizer.id_to_token(each.prompt[-1]) == f"<2{each.language}>" for each in drawn)
         assert all(tokenizer.id_to_token(each.prompt[0]) == "<s>" for each in drawn)
         whole = {pair.source for of_language in pairs.values() for pair in of_language}
@@ -326,14 +310,11 @@ class TestRefusals:
         asked = Settings(
             toys / "large.gguf", toys / "small.gguf", tmp_path, tmp_path / "out.gguf", ("de",), 10, 10, 1000
         )
-        with pytest.raises(OptionError, match=r"data: folder .* has no train/en-de.tsv.gz; see docs/training.md"):
+        with pytest.raises(OptionError, match=r"data: no en-de\.\*tsv\.gz in .*; see docs/training.md"):
             align(asked)
 
     def test_data_without_pairs_to_measure_by(self, toys: Path, tmp_path: Path) -> None:
-        (tmp_path / "train").mkdir()
-        for name in (name for names in FILES.values() for name in names):
-            with gzip.open(tmp_path / "train" / name, "wt") as file:
-                file.write("one\tEINS\ttatoeba\tCC0\n")
+        write_pairs(tmp_path, toy_pairs(1))
         asked = replace(settings(toys, tmp_path / "out.gguf"), data=tmp_path)
         with pytest.raises(OptionError, match="has too few pairs of language 'de'"):
             align(asked)

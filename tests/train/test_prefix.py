@@ -14,7 +14,7 @@ pytest.importorskip("tqdm", reason="the train extra is not installed")
 
 from redraft.errors import ModelError, OptionError
 from redraft.train.calibrate import Calibration
-from redraft.train.corpus import FILES, held_out
+from redraft.train.corpus import LANGUAGES, held_out
 from redraft.train.distil import Distillation
 from redraft.train.prefix import Settings, fingerprint, held_out_pairs, training_pairs
 from redraft.train.prefixes import Cuts
@@ -23,13 +23,12 @@ from redraft.train.prefixes import Cuts
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     (tmp_path / "train").mkdir()
-    for language, names in FILES.items():
-        for name in names:
-            with gzip.open(tmp_path / "train" / name, "wt", encoding="utf-8") as file:
-                for number in range(2000 if language == "de" else 0):
-                    label = "tatoeba" if number % 2 else "bible:BSB"
-                    file.write(f"line {number} of the {name}\tZeile {number} {name}\t{label}\tCC0\n")
-                    file.write(f"short {number}\tkurz {number}\t{label}\tCC0\n")
+    for language in LANGUAGES:
+        with gzip.open(tmp_path / "train" / f"en-{language}.tsv.gz", "wt", encoding="utf-8") as file:
+            for number in range(2000 if language == "de" else 0):
+                label = "tatoeba" if number % 2 else "bible:BSB"
+                file.write(f"line {number} of the file\tZeile {number} der Datei\t{label}\tCC0\n")
+                file.write(f"short {number}\tkurz {number}\t{label}\tCC0\n")
     return tmp_path
 
 
@@ -72,7 +71,7 @@ def test_a_model_that_ends_nothing(data: Path, tmp_path: Path, monkeypatch: pyte
     from redraft.train.tokenizer import train_tokenizer
 
     pairs = training_pairs(data, ["de"])
-    tokenizer = train_tokenizer(dict.fromkeys(FILES, pairs["de"]), 300, 5_000)
+    tokenizer = train_tokenizer(dict.fromkeys(LANGUAGES, pairs["de"]), 300, 5_000)
     write_gguf(Decoder(Shape(300, 32, 1, 1, 32, 32)), tokenizer, tmp_path / "old.gguf", "toy", {})
     monkeypatch.setattr(training, "translate", lambda *_: [Calibration("de", False, (1, 2))])
     asked = Settings(tmp_path / "old.gguf", data, tmp_path / "new.gguf", ("de",), 1000, 0.5, Distillation(10))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from redraft.errors import ModelError  # noqa: E402
 from redraft.train import stages as running  # noqa: E402
 from redraft.train.__main__ import train  # noqa: E402
 from redraft.train.average import Average, average  # noqa: E402
-from redraft.train.corpus import FILES, Pair  # noqa: E402
+from redraft.train.corpus import LANGUAGE_SHARES, LANGUAGES, Pair  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
-from redraft.train.recipe import EXPORTED, SHARES, STAGES, Stage  # noqa: E402
+from redraft.train.recipe import EXPORTED, STAGES, Stage  # noqa: E402
 from redraft.train.restart import read_model  # noqa: E402
 from redraft.train.stages import FINAL, checkpoint, origin, prepare  # noqa: E402
 from redraft.train.tokenizer import train_tokenizer  # noqa: E402
@@ -47,7 +47,7 @@ def trained(name: str) -> Stage:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     """Where stages are run, with a tokenizer."""
-    pairs = {language: [Pair("one two", "ONE TWO", language, 1.0)] for language in FILES}
+    pairs = {language: [Pair("one two", "ONE TWO", language, 1.0)] for language in LANGUAGES}
     train_tokenizer(pairs, SHAPE.vocabulary, 1_000).save(str(tmp_path / "tokenizer.json"))
     return tmp_path
 
@@ -73,21 +73,21 @@ class TestAverage:
         assert not (tmp_path / "mean.pt").exists()
 
     def test_the_command_writes_the_model_that_ships(self, out: Path) -> None:
-        one, two = save(out / "steadier" / FINAL, seed=1), save(out / "japanese" / FINAL, seed=2)
+        one, two = save(out / "late" / FINAL, seed=1), save(out / "steady" / FINAL, seed=2)
         result = CliRunner().invoke(train, ["--data", str(out), "--out", str(out), "--only", "demo", "--format", "F16"])
         assert result.exit_code == 0, result.output
-        assert "stage demo: the average of steadier and japanese" in result.output
+        assert "stage demo: the average of late and steady" in result.output
         assert (out / "redraft-demo-f16.gguf").exists()
         for name, weight in read_model(out / "redraft-demo-f32.gguf").state_dict().items():
-            torch.testing.assert_close(weight, 0.6 * one[name] + 0.4 * two[name])
+            torch.testing.assert_close(weight, 0.5 * one[name] + 0.5 * two[name])
 
     @pytest.mark.parametrize("more", [[], ["--warm-start", "tokenizer.json"]])
     def test_a_stage_that_is_missing_is_named(self, out: Path, more: list[str], monkeypatch) -> None:
-        save(out / "steadier" / FINAL)
+        save(out / "late" / FINAL)
         monkeypatch.chdir(out)
         result = CliRunner().invoke(train, ["--data", ".", "--out", ".", "--only", "demo", *more])
         assert result.exit_code == 1
-        assert "Error: stage 'japanese' is not in '.': run it first, with --only japanese" in result.output
+        assert "Error: stage 'steady' is not in '.': run it first, with --only steady" in result.output
         assert not (out / "demo").exists()
 
 
@@ -103,17 +103,10 @@ class TestGraph:
                 assert {stage.start, stage.teacher} - {None} <= done
                 assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
                 if stage.start:  # an average has no optimizers to go on with
-                    assert trained(stage.start).shape == stage.shape
+                    assert stage.shape.layers % trained(stage.start).shape.layers == 0
+                    assert replace(trained(stage.start).shape, layers=stage.shape.layers) == stage.shape
             done.add(name)
         assert set(EXPORTED) <= done
-
-    def test_stages_that_learn_of_one_teacher_ask_it_the_same(self) -> None:
-        asked = {
-            (stage.teacher, how.sources, how.samples, how.joined, how.seed)
-            for stage in STAGES.values()
-            if isinstance(stage, Stage) and (how := stage.distillation)
-        }
-        assert len(asked) == 1
 
 
 class TestOrigin:
@@ -129,35 +122,32 @@ class TestOrigin:
         """By the same file at the same place, which is what `redraft.train.calibrate` knows them by."""
         save(out / "late" / FINAL)
         asked, learnt = [], []
-        monkeypatch.setattr(running, "split", lambda _: ({"de": []}, {}))
+        monkeypatch.setattr(running, "cached_split", lambda *_: ({"de": []}, {}))
         monkeypatch.setattr(
             running,
             "translate",
             lambda teacher, _pairs, *rest: asked.append((teacher.read_bytes(), teacher.name, *rest)),
         )
         monkeypatch.setattr(running, "distil", lambda _teacher, _answered, *rest: learnt.append(rest))
-        for name in ("steady", "steadier", "japanese"):
-            prepare(trained(name), out / name, out, 1, None)
-        weights, names, shares, distillations, outputs, _processes = zip(*asked, strict=True)
-        _distillations, files, _processes = zip(*learnt, strict=True)
-        assert len(set(weights)) == 1
-        assert set(names) == {"late-f32.gguf"}
-        assert all(each == SHARES for each in shares)
-        assert [each.learnt for each in distillations] == [None, None, ("ja",)]
-        assert files == tuple(out / name / "distilled.jsonl" for name in ("steady", "steadier", "japanese"))
-        assert set(outputs) == {out / "late-f32.outputs.jsonl"}
+        prepare(trained("steady"), out / "steady", out, 1, None)
+        [(_weights, name, shares, _distillation, outputs, _processes)] = asked
+        [(_distillation, file, _processes)] = learnt
+        assert name == "late-f32.gguf"
+        assert shares == LANGUAGE_SHARES
+        assert file == out / "steady" / "distilled.jsonl"
+        assert outputs == out / "late-f32.outputs.jsonl"
         asked.clear()
         prepare(trained("late"), out / "late", out, 1, None)
-        files[0].write_text("")
+        file.write_text("")
         prepare(trained("steady"), out / "steady", out, 1, None)
         assert asked == []
 
     def test_a_warm_start_teaches_where_the_teacher_is_missing(self, out: Path, monkeypatch) -> None:
         asked = []
-        monkeypatch.setattr(running, "split", lambda _: ({}, {}))
+        monkeypatch.setattr(running, "cached_split", lambda *_: ({}, {}))
         monkeypatch.setattr(running, "translate", lambda teacher, *rest: asked.append((teacher, rest[-2])))
         monkeypatch.setattr(running, "distil", lambda *_: None)
-        prepare(trained("steadier"), out / "steadier", out, 1, out / "given.gguf")
+        prepare(trained("steady"), out / "steady", out, 1, out / "given.gguf")
         assert asked == [(out / "given.gguf", out / "given.outputs.jsonl")]
         with pytest.raises(ModelError, match="stage 'late' is not in"):
-            prepare(trained("japanese"), out / "japanese", out, 1, None)
+            prepare(trained("steady"), out / "steady", out, 1, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 import torch.multiprocessing as mp
@@ -14,13 +15,19 @@ import torch.multiprocessing as mp
 from redraft.backends.quantise import FORMATS
 from redraft.errors import ModelError
 from redraft.train.average import Average, average
-from redraft.train.corpus import split
+from redraft.train.corpus import cached_split
+from redraft.train.loop import Hardware
 from redraft.train.recipe import EXPORTED, STAGES, VOCABULARY, Stage
 from redraft.train.restart import read_tokenizer
-from redraft.train.stages import FINAL, checkpoint, export, origin, prepare, work
+from redraft.train.stages import FINAL, PAIRS, checkpoint, export, origin, prepare, work
 from redraft.train.tokenizer import load_tokenizer, train_tokenizer
 
 #: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
+#: Settings that depend on the device.
+USUAL: dict[str, dict[str, Any]] = {
+    "cpu": {"processes": 2, "scale": 1, "workers": 0},
+    "cuda": {"processes": 1, "scale": 8, "workers": 12},
+}
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 
 
@@ -38,8 +45,12 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_":
     help="Checkpoints, logs and GGUF files go here.",
 )
 @click.option("--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: all]")
-@click.option("--processes", type=click.IntRange(1), default=2, help="Training processes of one thread; on a GPU, 1.")
-@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--processes", type=click.IntRange(1), help="Training processes of one thread.  [default: 2; 1 on a GPU]")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="What to train on.")
+@click.option("--compile/--no-compile", "compiled", default=True, help="Fuse the work between matrix products.")
+@click.option("--scale", type=click.IntRange(1), help="Times the batch on a CPU.  [default: 1; 8 on a GPU]")
+@click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
 @click.option(
     "--warm-start",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -47,44 +58,55 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_":
 )
 @click.option("--format", type=click.Choice(FORMATS), default="Q8_0", help="Weights of the GGUF files.")
 def train(
-    data: Path, out: Path, only: tuple[str, ...], processes: int, device: str, warm_start: Path | None, format: str
+    data: Path,
+    out: Path,
+    only: tuple[str, ...],
+    warm_start: Path | None,
+    format: str,
+    device: str,
+    **chosen: Any,
 ) -> None:
-    """Train the demo models anew; hours on a CPU."""
+    """Train the demo models: days on a CPU, minutes on a GPU.  Run again, it resumes where it stopped."""
     out.mkdir(parents=True, exist_ok=True)
     os.environ.update(KEEP_MEMORY)  # for the processes that are started below
+    usual = USUAL[device] | {name: value for name, value in chosen.items() if value is not None}
+    hardware = Hardware(device=device, **usual)
     if not (out / "tokenizer.json").exists():
-        tokenizer = read_tokenizer(warm_start) if warm_start else train_tokenizer(split(data)[0], VOCABULARY)
+        pairs = {} if warm_start else cached_split(data, out / PAIRS)[0]
+        tokenizer = read_tokenizer(warm_start) if warm_start else train_tokenizer(pairs, VOCABULARY)
         tokenizer.save(str(out / "tokenizer.json"))
     for name in only or list(STAGES):
         stage, folder = STAGES[name], out / name
+        try:
+            if (folder / FINAL).exists():
+                click.echo(f"stage {name}: finished before")
+            elif isinstance(stage, Average):
+                click.echo(f"stage {name}: the average of {' and '.join(stage.shares)}")
+                average({checkpoint(out, part): share for part, share in stage.shares.items()}, folder / FINAL)
+            else:
+                train_stage(name, stage, folder, data, hardware, warm_start)
+        except ModelError as error:
+            raise click.ClickException(str(error)) from error
         if not (folder / FINAL).exists():
-            try:
-                if isinstance(stage, Average):
-                    click.echo(f"stage {name}: the average of {' and '.join(stage.shares)}")
-                    average({checkpoint(out, part): share for part, share in stage.shares.items()}, folder / FINAL)
-                else:
-                    train_stage(name, stage, folder, data, processes, device, warm_start)
-            except ModelError as error:
-                raise click.ClickException(str(error)) from error
+            click.echo(f"stage {name}: out of time; run the same command again to resume")
+            return
         if name in EXPORTED:
             export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
 
 
-def train_stage(
-    name: str, stage: Stage, folder: Path, data: Path, processes: int, device: str, warm_start: Path | None
-) -> None:
+def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware, warm_start: Path | None) -> None:
     """Train one stage to its end, from its last checkpoint if there is one.
 
     Raises:
         ModelError: the stage before has not been run, and there is no warm start.
     """
     start = origin(folder.parent, stage.start, warm_start) if stage.start else warm_start
-    begins = f"from {start}" if start else "anew"
-    click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {processes} x {device}, {begins}")
-    prepare(stage, folder, data, processes, warm_start)
-    rendezvous = folder.parent / f".rendezvous-{os.getpid()}-{name}"
-    mp.spawn(work, (stage, folder, data, processes, device, start, rendezvous), nprocs=processes)
-    (folder / "last.pt").rename(folder / FINAL)
+    begins = f"from {start}" if start else "from random weights"
+    where = f"{hardware.processes} x {hardware.device}"
+    click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {where}, {begins}")
+    prepare(stage, folder, data, hardware.processes, warm_start)
+    meet = folder.parent / f".rendezvous-{os.getpid()}-{name}"
+    mp.spawn(work, (stage, folder, data, hardware, start, meet), nprocs=hardware.processes)
 
 
 if __name__ == "__main__":

@@ -27,16 +27,18 @@ from redraft.backends.quantise import quantise
 from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.prompt import PLAIN_KEY
 from redraft.train.calibrate import Calibration, calibrate, draw, fingerprint
-from redraft.train.corpus import FILES, split
-from redraft.train.examples import Batch, Example, ExampleStream, Mixture
+from redraft.train.corpus import LANGUAGES, files, split
+from redraft.train.examples import Batch, Example, ExampleStream, Mixture, grouped, padded
 from redraft.train.export import write_gguf
 from redraft.train.loop import Phase, Trainer, batch_size, rank
 from redraft.train.model import Decoder
-from redraft.train.recipe import PREFIX, SPOKEN
+from redraft.train.recipe import SPOKEN
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.stages import LICENCE
 from redraft.train.tokenizer import EOS
 
+#: Share of prefix pairs.
+PREFIX = 0.5
 #: Peak learning rates, well below those of the recipe: higher ones overfit small calibration sets.
 RATE, EMBEDDING_RATE = 6e-4, 4e-4
 
@@ -116,21 +118,26 @@ class Examples(ExampleStream):
 
     def once(self) -> Iterator[Batch]:
         """Every example once, short ones first."""
-        yield from self._batches(sorted(self._given, key=lambda example: len(example[0])))
+        lengths = [len(ids) for ids, _ in self._given]
+        for places in grouped(lengths, self._tokens):
+            yield self._batch([self._given[place] for place in places], padded(lengths[places[-1]]))
 
-    def _pool(self, tokens: int) -> list[Example]:
-        return self._random.sample(self._given, len(self._given))
+    def _endless(self) -> Iterator[Example]:
+        while True:
+            yield from self._random.sample(self._given, len(self._given))
 
 
 def require_data(folder: Path) -> None:
-    """Refuse a data folder that lacks a file.
+    """Refuse a data folder that lacks a language.
 
     Raises:
         OptionError: one is missing; the message names it.
     """
-    for name in (name for names in FILES.values() for name in names):
-        if not (folder / "train" / name).is_file():
-            raise OptionError(f"data: folder {str(folder)!r} has no train/{name}; see docs/training.md")
+    for language in LANGUAGES:
+        try:
+            files(folder, language)
+        except FileNotFoundError as error:
+            raise OptionError(f"data: {error}; see docs/training.md") from None
 
 
 def align(settings: Settings) -> tuple[list[Alignment], str]:

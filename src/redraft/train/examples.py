@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+from torch.utils.data import IterableDataset, get_worker_info
 
 from redraft.train.corpus import LANGUAGE_SHARES, Pair
 from redraft.train.tokenizer import BOS, EOS, PAD, target_tag
@@ -21,9 +22,13 @@ from redraft.train.tokenizer import BOS, EOS, PAD, target_tag
 #: Ids of an example, and the position from which on the next id is learnt.
 Example: TypeAlias = tuple[list[int], int]
 
-#: Sequences are padded to a multiple of this, so that few shapes occur (each new one is compiled anew on a CPU).
-LENGTH_STEP = 8
-MAX_LENGTH = 192
+#: Sequences are padded to one of these, so that few shapes occur: every new one costs a compilation.  All divide
+#: `BATCH`, so that every batch has the same number of ids.
+LENGTHS = (16, 24, 32, 40, 48, 64, 80, 96, 128, 192)
+BATCH = 7680
+MAX_LENGTH = LENGTHS[-1]
+#: Examples of one language that are drawn, and tokenized, at a time.
+DRAWN = 48
 SPACED = {"de"}
 
 
@@ -62,6 +67,10 @@ class Mixture:
 
 #: What a recogniser does not write while a sentence is growing.
 PUNCTUATION = '.,!?;:"“”„()…'
+#: What speakers say between words.
+FILLERS = ("uh", "um", "er", "uhm", "you know", "well", "so", "I mean")
+#: Shares of spoken sources without any capital, and with fillers and false starts.
+LOWER_CASED, HESITANT = 0.4, 0.2
 
 
 def as_spoken(source: str) -> str:
@@ -75,6 +84,28 @@ def as_spoken(source: str) -> str:
         begins = word.endswith((".", "!", "?", "…"))
         words += [bare] if bare else []
     return " ".join(words) or source
+
+
+def hesitating(source: str, generator: random.Random) -> str:
+    """A source with a filler, a repeated word, or a beginning that is started over."""
+    words = source.split(" ")
+    place = generator.randrange(len(words))
+    kind = generator.random()
+    if kind < 0.5:
+        words[place:place] = generator.choice(FILLERS).split(" ")
+    elif kind < 0.8:
+        words[place:place] = [words[place]]
+    else:
+        words[:0] = words[: min(3, place + 1)]
+    return " ".join(words)
+
+
+def heard(source: str, generator: random.Random) -> str:
+    """A source as some recogniser writes it: `as_spoken`, partly without any capital, partly with hesitations."""
+    source = as_spoken(source)
+    if generator.random() < LOWER_CASED:
+        source = source.lower()
+    return hesitating(source, generator) if generator.random() < HESITANT else source
 
 
 def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
@@ -99,8 +130,11 @@ def join(pairs: Sequence[Pair]) -> tuple[str, str]:
     return " ".join(pair.source for pair in pairs), separator.join(pair.target for pair in pairs)
 
 
-class ExampleStream:
-    """An endless, seeded stream of batches of about ``tokens`` ids each, of ``pairs`` and of ``given`` examples."""
+class ExampleStream(IterableDataset[Batch]):
+    """An endless, seeded stream of batches of about ``tokens`` ids each, of ``pairs`` and of ``given`` examples.
+
+    Each worker of a DataLoader draws with a seed of its own.
+    """
 
     def __init__(
         self,
@@ -112,7 +146,7 @@ class ExampleStream:
         given: Sequence[Example] = (),
     ) -> None:
         self._tokenizer, self._mixture, self._tokens = tokenizer, mixture, tokens
-        self._random = random.Random(seed)
+        self._seed, self._random = seed, random.Random(seed)
         self._pairs, self._given = pairs, given
         self._cumulative = {
             language: np.cumsum([pair.weight for pair in of_language]).tolist()
@@ -122,23 +156,22 @@ class ExampleStream:
         self._seen = dict.fromkeys(pairs, 1.0)
 
     def __iter__(self) -> Iterator[Batch]:
-        while True:
-            examples = self._pool(64 * self._tokens)
-            examples.sort(key=lambda example: len(example[0]) + self._random.random())
-            batches = list(self._batches(examples))
-            self._random.shuffle(batches)
-            yield from batches
+        if worker := get_worker_info():
+            self._random = random.Random(f"{self._seed} {worker.id}")
+        waiting: dict[int, list[Example]] = {length: [] for length in LENGTHS}
+        for example in self._endless():
+            if len(example[0]) > MAX_LENGTH:
+                continue
+            length = padded(len(example[0]))
+            waiting[length].append(example)
+            if len(waiting[length]) == max(1, self._tokens // length):
+                yield self._batch(waiting[length], length)
+                waiting[length] = []
 
-    def _pool(self, tokens: int) -> list[Example]:
-        pool: list[Example] = []
-        size = 0
-        while size < tokens:
+    def _endless(self) -> Iterator[Example]:
+        while True:
             given = self._random.random() < self._mixture.given
-            for ids, start in self._random.choices(self._given, k=512) if given else self._examples(512):
-                if len(ids) <= MAX_LENGTH:
-                    pool.append((ids, start))
-                    size += len(ids)
-        return pool
+            yield from self._random.choices(self._given, k=DRAWN) if given else self._examples(DRAWN)
 
     def _examples(self, number: int) -> Iterator[Example]:
         texts: list[str] = []
@@ -165,20 +198,8 @@ class ExampleStream:
         if self._random.random() < self._mixture.prefix:
             source, target = cut_in_proportion(source, target, language, self._random)
         if self._random.random() < self._mixture.spoken:
-            source = as_spoken(source)
+            source = heard(source, self._random)
         return source, target
-
-    def _batches(self, examples: list[Example]) -> Iterator[Batch]:
-        start = 0
-        while start < len(examples):
-            length = padded(len(examples[start][0]))
-            end = start
-            while (
-                end < len(examples) and end - start < self._tokens // length and padded(len(examples[end][0])) == length
-            ):
-                end += 1
-            yield self._batch(examples[start:end], length)
-            start = end
 
     def _batch(self, examples: list[Example], length: int) -> Batch:
         ids = np.full((len(examples), length), self._pad, np.int64)
@@ -193,8 +214,8 @@ class ExampleStream:
 
 
 def padded(length: int) -> int:
-    """``length`` rounded up to a multiple of `LENGTH_STEP`."""
-    return -(-length // LENGTH_STEP) * LENGTH_STEP
+    """The smallest of `LENGTHS` that is not below ``length``; longer than all of them stays as it is."""
+    return next((step for step in LENGTHS if step >= length), length)
 
 
 def grouped(lengths: Sequence[int], most: int) -> Iterator[list[int]]:

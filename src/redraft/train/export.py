@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from redraft.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.train.corpus import FILES
+from redraft.train.corpus import LANGUAGES
 from redraft.train.examples import MAX_LENGTH
 from redraft.train.model import EPSILON, ROPE_BASE, Decoder
 from redraft.train.tokenizer import BOS, EOS, LLAMA_CPP_PRE, PAD, target_tag
@@ -49,7 +49,7 @@ def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, fact
         writer.add_string(key, value)
     writer.add_string(PLAIN_KEY, PROMPT)
     writer.add_string(SOURCE_LANGUAGES_KEY, "en")
-    writer.add_string(TARGET_LANGUAGES_KEY, ",".join(FILES))
+    writer.add_string(TARGET_LANGUAGES_KEY, ",".join(LANGUAGES))
     writer.add_context_length(4 * MAX_LENGTH)
     writer.add_embedding_length(shape.hidden)
     writer.add_block_count(shape.layers)
@@ -72,7 +72,7 @@ def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, fact
 
 def _add_tokenizer(writer: gguf.GGUFWriter, tokenizer: Tokenizer) -> None:
     described = json.loads(tokenizer.to_str())["model"]
-    special = {BOS, EOS, PAD, *map(target_tag, FILES)}
+    special = {BOS, EOS, PAD, *map(target_tag, LANGUAGES)}
     tokens = sorted(described["vocab"], key=described["vocab"].__getitem__)
     control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
     writer.add_tokenizer_model("gpt2")

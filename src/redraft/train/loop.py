@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from redraft.train.corpus import LANGUAGE_SHARES, Pair
-from redraft.train.examples import Batch, Example, ExampleStream, Mixture
+from redraft.train.examples import BATCH, Batch, Example, ExampleStream, Mixture
 from redraft.train.model import Decoder, Shape
 
 #: Steps that a short training is to have at least, as far as batches of this many ids allow.
-STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, 3072
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Phase:
     prefix: float
     decay: float
     spoken: float = 0.0
-    batch: int = 3072
+    batch: int = BATCH
     dropout: float = 0.0
     rate: float = 4e-3
     embedding_rate: float = 2.5e-3
@@ -55,6 +56,27 @@ class Phase:
     languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
     distilled: float = 0.0
     seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a training runs on; the model that comes out is the same but for rounding and the order of examples.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        processes: that train together, one thread each on a CPU; 1 on a GPU.
+        compiled: fuse the work between matrix products by torch.compile; needs a C++ compiler.
+        scale: batches are this many times as large; the rates grow with its square root.
+        workers: processes that make examples beside the training; 0 makes them within it.
+        minutes: stop after so long with a checkpoint; None goes on to the end.
+    """
+
+    device: str = "cpu"
+    processes: int = 1
+    compiled: bool = False
+    scale: int = 1
+    workers: int = 0
+    minutes: float | None = None
 
 
 def batch_size(tokens: int, processes: int) -> int:
@@ -65,10 +87,14 @@ def batch_size(tokens: int, processes: int) -> int:
 class Trainer:
     """Holds a model, its optimizers and how far it has come; saves and restores all of it."""
 
-    def __init__(self, shape: Shape, phase: Phase, device: str = "cpu") -> None:
+    def __init__(self, shape: Shape, phase: Phase, hardware: Hardware = Hardware()) -> None:
         torch.manual_seed(phase.seed)
-        self.model = Decoder(shape, phase.dropout).to(device)
-        self.phase, self.device = phase, device
+        self._slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
+        self.model = Decoder(shape, phase.dropout).to(hardware.device)
+        if hardware.compiled:
+            self.model.compile_blocks()
+            self._slope = torch.compile(softmax_slope, dynamic=False)
+        self.phase, self.hardware = phase, hardware
         self.tokens, self.step = 0, 0
         matrices = [p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")]
         others = [p for name, p in self.model.named_parameters() if p.ndim != 2 or name.startswith("embedding")]
@@ -76,7 +102,7 @@ class Trainer:
             torch.optim.Muon(matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
             torch.optim.AdamW(others, lr=phase.embedding_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
         ]
-        self.base_rates = [phase.rate, phase.embedding_rate]
+        self.base_rates = [rate * hardware.scale**0.5 for rate in (phase.rate, phase.embedding_rate)]
 
     def run(
         self,
@@ -85,14 +111,15 @@ class Trainer:
         folder: Path,
         every_s: float = 300,
         distilled: Sequence[Example] = (),
-    ) -> None:
-        """Train to the end of the phase, writing ``last.pt`` to ``folder`` every ``every_s`` seconds and at the end."""
+    ) -> bool:
+        """Train to the end of the phase, or of the time; returns whether the phase is complete.
+
+        ``last.pt`` is written to ``folder`` every ``every_s`` seconds and at the end.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        phase = self.phase
-        mixture = Mixture(phase.prefix, phase.spoken, languages=phase.languages, given=phase.distilled)
-        seed = phase.seed + self.tokens + rank()
-        stream = ExampleStream(pairs, tokenizer, mixture, phase.batch, seed, distilled)
-        saved = shown = time.monotonic()
+        stream = self._examples(pairs, tokenizer, distilled)
+        begun = saved = shown = time.monotonic()
+        limit = float("inf") if self.hardware.minutes is None else 60 * self.hardware.minutes
         losses: list[Tensor] = []
         with tqdm(
             total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0
@@ -107,10 +134,25 @@ class Trainer:
                     if rank() == 0:
                         self._log(folder / "log.jsonl", mean)
                     losses, shown = [], now
+                if now - begun > limit:
+                    break
                 if now - saved > every_s:
                     self.save(folder / "last.pt")
                     saved = now
         self.save(folder / "last.pt")
+        return self.tokens >= self.phase.tokens
+
+    def _examples(
+        self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, distilled: Sequence[Example]
+    ) -> Iterable[Batch]:
+        """The stream of batches, made within this process or by workers beside it."""
+        phase, hardware = self.phase, self.hardware
+        mixture = Mixture(phase.prefix, phase.spoken, languages=phase.languages, given=phase.distilled)
+        seed = phase.seed + self.tokens + rank()
+        stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
+        if hardware.workers == 0:
+            return stream
+        return DataLoader(stream, batch_size=None, num_workers=hardware.workers, multiprocessing_context="fork")
 
     def _log(self, path: Path, loss: float) -> None:
         with path.open("a", encoding="utf-8") as log:
@@ -122,7 +164,7 @@ class Trainer:
         for optimizer, base in zip(self.optimizers, self.base_rates, strict=True):
             for group in optimizer.param_groups:
                 group["lr"] = base * scale
-        loss = batch_loss(self.model, batch, self.device)
+        loss = batch_loss(self.model, batch, self.hardware.device, self._slope)
         loss.backward()  # type: ignore[no-untyped-call]
         tokens = average_gradients(self.model, batch.ids.size)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -156,62 +198,105 @@ class Trainer:
         part.replace(path)
 
     def restore(self, path: Path, *, new_phase: bool) -> None:
-        """Go on from a checkpoint; with ``new_phase`` its weights and moments start this trainer's own phase."""
-        state = torch.load(path, map_location=self.device)
-        self.model.load_state_dict(state["model"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
+        """Go on from a checkpoint.
+
+        Args:
+            path: written by `save`.
+            new_phase: start this trainer's own phase with the checkpoint's weights.  If this model is deeper, the
+                layers of the checkpoint are stacked (`stacked`) and the optimizers start from nothing.
+        """
+        state = torch.load(path, map_location=self.hardware.device)
+        deeper = state["shape"]["layers"] != self.model.shape.layers
+        self.model.load_state_dict(stacked(state["model"], self.model.shape.layers) if deeper else state["model"])
+        if not deeper:
+            for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+                optimizer.load_state_dict(saved)
         if not new_phase:
             self.tokens, self.step = state["tokens"], state["step"]
 
 
-def batch_loss(model: Decoder, batch: Batch, device: str) -> Tensor:
+def stacked(weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """The weights of a shallow model as those of one with ``layers``: its layers in order, again and again.
+
+    Training the first part of a run at a fraction of the depth costs that fraction of the time, and stacking whole
+    blocks loses next to nothing (Du et al. 2024, "Stacking your transformers", G_stack).
+    """
+    few = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
+    grown = {name: tensor for name, tensor in weights.items() if not name.startswith("layers.")}
+    for layer in range(layers):
+        prefix = f"layers.{layer % few}."
+        for name, tensor in weights.items():
+            if name.startswith(prefix):
+                grown[f"layers.{layer}.{name.removeprefix(prefix)}"] = tensor.clone()
+    return grown
+
+
+def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of a chunk: its sum over rows with a target of 0 or more, and ``scale`` times its gradient.
+
+    Args:
+        logits: (n, vocabulary).
+        targets: (n,) ids, -1 in rows that do not count.
+        scale: what the gradient is multiplied by, ().
+    """
+    numbers = logits.float()
+    wanted = targets[:, None] == torch.arange(logits.shape[1], device=logits.device)[None]
+    normaliser = torch.logsumexp(numbers, dim=-1, keepdim=True)
+    counts = (targets >= 0).float()[:, None]
+    loss = ((normaliser - (numbers * wanted).sum(dim=-1, keepdim=True)) * counts).sum()
+    slope = (torch.exp(numbers - normaliser) - wanted.float()) * (counts * scale)
+    return loss, slope.to(logits.dtype)
+
+
+def batch_loss(
+    model: Decoder, batch: Batch, device: str, slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
+) -> Tensor:
     """Mean cross-entropy over the learnt positions; no label smoothing, which would flatten what the bias compares."""
     ids = torch.from_numpy(batch.ids).to(device)
     with torch.autocast(device, torch.bfloat16):
         hidden = model.hidden(ids)[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
-    loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, torch.from_numpy(batch.targets).to(device))
+    targets = torch.from_numpy(batch.targets).to(device)
+    loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, targets, slope)
     return loss
 
 
 class TiedCrossEntropy(torch.autograd.Function):
-    """Mean cross-entropy of ``hidden @ weight.T`` in chunks of rows whose logits stay in the processor's cache.
+    """Mean cross-entropy of ``hidden @ weight.T`` in chunks of rows.
 
-    The gradients are made on the way forward, so the (n, vocabulary) logits are never stored; on a CPU that is twice
-    as fast as the plain way, which is bound by memory.
+    The gradients are computed in the forward pass, so the (n, vocabulary) logits are never stored; on a CPU that is
+    twice as fast as the plain way, which is bound by memory.
     """
 
-    CHUNK = 256
+    #: Rows a chunk: as many as stay in a CPU's cache with their logits, or fill a GPU.
+    CHUNK: ClassVar = {"cpu": 512, "cuda": 8192}
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, slope: Callable[..., tuple[Tensor, Tensor]]
+    ) -> Tensor:
         """``hidden`` (n, hidden), ``weight`` (vocabulary, hidden), ``targets`` (n,) -> a scalar."""
-        n = len(hidden)
-        padding = -n % TiedCrossEntropy.CHUNK
+        n, chunk = len(hidden), TiedCrossEntropy.CHUNK[hidden.device.type]
+        padding = -n % chunk
         rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(torch.bfloat16)
-        wanted = F.pad(targets, (0, padding))
+        wanted = F.pad(targets, (0, padding), value=-1)
         low = weight.detach().to(torch.bfloat16)
         grad_rows, grad_weight = torch.empty_like(rows), torch.zeros_like(weight)
         total = torch.zeros((), device=hidden.device)
-        for start in range(0, len(rows), TiedCrossEntropy.CHUNK):
-            here = slice(start, start + TiedCrossEntropy.CHUNK)
-            real = min(TiedCrossEntropy.CHUNK, n - start)
-            logits = (rows[here] @ low.T).float()
-            total += F.cross_entropy(logits[:real], wanted[here][:real], reduction="sum")
-            slope = torch.softmax(logits, dim=-1)
-            slope[torch.arange(len(slope)), wanted[here]] -= 1.0
-            slope[real:] = 0.0
-            slope16 = (slope / n).to(torch.bfloat16)
-            grad_rows[here] = slope16 @ low
-            grad_weight += slope16.T @ rows[here]
+        scale = torch.full((), 1.0 / n, device=hidden.device)
+        for start in range(0, len(rows), chunk):
+            here = slice(start, start + chunk)
+            loss, slopes = slope(rows[here] @ low.T, wanted[here], scale)
+            total += loss
+            grad_rows[here] = slopes @ low
+            grad_weight += slopes.T @ rows[here]
         ctx.save_for_backward(grad_rows[:n].to(hidden.dtype), grad_weight)
         return total / n
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """Scale what `forward` has kept."""
         grad_hidden, grad_weight = ctx.saved_tensors
-        return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None
+        return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None, None
 
 
 def world_size() -> int:

@@ -22,10 +22,10 @@ from redraft.train.align import require_data, require_recipe
 from redraft.train.calibrate import Calibration
 from redraft.train.corpus import Pair, split
 from redraft.train.distil import Distillation, distil, translate
-from redraft.train.loop import batch_size
+from redraft.train.loop import Hardware, batch_size
 from redraft.train.recipe import STEADY, Stage
 from redraft.train.restart import read_model, read_tokenizer
-from redraft.train.stages import EXAMPLES, work, write_checkpoint
+from redraft.train.stages import EXAMPLES, FINAL, work, write_checkpoint
 
 #: Shorter sources are not measured by: at a lag of 3 words they come whole.
 LEAST_WORDS = 4
@@ -94,10 +94,10 @@ def train_prefix(settings: Settings) -> list[Calibration]:
         distil(settings.model, answered, settings.distillation, folder / EXAMPLES, settings.processes)
     rendezvous = folder / "rendezvous"
     rendezvous.unlink(missing_ok=True)
-    task = (stage, folder, settings.data, settings.processes, "cpu", settings.model, rendezvous)
+    task = (stage, folder, settings.data, Hardware(processes=settings.processes), settings.model, rendezvous)
     mp.spawn(work, task, nprocs=settings.processes)
     whole = settings.training / f"{settings.out.stem}-f32.gguf"
-    write_checkpoint(folder / "last.pt", tokenizer, whole)
+    write_checkpoint(folder / FINAL, tokenizer, whole)
     quantise(whole, settings.out, settings.format)
     whole.unlink()
     return answered

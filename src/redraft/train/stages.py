@@ -15,15 +15,17 @@ from tokenizers import Tokenizer
 from redraft import __version__
 from redraft.backends.quantise import quantise
 from redraft.errors import ModelError
-from redraft.train.corpus import split
+from redraft.train.corpus import LANGUAGE_SHARES, cached_split
 from redraft.train.distil import distil, read_examples, translate
 from redraft.train.export import write_gguf
-from redraft.train.loop import Trainer
+from redraft.train.loop import Hardware, Trainer
 from redraft.train.model import Decoder, Shape
-from redraft.train.recipe import SHARES, Stage
+from redraft.train.recipe import Stage
 from redraft.train.restart import read_model
 from redraft.train.tokenizer import load_tokenizer
 
+#: The cleaned corpus, beside the stages.
+PAIRS = "pairs.tsv.gz"
 #: What a stage learns of its teacher, in its folder.
 EXAMPLES = "distilled.jsonl"
 #: What a finished stage has made, in its folder.
@@ -31,31 +33,27 @@ FINAL = "final.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
-def work(
-    rank: int,
-    stage: Stage,
-    folder: Path,
-    data: Path,
-    processes: int,
-    device: str,
-    start: Path | None,
-    rendezvous: Path,
-) -> None:
+def work(rank: int, stage: Stage, folder: Path, data: Path, hardware: Hardware, start: Path | None, meet: Path) -> None:
     """One training process of a stage; resumes from its last checkpoint if there is one.
 
+    The finished stage leaves `FINAL` in its folder, one that is out of time ``last.pt``.
+
     Args:
-        rank, processes: which process this is, and how many train together.
-        folder: of the stage; the tokenizer lies beside it.
-        start: what it begins with, as of `origin`; None is weights drawn at random.
-        rendezvous: a file that does not exist yet, by which they find each other.
+        rank: which process this is.
+        folder: of the stage; the tokenizer is beside it.
+        start: what it begins with, as of `origin`; None is random weights.
+        meet: a file that does not exist yet, by which the processes find each other.
     """
-    if processes > 1:
+    if hardware.device == "cpu":
         torch.set_num_threads(1)
-        dist.init_process_group("gloo", init_method=f"file://{rendezvous.resolve()}", rank=rank, world_size=processes)
+    if hardware.processes > 1:
+        dist.init_process_group(
+            "gloo", init_method=f"file://{meet.resolve()}", rank=rank, world_size=hardware.processes
+        )
     from_gguf = start is not None and start.name != FINAL
     # The optimizers of a warm start know nothing yet.
     phase = replace(stage.phase, warmup_steps=100) if from_gguf else stage.phase
-    trainer = Trainer(stage.shape, phase, device)
+    trainer = Trainer(stage.shape, phase, hardware)
     if (folder / "last.pt").exists():
         trainer.restore(folder / "last.pt", new_phase=False)
     elif start and from_gguf:
@@ -63,10 +61,12 @@ def work(
     elif start:
         trainer.restore(start, new_phase=True)
     distilled = read_examples(folder / EXAMPLES) if stage.distillation else ()
-    training = split(data)[0]
+    training = cached_split(data, folder.parent / PAIRS)[0]
     pairs = {language: training[language] for language in phase.languages}
-    trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
-    if processes > 1:
+    complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
+    if rank == 0 and complete:
+        (folder / "last.pt").rename(folder / FINAL)
+    if hardware.processes > 1:
         dist.destroy_process_group()
 
 
@@ -110,7 +110,9 @@ def prepare(stage: Stage, folder: Path, data: Path, processes: int, warm_start: 
     folder.mkdir(exist_ok=True)
     # Beside the stages: several learn of one teacher.
     outputs = out / f"{teacher.stem}.outputs.jsonl"
-    answered = translate(teacher, split(data)[0], SHARES, stage.distillation, outputs, processes)
+    answered = translate(
+        teacher, cached_split(data, out / PAIRS)[0], LANGUAGE_SHARES, stage.distillation, outputs, processes
+    )
     distil(teacher, answered, stage.distillation, file, processes)
 
 
