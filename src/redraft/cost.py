@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,7 +16,6 @@ from redraft.types import ROOT, Asking, Backend, Context, Draft, EncodesSources,
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Ids in the cache before the pass: about a prompt with half of its translation.
 CONTEXT = 100
-ROUNDS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +106,3 @@ def curve(samples: Sequence[Sequence[float]]) -> CostCurve:
 def least(samples: Sequence[Sequence[float]]) -> CostCurve:
     """The curve of the least of several samples: what else the machine does only ever adds to a time."""
     return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))
-
-
-def measure(
-    backend: Backend, *, rounds: int = ROUNDS, show: Callable[[Iterable[int]], Iterable[int]] = iter
-) -> CostCurve:
-    """The curve of a backend that does nothing else meanwhile, after one sample that is not counted.
-
-    Args:
-        show: put around the rounds, for a progress bar.
-    """
-    slot = backend.open_slot()
-    samples = [sample(backend, slot) for _ in show(range(rounds + 1))]
-    backend.close_slot(slot)
-    return curve(samples[1:])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from redraft import cost
 from redraft.backends import costs
+from redraft.backends.machine import Processor
+from redraft.backends.stopwatch import Measured
 from redraft.cost import CostCurve
+from redraft.types import Backend
 from tests.fakes import RandomModel
 
 
@@ -15,9 +21,22 @@ class Named(RandomModel):
     identity = "a model"
 
 
+def measured(*seconds: float, problem: str = "") -> Measured:
+    return Measured(CostCurve((1, 2, 4)[: len(seconds)], seconds), (0.0,) * len(seconds), 0, problem)
+
+
+def measure_once(backend: Backend, _threads: int) -> Measured:
+    """Times that do not depend on what else runs; the model can tell that it was asked."""
+    slot = backend.open_slot()
+    cost.sample(backend, slot)
+    backend.close_slot(slot)
+    return measured(1.0, 1.5, 2.0)
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(costs, "measure", measure_once)
     return costs.cache_file()
 
 
@@ -44,9 +63,54 @@ def test_a_model_without_a_name_is_measured_every_time(cache: Path) -> None:
 
 def test_a_new_curve_takes_the_place_of_the_old() -> None:
     costs.known_curve(Named())
-    curve = CostCurve((1, 2), (1.0, 2.0))
-    costs.keep(Named(), curve)
-    assert costs.known_curve(Named()) == curve
+    costs.keep(Named(), measured(1.0, 2.0))
+    assert costs.known_curve(Named()) == CostCurve((1, 2), (1.0, 2.0))
+
+
+def test_a_curve_that_cannot_be_trusted_is_used_with_a_warning_and_not_kept(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(costs, "measure", lambda _backend, _threads: measured(1.0, 0.42, problem="T(2) is odd"))
+    assert costs.known_curve(Named()).seconds == (1.0, 1.0), "never less than a shorter pass"
+    assert not cache.exists()
+    assert caplog.messages == ["the cost of a pass could not be measured well: T(2) is odd; it is not kept"]
+    costs.keep(Named(), measured(1.0, 2.0))
+    costs.keep(Named(), measured(1.0, 0.42, problem="T(2) is odd"))
+    assert costs.known_curve(Named()).seconds == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("changed", ["processor", "library_hash"])
+def test_a_curve_of_another_processor_or_library_is_ignored(monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    costs.keep(Named(), measured(1.0, 2.0))
+    other = {"processor": lambda: Processor("another", frozenset()), "library_hash": lambda: "another"}
+    monkeypatch.setattr(costs, changed, other[changed])
+    monkeypatch.setattr(costs, "measure", lambda _backend, _threads: measured(3.0, 4.0))
+    assert costs.known_curve(Named()).seconds == (3.0, 4.0)
+
+
+def test_every_number_of_threads_has_a_curve_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Threaded(Named):
+        counts: tuple[int, ...] = (1,)
+
+        def thread_counts(self) -> tuple[int, ...]:
+            return self.counts
+
+        def fixed_threads(self, count: int) -> AbstractContextManager[None]:
+            return nullcontext()
+
+    asked: list[int] = []
+
+    def measure(_backend: Backend, threads: int) -> Measured:
+        asked.append(threads)
+        return replace(measured(1.0, 5.0) if threads == 1 else measured(2.0, 3.0), threads=threads)
+
+    monkeypatch.setattr(costs, "measure", measure)
+    model = Threaded()
+    assert costs.known_curve(model).seconds == (1.0, 5.0)
+    model.counts = (1, 2)
+    assert costs.known_curve(model).seconds == (1.0, 3.0)
+    assert costs.known_curve(model).seconds == (1.0, 3.0)
+    assert asked == [1, 2]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"x": 1}', '{"x": {"sizes": [2], "seconds": [1]}}', "\x00"])

@@ -24,14 +24,17 @@ DRAFT = Draft.chain(list(range(50, 66)), Provenance.PREVIOUS)
 class Listed:
     """Decides as a list says, and notes what it is told."""
 
+    def counts(self) -> tuple[int, ...]:
+        return (1, 2)
+
     def __init__(self, *counts: int) -> None:
-        self.counts = list(counts)
+        self.planned = list(counts)
         self.asked: list[int] = []
         self.told: list[int] = []
 
     def choose(self, new: int) -> int:
         self.asked.append(new)
-        return self.counts.pop(0)
+        return self.planned.pop(0)
 
     def took(self, new: int, seconds: float) -> None:
         assert seconds > 0
@@ -95,6 +98,7 @@ def test_they_adapt_where_nothing_else_is_asked_for(
     with closing(open_model("demo", LlamaOptions(context_length=64, threads=threads))) as backend:
         backend.options = LlamaOptions(threads=threads, gpu_layers=layers)
         chosen = backend._choose_threads()
+        assert backend.thread_counts() == (() if layers else backend._threads.counts())
     if isinstance(expected, FixedThreads):
         assert chosen == expected
     else:

@@ -124,10 +124,19 @@ def test_all_numbers_are_within_the_cores(cores: int) -> None:
     runner.run(machine, 300)
 
 
+@pytest.mark.parametrize(("free", "expected"), [(8, (1, 8)), (7, (1,))])
+def test_a_measurement_takes_one_thread_and_all_that_are_free(free: int, expected: tuple[int, ...]) -> None:
+    slept: list[float] = []
+    adaptive = AdaptiveThreads(8, 1, lambda: free if slept else 8, slept.append)
+    assert adaptive.counts() == expected
+    assert slept == [LOOK]
+
+
 def test_a_fixed_number_stays() -> None:
     fixed = FixedThreads(3)
     fixed.took(1, 100.0)
     assert fixed.choose(1) == 3
+    assert fixed.counts() == (3,)
 
 
 class Clock:

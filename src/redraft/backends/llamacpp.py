@@ -156,6 +156,10 @@ class LlamaCpp:
         small = self.model.path.stat().st_size <= SMALL_MODEL
         return AdaptiveThreads(cores, 1 if small else cores, FreeCores(cores))
 
+    def thread_counts(self) -> tuple[int, ...]:
+        """The least and the greatest number of threads that passes run on now; none where the GPU runs them."""
+        return () if on_gpu(self.options.gpu_layers) else self._threads.counts()
+
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
         """Run all passes meanwhile on so many threads, for a measurement."""
@@ -169,11 +173,10 @@ class LlamaCpp:
 
     @property
     def identity(self) -> str:
-        """The model's file and the options that its speed depends on."""
+        """The model's file and the options that its speed depends on, but the number of threads."""
         file, options = self.model.path.stat(), self.options
         trees = "trees" if options.branches else "chains"
-        threads = options.threads or "adaptive"
-        settings = f"{threads} threads, {options.gpu_layers} layers, exact {options.exact}, {trees}"
+        settings = f"{options.gpu_layers} layers, exact {options.exact}, {trees}"
         return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
     def open_slot(self) -> int:

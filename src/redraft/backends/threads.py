@@ -95,6 +95,9 @@ def system_clocks() -> tuple[float, float] | None:
 class Threads(Protocol):
     """Decides on the threads of every pass."""
 
+    def counts(self) -> tuple[int, ...]:
+        """Of the numbers that it may decide on now, the least and the greatest; may wait to see what others do."""
+
     def choose(self, new: int) -> int:
         """Threads for a pass over so many new tokens."""
 
@@ -107,6 +110,10 @@ class FixedThreads:
     """Always as many as were asked for."""
 
     count: int
+
+    def counts(self) -> tuple[int, ...]:
+        """The number."""
+        return (self.count,)
 
     def choose(self, new: int) -> int:
         """The number."""
@@ -145,14 +152,23 @@ class AdaptiveThreads:
         cores: that this process may use.
         start: threads to begin with.
         free: how many cores other processes leave free now.
+        sleep: waits for so many seconds.
     """
 
-    def __init__(self, cores: int, start: int, free: Callable[[], int]) -> None:
+    def __init__(
+        self, cores: int, start: int, free: Callable[[], int], sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._choices = [*(1 << power for power in range(cores.bit_length()) if 1 << power < cores), cores]
-        self._free = free
+        self._free, self._sleep = free, sleep
         first = max(place for place, count in enumerate(self._choices) if count <= max(1, start))
         self._lengths = [_Length(first) for _ in range(LONGEST + 1)]
         self._taken, self._most = first, len(self._choices) - 1
+
+    def counts(self) -> tuple[int, ...]:
+        """One thread and, if no other process uses a core, as many as there are cores; takes `LOOK` seconds."""
+        self._free()
+        self._sleep(LOOK)
+        return (1,) if self._free() < self._choices[-1] else (1, self._choices[-1])
 
     def choose(self, new: int) -> int:
         """Threads for a pass over so many new tokens."""
@@ -169,15 +185,15 @@ class AdaptiveThreads:
 
     def took(self, new: int, seconds: float) -> None:
         """Learn from the wall time of the pass that was last decided on."""
-        length, time = self._length(new), seconds / (new + OVERHEAD)
+        length, price = self._length(new), seconds / (new + OVERHEAD)
         times = length.times.setdefault(self._taken, deque(maxlen=9))
         if self._taken == length.tried:
-            times.append(time)
+            times.append(price)
             self._judge(length, times)
         elif self._taken == length.home:
-            self._settle(length, times, time)
+            self._settle(length, times, price)
         else:
-            times.append(time)
+            times.append(price)
 
     def _length(self, new: int) -> _Length:
         return self._lengths[min(new.bit_length(), LONGEST)]
@@ -207,15 +223,15 @@ class AdaptiveThreads:
             return
         length.tried, length.passes = None, 0
 
-    def _settle(self, length: _Length, times: deque[float], time: float) -> None:
+    def _settle(self, length: _Length, times: deque[float], price: float) -> None:
         """Note a pass on the usual number."""
-        late = bool(times) and time > STALL * median(times)
+        late = bool(times) and price > STALL * median(times)
         length.stalls = length.stalls + 1 if late else 0
         length.passes += 1
         if length.stalls < 2:
             if not late:
-                times.append(time)
+                times.append(price)
             return
         times.clear()
-        times.append(time)
+        times.append(price)
         length.stalls, length.upwards, length.wait, length.passes = 0, False, SOON, SOON

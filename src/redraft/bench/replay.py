@@ -26,6 +26,8 @@ from redraft.eval.record import Pass, Record, Step
 from redraft.eval.signature import file_hash, machine
 from redraft.types import ROOT, Backend, Draft, Provenance, Score
 
+#: How many samples of the cost curve a replay takes, about.
+SAMPLES = 7
 #: Figures of a bench that have a meaning for a replay; all but the times and what follows from them are the record's.
 FIELDS = (
     *("method", "options", "mask", "target_language", "segments", "updates", "output_tokens", "target_passes"),
@@ -108,7 +110,7 @@ def replay(
     names = list(recording.records)
     played: dict[str, list[Record]] = {name: [] for name in names}
     count = len(recording.records[names[0]])
-    every = max(1, count // cost.ROUNDS)
+    every = max(1, count // SAMPLES)
     _sample(backend)  # a first pass of every size takes longer
     samples = []
     for number in show(range(count)):

@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from redraft import __version__
 from redraft.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from redraft.backends.stopwatch import Measured
 
 EXAMPLES = """\b
 Examples:
@@ -30,14 +38,15 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
 
     On a processor with AMX the kernels are tested again, and you see how to get the fast build if this is not it.
 
-    The curve is kept: methods that draft by what a pass costs, such as redraft, go by it.
+    Time that other processes take does not count. The spread is how far the median of the passes was above the fastest.
+    The curve is kept for this processor and build of llama.cpp: methods that draft by what a pass costs, such as
+    redraft, go by it. One that cannot be trusted is not kept.
 
     A draft of n tokens pays off where T(n+1) is well below n times T(1); where the curve is steep, long drafts cost.
     """
     from rich.progress import track
 
-    from redraft import cost
-    from redraft.backends import costs, kernels
+    from redraft.backends import costs, kernels, stopwatch
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.eval.signature import signature
@@ -46,27 +55,39 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     tested = kernels.report()
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with closing(open_model(model, engine)) as backend:
-        curve = cost.measure(backend, show=lambda rounds: track(rounds, "measuring", transient=True, disable=as_json))
-        costs.keep(backend, curve)
+        found = []
+        for count in stopwatch.thread_counts(backend):
+            words = f"measuring, {count} threads" if count else "measuring"
+            shown = partial(track, description=words, transient=True, disable=as_json)
+            found.append(costs.keep(backend, stopwatch.measure(backend, count, shown)))
         path = backend.model.path
-    line = signature(path, "synthetic", "none", seed=0, threads=threads or os.cpu_count(), exact=exact)
-    times = dict(zip(curve.sizes, curve.seconds, strict=True))
-    if not as_json:
-        _print_report(times, tested, line)
-        return
-    rows = [
-        {"new_tokens": size, "milliseconds": round(seconds * 1e3, 3), "over_one": round(seconds / times[1], 3)}
-        for size, seconds in times.items()
-    ]
-    print_json(rows, line, sys.stdout)
+    line = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
+    if as_json:
+        print_json(_rows(found), line, sys.stdout)
+    else:
+        _print_report(found, tested, line)
 
 
-def _print_report(costs: dict[int, float], tested: str, line: str) -> None:
+def _rows(found: Sequence[Measured]) -> list[dict[str, str | int | float]]:
+    """T(n) on the number of threads that is the fastest for n."""
+    from redraft.backends.stopwatch import best_of
+
+    curve = best_of(found)
+    rows: list[dict[str, str | int | float]] = []
+    for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
+        best = min(found, key=lambda each: each.curve.seconds[index])
+        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve(1), "spread": best.spread[index]}
+        rounded = {name: round(value, 3) for name, value in figures.items()}
+        rows.append({"new_tokens": size, **rounded, "threads": best.threads, "problem": best.problem})
+    return rows
+
+
+def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
     import llama_cpp
     from rich.console import Console
-    from rich.table import Table
 
     from redraft.backends.llama_model import usable_cores
+    from redraft.backends.machine import processor
 
     console = Console()
     gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
@@ -74,12 +95,37 @@ def _print_report(costs: dict[int, float], tested: str, line: str) -> None:
         f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
     )
     waiting = [f"{name}={os.environ[name]}" for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT") if name in os.environ]
-    console.print(", ".join([f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False)
+    console.print(
+        ", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False
+    )
     console.print(f"kernels: {tested}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
-    table = Table("n new tokens", "T(n) ms", "T(n)/T(1)", "", box=None)
-    for size, seconds in costs.items():
-        bar = "▇" * max(1, round(40 * seconds / max(costs.values())))
-        table.add_row(str(size), f"{seconds * 1e3:.2f}", f"{seconds / costs[1]:.2f}", f"[cyan]{bar}[/cyan]")
-    console.print(table)
+    console.print(_table(found))
+    for each in found:
+        if each.problem:
+            name = f"T(n) on {each.threads} threads" if each.threads else "T(n)"
+            console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{line}[/dim]", soft_wrap=True, highlight=False)
+
+
+def _table(found: Sequence[Measured]) -> Table:
+    """T(n) on every number of threads, with its spread, and the fastest in multiples of T(1)."""
+    from rich.table import Table
+
+    from redraft.backends.stopwatch import best_of
+
+    table, curve = Table(box=None), best_of(found)
+    table.add_column("n new tokens", justify="right")
+    for each in found:
+        ending = f", {each.threads} thread{'s' * (each.threads > 1)}" if each.threads else ""
+        table.add_column(f"T(n) ms{ending}", justify="right")
+        table.add_column("spread", justify="right")
+    table.add_column("T(n)/T(1)", justify="right")
+    table.add_column("")
+    for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
+        cells = [(f"{each.curve.seconds[index] * 1e3:.2f}", f"{each.spread[index]:.0%}") for each in found]
+        bar = "▇" * max(1, round(20 * seconds / max(curve.seconds)))
+        table.add_row(
+            str(size), *(cell for pair in cells for cell in pair), f"{seconds / curve(1):.2f}", f"[cyan]{bar}[/cyan]"
+        )
+    return table
