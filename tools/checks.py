@@ -1,7 +1,7 @@
 """What docs/benchmarks.md and the model card show besides benches: exactness, AMX, beam search, and the card's table.
 
-``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of these names in
-`benchmarks` have printed.
+``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of
+these names in `benchmarks` have printed.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ SIZES = (1, 16, 64)
 THREADS = 2
 #: Seconds that the child may take; it needs about one.
 TIMEOUT_S = 60.0
-#: Largest difference of logits, in standard deviations of those from plain kernels, that passes for rounding.  Right AMX
-#: kernels were seen to differ by 0.008 with the small demo model, and by 0.09 with the larger one.
+#: Largest difference of logits, in standard deviations of those from plain kernels, that passes for rounding.  Right
+#: AMX kernels were seen to differ by 0.008 with the small demo model, and by 0.09 with the larger one.
 TOLERANCE = 0.3
 
 #: What a process is sent for its own faults.  Others, such as SIGKILL when memory runs out, say nothing of kernels.
