@@ -21,6 +21,7 @@ from redraft.client import Backoff, Client, Wanted
 from redraft.errors import OptionError, RedraftError
 from redraft.events import Caption, Event
 from redraft.serve.engine import Stopped
+from redraft.serve.security import new_key
 from redraft.talk import load_talk
 from tests.cli.conftest import Run
 from tests.cli.terminals import Terminal, program
@@ -147,6 +148,21 @@ def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
         assert done.status == 0
     done = redraft("translate", "--to", "de", "--server", "http://127.0.0.1:1", stdin=b"a\n")
     assert done.status == 2 and "cannot be reached" in done.err
+
+
+def test_a_key_that_is_missing_or_wrong_is_told_apart(
+    redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDRAFT_KEY", raising=False)
+    key = new_key(tmp_path / "keys", "stage")
+    with running(keys=tmp_path / "keys") as server:
+        at = ("translate", "--to", "de", "--server", server.url, "--output", "lines")
+        missing, wrong = redraft(*at, stdin=b"we saw\n"), redraft(*at, "--key", "wrong", stdin=b"we saw\n")
+        good = redraft(*at, "--key", key, stdin=b"we saw\n")
+    assert (missing.status, wrong.status, good.status) == (2, 2, 0)
+    assert "the server needs an API key: give it by REDRAFT_KEY" in missing.err
+    assert "the API key is not known to this server" in wrong.err and "--key" in wrong.err
+    assert expected("we saw") in good.out
 
 
 def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:

@@ -116,3 +116,19 @@ def test_screen_readers_are_read_final_captions_once(visit: Callable[..., Any]) 
     page.reload()
     wait_for_finals(page)
     assert page.locator("#announcer p").count() == 0  # they were read out before
+
+
+def test_a_sentence_without_a_translation_says_so_in_its_place(visit: Callable[..., Any]) -> None:
+    failing = """
+    window.fake = (targets) => [
+      { type: "final", utterance: "f", seq: 0, target: "de", text: "Wir sahen." },
+      { type: "error", code: "translation", sentence: "nothing came", utterance: "f", target: "ja", final: true },
+    ];
+    """
+    page = visit(script=failing + FAKE_SOCKET)
+    page.get_by_text("Type", exact=True).click()
+    page.locator("#typed").press_sequentially("s")
+    failed = page.locator(".utterance", has_text="Wir sahen.").locator("[lang=ja]")
+    expect(failed).to_have_text("Not translated")
+    assert failed.get_attribute("class") == "cell failed"
+    expect(page.locator("#problem")).to_contain_text("nothing came")

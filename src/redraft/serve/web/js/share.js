@@ -17,7 +17,7 @@ export function showLinks(place, name) {
     item(link(`/v1/sessions/${session}/transcript?format=${form}`, text, { download: `transcript.${form}` })),
   );
   place.querySelector("#links").replaceChildren(
-    shared(`/watch?session=${session}`, "Captions for viewers"),
+    shared(`/watch?session=${session}`, "Viewers' page"),
     item(link(`/overlay-form?session=${session}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
   );
   place.querySelector("#transcripts").replaceChildren(...forms);
