@@ -96,3 +96,16 @@ def test_a_log_for_another_scorer(redraft: Run, talk: Path, tmp_path: Path) -> N
     done = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "ar, de", "--format", "simuleval")
     assert done.status == 0, done.err
     assert (tmp_path / "log" / "instances.log").read_text().count("\n") == 2
+
+
+def test_another_systems_log_is_scored(redraft: Run, tmp_path: Path) -> None:
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    line = {"source": ["a.wav"], "source_length": 3000, "prediction": "Ich bin da.", "delays": [1000, 2000, 3000]}
+    log.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    references.write_text("Ich bin da.\n", encoding="utf-8")
+    done = redraft("bench", "score", str(log), "--to", "de", "--references", str(references), "--json")
+    (row,) = done.rows
+    assert (done.status, row["chrf"], row["ne_units"], row["mean_lag"], row["yaal"]) == (0, 100.0, 0, 1.0, 1.0)
+    assert "mean_lag" in redraft("bench", "score", str(log), "--to", "de").out
+    wrong = redraft("bench", "score", str(log), "--to", "de", "--segments", str(references))
+    assert (wrong.status, wrong.err) == (2, "redraft: --segments needs --references, a line for each segment\n")

@@ -171,7 +171,7 @@ def test_simuleval_gives_the_same_figures(language: str, timed: bool, tmp_path: 
     scale = 1000 if timed else 1
     for aware in (False, True) if timed else (False,):
         # From a log SimulEval takes text for speech in ATD, and its computation-aware ATD counts waits twice.
-        for name in METRICS[:4] if aware or not timed else METRICS:
+        for name in METRICS[:4] if aware or not timed else METRICS[:5]:
             theirs = scorers.LATENCY_SCORERS_DICT[name.upper()](computation_aware=aware)
             values = [value for each in mine if (value := each[name + "_ca" * aware]) is not None]
             total = theirs(dict(enumerate(logged)))

@@ -28,8 +28,10 @@ def test_words_for_a_stream_without_times() -> None:
     row = latency_figures([made], Stream("any", (segment_of(made, "a b c d", "de"),)), "de")
     assert row["latency_unit"] == "words"
     assert row["al"] == row["laal"] == round((2 + 1 + 2) / 3, 4)
+    # d: the last unit comes with the end too, and counts in the mean over all; before the end came only two.
+    assert (row["mean_lag"], row["yaal"]) == ((2 + 1 + 2 + 1) / 4, (2 + 1) / 2)
     assert [name for name, value in row.items() if value is None] == [
-        *("al_ca", "laal_ca", "dal_ca", "ap_ca", "atd_ca", "lag_p50_ms", "lag_p95_ms")
+        *("al_ca", "laal_ca", "dal_ca", "ap_ca", "atd_ca", "yaal_ca", "mean_lag_ca", "lag_p50_ms", "lag_p95_ms")
     ]
 
 
@@ -74,7 +76,7 @@ def test_waiting_makes_lag() -> None:
     slow = [replace(each, steps=tuple(replace(step, seconds=9.0) for step in each.steps)) for each in records]
     quick, late = (latency_figures(each, stream, "de") for each in (records, slow))
     assert quick["al"] == late["al"]
-    for name in ("al_ca", "dal_ca", "ap_ca", "atd_ca", "lag_p50_ms"):
+    for name in ("al_ca", "dal_ca", "ap_ca", "atd_ca", "mean_lag_ca", "lag_p50_ms"):
         assert float(late[name] or 0) > float(quick[name] or 0)
 
 

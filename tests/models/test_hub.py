@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from pathlib import Path
+
 import pytest
 
 from redraft.errors import ModelError
-from redraft.models.hub import fetch
+from redraft.models.hub import fetch, hub_host
 
 
 def test_a_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,5 +19,71 @@ def test_a_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
         raise OSError("The hub cannot be reached. Please check your connection.\nMore of it.")
 
     monkeypatch.setattr(hub, "hf_hub_download", fail)
+    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
     with pytest.raises(ModelError, match=r"^model 'qwen3-4b' could not be fetched from .*: The hub cannot be reached$"):
         fetch("qwen3-4b")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub at which nobody answers."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{free_port()}")
+
+
+@pytest.mark.usefixtures("offline")
+def test_without_a_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("huggingface_hub")
+    began = time.monotonic()
+    with pytest.raises(
+        ModelError, match=r"^model 'qwen3-4b' could not be fetched: no network, 127.0.0.1 does not answer$"
+    ):
+        fetch("qwen3-4b")
+    assert time.monotonic() - began < 8  # the hub's own client tries for half a minute
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("offline")
+def test_models_of_transformers_say_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from redraft.backends.hf.model import open_hf
+    from redraft.backends.hf.options import HfOptions
+
+    began = time.monotonic()
+    with pytest.raises(
+        ModelError, match="model 'nobody/nothing@abc' has not been fetched before and there is no network"
+    ):
+        open_hf("nobody/nothing@abc", HfOptions(device="cpu"))
+    assert time.monotonic() - began < 8
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hub_host() == "127.0.0.1"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setenv("HF_ENDPOINT", f"http://{address}")
+        monkeypatch.setenv("no_proxy", "")
+        assert hub_host() is None
+        monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
+        assert hub_host() == "hub.invalid"
+        for proxy in (f"http://{address}", address):
+            monkeypatch.setenv("http_proxy", proxy)
+            assert hub_host() is None
+
+
+def test_a_revision_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    asked: list[object] = []
+    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
+    monkeypatch.setattr(hub, "hf_hub_download", lambda *names, **options: asked.append(options["revision"]) or "x.gguf")
+    assert fetch("qwen3-4b", "0123abc") == Path("x.gguf")
+    fetch("qwen3-4b")
+    assert asked == ["0123abc", "main"]

@@ -15,6 +15,7 @@ from redraft.bench.tables import TABLES, Table
 from redraft.cli import options as common
 from redraft.cli.bench_load import capacity, load
 from redraft.cli.bench_replay import replay
+from redraft.cli.bench_score import score
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
@@ -127,6 +128,10 @@ for _table in TABLES.values():
     _command(_table)
 
 
+#: Programs whose logs a run can be written as.
+_LOGS = ("simulstream", "simuleval", "omnisteval")
+
+
 @bench.command("stream", short_help="Write a stream to a file.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @common.all_of([*data_options, _lag(3)])
@@ -144,11 +149,11 @@ def write_stream(file: Path, to: str, **given: Any) -> None:
     click.echo(f"{file}: {len(stream.segments)} segments, {len(stream.updates)} updates, {stream.name}@{stream.hash}")
 
 
-@bench.command(short_help="Write a run's log for the scorers of simulstream or SimulEval.")
+@bench.command(short_help="Write a run's log for the scorers of simulstream, SimulEval or OmniSTEval.")
 @click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--line", required=True, help="Which line of the table, such as 'ssbd beta=0.2, de'.")
-@click.option("--format", type=click.Choice(("simulstream", "simuleval")), default="simulstream", help="Whose log.")
+@click.option("--format", type=click.Choice(_LOGS), default="simulstream", help="Whose log.")
 def export(records: Path, folder: Path, line: str, format: str) -> None:
     """Write one line of a run, RECORDS, into FOLDER as another program's log.
 
@@ -165,8 +170,7 @@ def export(records: Path, folder: Path, line: str, format: str) -> None:
         raise OptionError(f"--line must be one of: {names}; not {line!r}")
     stream = Stream.load(records.with_name(records.name.replace(".records.jsonl", ".stream.jsonl")))
     language = line.rpartition(", ")[2]
-    write = logs.write_simulstream if format == "simulstream" else logs.write_simuleval
-    write(folder, chosen, stream, language)
+    getattr(logs, f"write_{format}")(folder, chosen, stream, language)
     click.echo(f"{folder}: {len(chosen)} segments")
 
 
@@ -205,7 +209,7 @@ def report(out: Path) -> None:
     click.echo(write(out))
 
 
-for _command_apart in (replay, load, capacity):
+for _command_apart in (replay, load, capacity, score):
     bench.add_command(_command_apart)
 
 

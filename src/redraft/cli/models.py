@@ -84,9 +84,10 @@ def _hub_row(name: str) -> dict[str, str | int]:
 
 @models.command(short_help="Fetch a listed model from the Hugging Face hub.")
 @click.argument("name", metavar="NAME", type=click.Choice(list(CATALOGUE)))
-def get(name: str) -> None:
+@click.option("--revision", default="main", help="Branch, tag or commit of the repository; a commit pins the file.")
+def get(name: str, revision: str) -> None:
     """Fetch a listed model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
-    click.echo(f"{name}: {fetch(name)}")
+    click.echo(f"{name}: {fetch(name, revision)}")
 
 
 @models.command(short_help="Write a GGUF of a model's sizes with random weights.")

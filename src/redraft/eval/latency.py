@@ -31,6 +31,26 @@ def laal(delays: Sequence[float], source: float, reference: int) -> float | None
     return _lagging(delays, source, max(len(delays), reference))
 
 
+def mean_lag(delays: Sequence[float], source: float, reference: int) -> float | None:
+    """LAAL over all units, those that came with the end of the source or after it included.
+
+    AL and LAAL stop at the first unit that came with the end of the source.  So they leave out most of a translation
+    that is held back until then.
+    """
+    return _mean(delays, source, max(len(delays), reference))
+
+
+def yaal(delays: Sequence[float], source: float, reference: int) -> float | None:
+    """Yet another average lagging (Polak et al. 2025): LAAL over the units that came before the end of the source."""
+    return _mean([delay for delay in delays if delay < source], source, max(len(delays), reference))
+
+
+def _mean(delays: Sequence[float], source: float, target: int) -> float | None:
+    if not delays or target <= 0:
+        return None
+    return sum(delay - index * source / target for index, delay in enumerate(delays)) / len(delays)
+
+
 def _lagging(delays: Sequence[float], source: float, target: int) -> float | None:
     if not delays or target <= 0:
         return None

@@ -1,4 +1,4 @@
-"""Logs in the formats of simulstream and SimulEval, so that their scorers can score a recorded run.
+"""Logs in the formats of simulstream, SimulEval and OmniSTEval, so that their scorers can score a recorded run.
 
 Tokens are words, or characters without the spaces between them where the language is written without spaces; texts of
 references are written the same way, so that all count the same units.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from redraft.errors import InputError
-from redraft.eval.delays import changes, join, pairs, split, unit
+from redraft.eval.delays import changes, delays, join, pairs, split, unit
 from redraft.eval.record import Record
 from redraft.eval.stream import Stream
 from redraft.eval.timing import instances
@@ -127,6 +127,35 @@ def write_simuleval(folder: Path, records: Sequence[Record], stream: Stream, lan
     _write_lines(folder / "instances.log", lines)
     config = {"source_type": "speech" if found[0][1].timed else "text", "target_type": "text"}
     _write(folder / "config.yaml", json.dumps(config) + "\n")
+
+
+def write_omnisteval(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
+    """Write what ``omnisteval longform`` reads: ``instances.log``, ``segments.yaml`` and ``references.txt``.
+
+    A line of the log is a whole recording, whose captions follow one another; delays are milliseconds from its start.
+    The other two hold the segments that have start, end and reference, as `write_simulstream` writes them.
+
+    Args:
+        folder: is made if it is not there.
+        records: of one contender, in the order of a timed stream.
+        language: of the captions, as a tag.
+
+    Raises:
+        InputError: an update has no time, or the records are of another stream.
+        OptionError: there is no such language.
+    """
+    write_simulstream(folder, records, stream, language)
+    lines: dict[str, dict[str, Any]] = {}
+    for (_record, segment), caption in zip(pairs(records, stream), delays(records, stream, language), strict=True):
+        name = _wav(segment.recording)
+        line = lines.setdefault(name, {"source": name, "units": [], "delays": [], "elapsed": [], "source_length": 0.0})
+        line["units"] += caption.units
+        line["delays"] += _scaled(caption.delays, 1000)
+        line["elapsed"] += _scaled(caption.shown, 1000)
+        line["source_length"] = max(line["source_length"], *_scaled((*caption.arrivals, segment.end or 0.0), 1000))
+    for line in lines.values():
+        line["prediction"] = join(line.pop("units"), language)
+    _write_lines(folder / "instances.log", lines.values())
 
 
 def _scaled(values: Iterable[float], scale: int) -> list[float]:

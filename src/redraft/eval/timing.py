@@ -11,14 +11,14 @@ import numpy as np
 from redraft.errors import InputError
 from redraft.eval.delays import Delays, changes, delays, pairs, split, words
 from redraft.eval.figures import Row
-from redraft.eval.latency import al, ap, atd, dal, laal
+from redraft.eval.latency import al, ap, atd, dal, laal, mean_lag, yaal
 from redraft.eval.record import Record
 from redraft.eval.stream import Segment, Stream
 from redraft.languages import parse_language
 
 #: What counts as a token of the source in a timed stream, in seconds; for ATD.
 TOKEN_SECONDS = 0.3
-METRICS = ("al", "laal", "dal", "ap", "atd")
+METRICS = ("al", "laal", "dal", "ap", "atd", "yaal", "mean_lag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ class Instance:
         for suffix, times in (("", self.delays), ("_ca", self.shown)) if self.timed else (("", self.delays),):
             found["al" + suffix] = al(times, self.source, length)
             found["laal" + suffix] = laal(times, self.source, length)
+            found["yaal" + suffix] = yaal(times, self.source, length)
+            found["mean_lag" + suffix] = mean_lag(times, self.source, length)
             found["dal" + suffix] = dal(times, self.source)
             found["ap" + suffix] = ap(times, self.source, length)
             found["atd" + suffix] = atd(self.delays, times, source_unit=source_unit, target_unit=target_unit)
@@ -107,10 +109,10 @@ def _span(segment: Segment) -> tuple[float, float] | None:
 def latency_figures(records: Sequence[Record], stream: Stream, language: str) -> Row:
     """Lag of one contender's records: means over the segments for which a metric is defined.
 
-    ``al``, ``laal``, ``dal`` and ``atd`` are in source words or, for a timed stream, in seconds (``latency_unit``),
-    ``ap`` has no unit; with ``_ca`` they are computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are the time from an
-    update to its answer, waiting included.  ``ne_units`` is NE of the display on words or characters, pooled.  None is
-    what is not defined for such a stream.
+    All but ``ap`` are in source words or, for a timed stream, in seconds (``latency_unit``); ``ap`` has no unit.  Those
+    with ``_ca`` are computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are the time from an update to its answer,
+    waiting included.  ``ne_units`` is NE of the display on words or characters, pooled.  None is what is not defined
+    for such a stream.
 
     Raises:
         InputError: the records are of another stream, or only a part of it is timed.

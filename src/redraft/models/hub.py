@@ -6,8 +6,11 @@ Fetching needs the ``hub`` extra; using what was fetched does not.
 from __future__ import annotations
 
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
 
@@ -42,6 +45,10 @@ CATALOGUE = {
 }
 
 
+#: Seconds that the hub has to answer.
+_PATIENCE = 5
+
+
 def models_folder() -> Path:
     """Where fetched models are kept: ``$REDRAFT_MODELS``, else ``redraft/models`` in the user's cache."""
     given = os.environ.get("REDRAFT_MODELS")
@@ -63,13 +70,33 @@ def cached_path(name: str) -> Path | None:
     return path
 
 
-def fetch(name: str) -> Path:
+def hub_host() -> str | None:
+    """The host of the hub if nothing answers there, so that its client need not retry for a minute; else None.
+
+    Where a proxy is set, that has to answer.
+    """
+    endpoint = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
+    host = endpoint.hostname or ""
+    proxy = None if proxy_bypass(host) else getproxies().get(endpoint.scheme)
+    asked = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else endpoint
+    port = asked.port or (80 if asked.scheme == "http" else 443)
+    try:
+        socket.create_connection((asked.hostname or "", port), _PATIENCE).close()
+    except OSError:
+        return host
+    return None
+
+
+def fetch(name: str, revision: str = "main") -> Path:
     """Download a catalogued model, with a progress bar, and return its file.
+
+    Args:
+        revision: branch, tag or commit of its repository; a commit pins the file.
 
     Raises:
         OptionError: the name is not in the catalogue.
         MissingExtra: huggingface_hub is not installed.
-        ModelError: the download failed.
+        ModelError: there is no network, or the download failed.
     """
     if name not in CATALOGUE:
         raise OptionError(f"model {name!r} is not in the catalogue: {', '.join(CATALOGUE)}")
@@ -79,8 +106,10 @@ def fetch(name: str) -> Path:
     except ImportError as error:
         raise MissingExtra("fetching models needs the hub extra: pip install 'redraft[hub]'") from error
     model = CATALOGUE[name]
+    if (host := hub_host()) is not None:
+        raise ModelError(f"model {name!r} could not be fetched: no network, {host} does not answer")
     try:
-        return Path(hf_hub_download(model.repository, model.file, local_dir=models_folder()))
+        return Path(hf_hub_download(model.repository, model.file, revision=revision, local_dir=models_folder()))
     except (HfHubHTTPError, OSError) as error:
         raise ModelError(
             f"model {name!r} could not be fetched from {model.repository}: {first_sentence(error)}"

@@ -21,27 +21,29 @@ from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.refuse import check_model
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.errors import ModelError, OptionError, first_sentence
+from redraft.models.hub import hub_host
 
 
 def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     """Load a model with its tokenizer.
 
     Args:
-        name: of a folder, or of a model on the hub.
+        name: of a folder, or of a model on the hub; ``NAME@REVISION`` pins a branch, tag or commit of it.
         options: of the backend.
 
     Raises:
-        ModelError: there is no such model, or its files are broken.
+        ModelError: there is no such model, its files are broken, or there is no network and it was not fetched before.
         CapabilityError: it cannot be rolled back; see `redraft.backends.hf.refuse`.
         OptionError: there is no such device.
     """
     device = device_of(options.device)
     short = Path(name).name or name
-    config = _loaded(AutoConfig, name)
+    source = _source(name)
+    config = _loaded(AutoConfig, name, source)
     check_model(config, short)
-    tokenizer = _loaded(AutoTokenizer, name)
+    tokenizer = _loaded(AutoTokenizer, name, source)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    model = _loaded(kind, name, dtype=getattr(torch, options.dtype))
+    model = _loaded(kind, name, source, dtype=getattr(torch, options.dtype))
     return backend_of(model.to(device), tokenizer, short, options)
 
 
@@ -76,11 +78,24 @@ def device_of(wanted: str) -> torch.device:
     return torch.device(wanted)
 
 
-def _loaded(kind: Any, name: str, **options: Any) -> Any:
+def _source(name: str) -> dict[str, Any]:
+    """Where a model is loaded from: a folder, or the hub, or what was fetched before if the hub does not answer."""
+    if Path(name).is_dir():
+        return {"pretrained_model_name_or_path": name}
+    repository, _, revision = name.partition("@")
+    pinned = {"revision": revision} if revision else {}
+    return {"pretrained_model_name_or_path": repository, "local_files_only": hub_host() is not None, **pinned}
+
+
+def _loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
     try:
-        with quiet(local=Path(name).is_dir()):
-            return kind.from_pretrained(name, **options)
+        with quiet(local="local_files_only" not in source):
+            return kind.from_pretrained(**source, **options)
     except (OSError, ValueError, KeyError, ImportError) as error:
+        if source.get("local_files_only"):
+            raise ModelError(
+                f"model {name!r} has not been fetched before and there is no network: name a folder, or try again online"
+            ) from error
         raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 
 
