@@ -82,8 +82,13 @@ def test_a_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatc
 def test_a_revision_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
     asked: list[object] = []
+
+    def note(*_: object, **options: object) -> str:
+        asked.append(options["revision"])
+        return "x.gguf"
+
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
-    monkeypatch.setattr(hub, "hf_hub_download", lambda *names, **options: asked.append(options["revision"]) or "x.gguf")
+    monkeypatch.setattr(hub, "hf_hub_download", note)
     assert fetch("qwen3-4b", "0123abc") == Path("x.gguf")
     fetch("qwen3-4b")
     assert asked == ["0123abc", "main"]

@@ -94,7 +94,7 @@ def _loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any
     except (OSError, ValueError, KeyError, ImportError) as error:
         if source.get("local_files_only"):
             raise ModelError(
-                f"model {name!r} has not been fetched before and there is no network: name a folder, or try again online"
+                f"model {name!r} has not been fetched before and there is no network: name a folder"
             ) from error
         raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 
