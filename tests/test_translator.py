@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from redraft import Failure, Style, Translator, Update
-from redraft.errors import ModelError, OptionError
+from redraft import Caption, Failure, Style, Translator, Update
+from redraft.errors import InputError, ModelError, OptionError
 from redraft.types import Rows, Score
 from tests.fakes import RandomModel
 
@@ -41,9 +42,41 @@ def test_calls_from_several_threads_wait_for_each_other() -> None:
     assert [{event.utterance for event in events} for events in answers] == [{str(number)} for number in range(12)]
 
 
-def test_one_language_is_a_list_of_one() -> None:
-    with pytest.raises(OptionError, match=r"^to must be a list of languages such as \['de'\], not 'de'$"):
-        opened(RandomModel(), to="de")
+@pytest.mark.parametrize(
+    ("to", "message"),
+    [
+        ("de", "to must be a list of languages such as ['de'], not 'de'"),
+        (None, "to must be a list of languages such as ['de', 'ja'], not None"),
+        ([None], "to must be a list of languages such as ['de', 'ja'], not [None]"),
+        (b"de", "to must be a list of languages such as ['de', 'ja'], not b'de'"),
+        ([], "at least one target language is needed"),
+    ],
+)
+def test_target_languages_are_a_list(to: Any, message: str) -> None:
+    for opening in (lambda: opened(RandomModel(), to), lambda: Translator.open("demo", to=to)):
+        with pytest.raises(OptionError) as raised:
+            opening()
+        assert str(raised.value) == message
+
+
+def test_updates_out_of_order_are_failures_and_the_stream_goes_on() -> None:
+    with opened(RandomModel()) as translator:
+        assert isinstance(translator.translate(Update("1", 1, "One"))[-1], Caption)
+        for seq in (1, 0):
+            (failure,) = translator.translate(Update("1", seq, "One two"))
+            said = f"seq of utterance '1' must be greater than its last one, 1, not {seq}"
+            assert failure == Failure(said, None, "1", seq)
+        assert all(event.seq == 2 for event in translator.translate(Update("1", 2, "One two", final=True)))
+        (failure,) = translator.translate(Update("1", 3, "One two three"))
+        assert isinstance(failure, Failure) and "utterance '1' is final already" in failure.message
+        assert isinstance(translator.translate(Update("2", 0, "Three"))[-1], Caption)
+
+
+@pytest.mark.parametrize("thing", [None, "One", ("1", 0, "One")])
+def test_only_updates_are_translated(thing: Any) -> None:
+    with opened(RandomModel()) as translator, pytest.raises(InputError) as raised:
+        translator.translate(thing)
+    assert str(raised.value) == f"translate takes an Update, not {thing!r}"
 
 
 def test_a_model_may_be_named_by_a_path(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -105,6 +105,18 @@ def parse_language(text: str, field: str = "target language") -> Language:
         name = _NAMES.get(code) or _REMARK.sub("", Lang(code).name)
         name = name if canonical == code else f"{name} ({canonical})"
     return Language(tag, canonical, code, name)
+
+
+def as_tags(to: object) -> list[str]:
+    """The target languages that a caller has given, if they are a list of strings.
+
+    Raises:
+        OptionError: they are something else; the letters of a string would be taken for languages.
+    """
+    if isinstance(to, Sequence) and not isinstance(to, str) and all(isinstance(tag, str) for tag in to):
+        return list(to)
+    example = [to] if isinstance(to, str) else ["de", "ja"]
+    raise OptionError(f"to must be a list of languages such as {example!r}, not {reprlib.repr(to)}")
 
 
 def parse_targets(tags: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,9 @@ from redraft.backends.load import open_models
 from redraft.backends.pair import drafting_backend
 from redraft.cost import CostCurve
 from redraft.drive import Lane, Watch, run_together
-from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
-from redraft.events import Event, Failure, Update
-from redraft.languages import Language, parse_language
+from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
+from redraft.events import Event, Failure, Order, Update
+from redraft.languages import Language, as_tags, parse_language
 from redraft.method import Method, Value
 from redraft.methods import get_method
 from redraft.prompt import Prompter, Request, clean
@@ -88,17 +89,15 @@ class Translator:
         watch: Watch | None = None,
         curve: CostCurve | None = None,
     ) -> None:
-        if isinstance(to, str):  # its letters would be taken for languages
-            raise OptionError(f"to must be a list of languages such as {[to]!r}, not {to!r}")
         chosen = get_method(method) if isinstance(method, str) else method
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
-        encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in to}
+        encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in as_tags(to)}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
-        self._watch, self._lock = watch, threading.Lock()
+        self._watch, self._lock, self._order = watch, threading.Lock(), Order()
         self._backends = {TARGET: backend}
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
@@ -148,7 +147,7 @@ class Translator:
         """
         chosen = get_method(method) if isinstance(method, str) else method
         small = None if draft_model is None else os.fspath(draft_model)
-        engine = replace(engine, slots=max(engine.slots, len(to)))
+        engine = replace(engine, slots=max(engine.slots, len(as_tags(to))))
         owned = open_models(chosen, os.fspath(model), small, engine, dtype)
         try:
             made = cls(
@@ -169,10 +168,20 @@ class Translator:
         return made
 
     def translate(self, update: Update) -> list[Event]:
-        """Translate one update into every language; what cannot be done comes back as a `Failure`, never raised."""
+        """Translate one update into every language.
+
+        What cannot be done comes back as a `Failure`: so does an update that is not newer than the last one of its
+        utterance, or comes after its final one.
+
+        Raises:
+            InputError: ``update`` is not an `Update`.
+        """
+        if not isinstance(update, Update):
+            raise InputError(f"translate takes an Update, not {reprlib.repr(update)}")
         with self._lock:
-            if not self._slots:
-                return [Failure("the translator is closed", None, update.utterance, update.seq)]
+            problem = self._order.problem(update) if self._slots else "the translator is closed"
+            if problem:
+                return [Failure(problem, None, update.utterance, update.seq)]
             return self._translate(update)
 
     def _translate(self, update: Update) -> list[Event]:

@@ -69,6 +69,7 @@ class RedraftAgent(TextToTextAgent):
         """Begin a new sentence."""
         super().reset()
         self._utterance += 1
+        self._seq = 0
         self._last: list[str] = []
         self._written = 0
 
@@ -77,7 +78,8 @@ class RedraftAgent(TextToTextAgent):
         source, finished = self.states.source, self.states.source_finished
         if not finished and len(source) % self._lag:
             return ReadAction()
-        shown = self._translate(Update(str(self._utterance), len(source), " ".join(source), finished))
+        self._seq += 1
+        shown = self._translate(Update(str(self._utterance), self._seq, " ".join(source), finished))
         agreed = len(shown) if finished else common_prefix(self._last, shown)
         new = shown[self._written : agreed]
         self._last = shown

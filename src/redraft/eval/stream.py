@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from redraft.errors import InputError, OptionError
 from redraft.eval.signature import text_hash
-from redraft.events import Failure, Update
+from redraft.events import Failure, Update, is_text, is_whole
 from redraft.streams.parse import (
     MAX_LINE_BYTES,
     NAME,
@@ -26,8 +26,6 @@ from redraft.streams.parse import (
     Source,
     check_fields,
     decoded,
-    is_text,
-    is_whole,
     json_object,
     refuse_unknown,
 )

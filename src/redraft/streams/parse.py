@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from redraft.errors import InputError, OptionError
-from redraft.events import Failure
+from redraft.events import Failure, is_seconds, is_text, is_whole
 
 #: The longest line read, in bytes; a spoken utterance has a few hundred.
 MAX_LINE_BYTES = 65_536
@@ -116,24 +114,6 @@ def whole(name: str, value: int, low: int) -> int:
     if not is_whole(value) or value < low:
         raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
     return value
-
-
-def is_text(value: Any) -> bool:
-    """Whether it is a string that can be written again: JSON's escapes can name half a surrogate pair."""
-    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it is a whole number; true and false are none."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_seconds(value: Any) -> bool:
-    """Whether it is a finite number, 0 or more."""
-    try:
-        return type(value) in (int, float) and 0 <= float(value) < math.inf
-    except OverflowError:  # a whole number beyond any float
-        return False
 
 
 TEXT: Field = (is_text, "a string of whole characters")

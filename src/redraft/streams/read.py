@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 import re
-import reprlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from redraft.errors import InputError, OptionError
-from redraft.events import Failure, Update
+from redraft.events import Failure, Order, Update, is_whole
 from redraft.streams.parse import (
     FLAG,
     MAX_LINE_BYTES,
@@ -31,7 +30,6 @@ from redraft.streams.parse import (
     Source,
     check_fields,
     decoded,
-    is_whole,
     json_object,
     refuse_unknown,
     whole,
@@ -102,7 +100,7 @@ def read_jsonl(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Itera
 
 
 def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
-    seen: dict[str, tuple[int, bool]] = {}
+    order = Order()
     for number, text in lines:
         if isinstance(text, Failure):
             yield text
@@ -112,22 +110,8 @@ def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             except InputError as error:
                 yield Failure(str(error), number)
                 continue
-            problem = _out_of_order(update, *seen.get(update.utterance, (-1, False)))
-            if problem:
-                yield Failure(problem, number, update.utterance, update.seq)
-            else:
-                seen[update.utterance] = update.seq, update.final
-                yield update
-
-
-def _out_of_order(update: Update, last_seq: int, ended: bool) -> str:
-    """What is wrong with an update after the last one of the same utterance; nothing if it may follow."""
-    name, seq, last = map(reprlib.repr, (update.utterance, update.seq, last_seq))
-    if ended:
-        return f"utterance {name} is final already: a new utterance needs a new name"
-    if update.seq <= last_seq:
-        return f"seq of utterance {name} must be greater than its last one, {last}, not {seq}"
-    return ""
+            problem = order.problem(update)
+            yield Failure(problem, number, update.utterance, update.seq) if problem else update
 
 
 def ended(items: Iterable[Item]) -> Iterator[Item]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from redraft.errors import InputError
-from redraft.events import Failure, Update
+from redraft.events import Failure, Update, is_seconds
 from redraft.streams.parse import (
     FLAG,
     MAX_LINE_BYTES,
@@ -27,7 +27,6 @@ from redraft.streams.parse import (
     Source,
     check_fields,
     decoded,
-    is_seconds,
     json_object,
     whole,
 )
