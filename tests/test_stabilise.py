@@ -51,6 +51,12 @@ def test_no_broken_character_is_shown(text: str, cut: int) -> None:
     assert text.startswith(shown)
 
 
+@given(st.binary(max_size=6), st.text(max_size=4), st.integers(0, 16))
+def test_broken_bytes_before_it_do_not_show_half_a_character(broken: bytes, text: str, cut: int) -> None:
+    shown = whole_characters(broken + b"a" + text.encode()[:cut])
+    assert whole_characters(text.encode()[:cut]) == shown[len(broken.decode(errors="replace")) + 1 :]
+
+
 @given(st.text(max_size=30), st.integers(0, 12), st.sampled_from(["tokens", "words"]), st.integers(1, 4))
 def test_shown_and_hidden_make_the_whole(text: str, k: int, unit: str, size: int) -> None:
     data = text.encode()

@@ -12,6 +12,7 @@ A final translation is never masked.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from redraft.errors import OptionError
 _NO_SPACES = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _WORD = re.compile(f"[{_NO_SPACES}]|[^\\s{_NO_SPACES}]+")
 UNITS = ("tokens", "words")
+_Decoder = codecs.getincrementaldecoder("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,7 @@ class Stabilised:
 
 def whole_characters(data: bytes) -> str:
     """The text of UTF-8 bytes; a character whose last bytes have not come yet is left out, a broken one replaced."""
-    for missing in range(min(4, len(data) + 1)):
-        try:
-            return data[: len(data) - missing].decode()
-        except UnicodeDecodeError as error:
-            if error.reason != "unexpected end of data":
-                break
-    return data.decode(errors="replace")
+    return _Decoder("replace").decode(data)  # not final, so it keeps the beginning of a character to itself
 
 
 def stabilise(

@@ -208,6 +208,30 @@ class TestStreams:
         done = redraft(*RUN, "--input", "jsonl", "--output", "srt", stdin=row)
         assert done.out.startswith("1\n00:00:02,000 --> ")
 
+    @pytest.mark.parametrize(
+        ("times", "status", "said"),
+        [
+            ((1, 2), 0, ""),
+            ((1, 400_000), 1, "error: time must be seconds from the start of the stream, under 100 hours, not 400000"),
+            (
+                (9, 2),
+                1,
+                "error: utterance 1: the time of the final update, 2 s, is before the end of an earlier cue, 9 s",
+            ),
+        ],
+    )
+    def test_times_that_subtitles_cannot_keep(
+        self, redraft: Run, times: tuple[int, int], status: int, said: str
+    ) -> None:
+        rows = [
+            {"utterance": str(number), "seq": 0, "text": "Good morning.", "final": True, "time": time}
+            for number, time in enumerate(times)
+        ]
+        stdin = "\n".join(map(json.dumps, rows)).encode()
+        done = redraft(*T, "--threads", "1", "--input", "jsonl", "--output", "srt", stdin=stdin)
+        assert (done.status, done.err.startswith(said), done.err.count("\n")) == (status, True, status)
+        assert done.out.count(" --> ") == 2
+
     def test_a_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
         done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)

@@ -204,9 +204,9 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         ("redirection", "status", "said"),
         [
             ("<&-", 2, "redraft: standard input is closed: name a file to read\n"),
-            (">&-", 0, ""),
+            (">&-", 2, "redraft: 'standard output': Bad file descriptor\n"),
             ("2>&-", 0, ""),
-            pytest.param(">/dev/full", 2, "redraft: No space left on device\n", marks=NEEDS_FULL),
+            pytest.param(">/dev/full", 2, "redraft: 'standard output': No space left on device\n", marks=NEEDS_FULL),
         ],
     )
     def test_streams_that_are_closed_or_full(self, redirection: str, status: int, said: str) -> None:

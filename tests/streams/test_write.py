@@ -237,6 +237,33 @@ def test_times_since_1970_are_reported_once_and_estimated() -> None:
     assert errors.count("time must be seconds from the start of the stream, under 100 hours, not 1.7e+09") == 1
 
 
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([partial("1", "a", 30), final("1", "a", 20)], "20 s, is before that of its first one, 30 s; its cue"),
+        ([final("2", "a", 9.5), final("1", "b", 1)], "1 s, is before the end of an earlier cue, 9.5 s; its"),
+    ],
+)
+def test_times_that_run_backwards_are_reported(events: list[Event], said: str) -> None:
+    text, errors = subtitles("srt", *events)
+    assert errors.startswith(f"error: utterance 1: the time of the final update, {said}") and errors.count("\n") == 1
+    assert len(spans(text)) == len({event.utterance for event in events})
+
+
+def test_times_in_order_are_no_complaint_and_others_are() -> None:
+    interleaved: list[Event] = [partial("1", "a", 2), partial("2", "b", 7), final("1", "a", 8), final("2", "b", 9)]
+    cases: tuple[tuple[list[Event], bool], ...] = (
+        (interleaved, False),
+        ([final("1", "a", 400_000)], True),
+        ([final("1", "a", 0.1)], False),
+    )
+    for events, complained in cases:
+        writer = SubtitleWriter(io.StringIO(), io.StringIO(), "srt", ["de"])
+        for event in events:
+            writer.write(event)
+        assert writer.complained is complained
+
+
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(OptionError, match="subtitle format must be one of srt, vtt, not 'ass'"):
         SubtitleWriter(io.StringIO(), io.StringIO(), "ass", ("de",))

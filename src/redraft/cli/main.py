@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the program
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+            # What would go to standard output must not be lost unnoticed: writing to this fails.
+            mode = os.O_RDONLY if name == "stdout" else os.O_WRONLY
+            setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Files and pipes get UTF-8; a terminal without Chinese characters must not end a stream.
@@ -76,13 +78,22 @@ def _run(arguments: Sequence[str] | None) -> int:
     except RedraftError as error:
         click.echo(f"redraft: {error}", err=True)
     except OSError as error:
-        place = f"{error.filename!r}: " if error.filename else ""
+        place = f"{error.filename!r}: " if error.filename else "'standard output': " if _stdout_fails() else ""
         click.echo(f"redraft: {place}{error.strerror or error}", err=True)
         # What is still buffered cannot be written either: Python would complain once more on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except click.Abort:
         return 130
     return 2
+
+
+def _stdout_fails() -> bool:
+    """Whether standard output holds what cannot be written: errors of writing do not say to what."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _sentence(error: click.UsageError) -> str:

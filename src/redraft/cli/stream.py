@@ -56,6 +56,11 @@ def writer(form: str, languages: Sequence[str]) -> Iterator[Writer]:
         made.close()
 
 
+def is_whole(writer: Writer) -> bool:
+    """Whether a writer has written everything as it was given: subtitles have no place for every time."""
+    return not (isinstance(writer, SubtitleWriter) and writer.complained)
+
+
 def _writer(form: str, languages: Sequence[str]) -> Writer:
     if form == "live":
         return LiveWriter(languages)

@@ -138,7 +138,7 @@ def translate(
             items = stream.updates(source_file, form, lag, rate)
             place = stream.Place(server, key, room, take_over)
             whole = stream.remote(items, writer, place, languages, source=source, **asked, **decoding, **limit)
-        raise click.exceptions.Exit(0 if whole else 1)
+        raise click.exceptions.Exit(0 if whole and stream.is_whole(writer) else 1)
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with stream.opened(file) as source_file:
         with interrupt.ends_process():
@@ -156,7 +156,7 @@ def translate(
             )
         with opened as translator, stream.writer(output, languages) as writer:
             whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
-    if not whole:
+    if not (whole and stream.is_whole(writer)):
         raise click.exceptions.Exit(1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -47,8 +48,13 @@ def failure_line(failure: Failure) -> str:
 
 
 def _put(stream: IO[str], text: str) -> None:
-    stream.write(text)
-    stream.flush()
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        if stream is sys.stdout:
+            error.filename = "standard output"  # which the system does not say
+        raise
 
 
 class LinesWriter:
@@ -122,14 +128,19 @@ class SubtitleWriter:
     A cue begins at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
     final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its
     reading time, at `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second,
-    begins before the last one has ended, or ends after `LATEST`; a time after that (seconds since 1970, say) is
-    reported once and counts as unknown.  Utterances without text have no cue.
+    begins before the last one has ended, or ends after `LATEST`.  Utterances without text have no cue.
+
+    A time after `LATEST` (seconds since 1970, say) is reported once and counts as unknown.  Times that run backwards
+    are reported for every cue that is therefore not where its times say.
 
     Args:
         out: where cues go.
         errors: where failures go.
         form: ``srt`` or ``vtt``.
         languages: in the order of a cue's lines; the cue is written when all have come, or the next utterance ends.
+
+    Attributes:
+        complained: whether a time could not be used, and was reported.
 
     Raises:
         OptionError: ``form`` is neither.
@@ -141,8 +152,8 @@ class SubtitleWriter:
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._begun: dict[str, int] = {}
         self._held: dict[str, Caption] = {}
-        self._clock = self._cues = 0
-        self._warned = False
+        self._clock = self._cues = self._latest = 0
+        self.complained = self._warned = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
@@ -176,8 +187,24 @@ class SubtitleWriter:
         if not self._warned:
             self._warned = True
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
-            _put(self._errors, failure_line(Failure(f"{hours}; such cues get an estimate")) + "\n")
+            self._complain(Failure(f"{hours}; such cues get an estimate"))
         return None
+
+    def _complain(self, failure: Failure) -> None:
+        self.complained = True
+        _put(self._errors, failure_line(failure) + "\n")
+
+    def _check_order(self, utterance: str, begun: int | None, ended: int) -> None:
+        """Report times that run backwards, in milliseconds."""
+        if begun is not None and ended < begun:
+            found = f"that of its first one, {begun / 1000:g} s; its cue gets an estimate"
+        elif ended < self._latest:
+            found = f"the end of an earlier cue, {self._latest / 1000:g} s; its cue comes after that"
+        else:
+            self._latest = ended
+            return
+        message = f"the time of the final update, {ended / 1000:g} s, is before {found}"
+        self._complain(Failure(message, utterance=utterance))
 
     def _write_cue(self) -> None:
         held, self._held = self._held, {}
@@ -190,7 +217,10 @@ class SubtitleWriter:
         begun = self._begun.pop(utterance.utterance, None)
         if texts:
             self._cues += 1
-            start, end = self._span(begun, self._milliseconds(utterance.time), texts)
+            ended = self._milliseconds(utterance.time)
+            if ended is not None:
+                self._check_order(utterance.utterance, begun, ended)
+            start, end = self._span(begun, ended, texts)
             _put(self._out, _cue(self._form, self._cues, start, end, texts))
             self._clock = end
 
