@@ -119,7 +119,7 @@ def test_the_page_holds_tables_signatures_claims_and_notes(root: Path) -> None:
     assert "- ✓ A/D and A/O do not fall as `beta` grows.\n" in second
     assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
     assert "Our models differ" not in first
-    assert "- **A/D**: share of the drafted tokens that were kept\n" in second
+    assert "- **A/D**: share of the drafted tokens that were kept; those of a repetition that was cut" in second
     assert "COMET" not in page and "old" not in build.documents(root)[root / "README.md"]
 
 

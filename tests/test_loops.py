@@ -87,7 +87,7 @@ class Stuck(RandomModel):
         return row
 
 
-def test_in_a_session_it_is_told_once_and_what_is_left_is_the_next_draft() -> None:
+def test_in_a_session_it_is_reported_once_and_what_is_left_is_the_next_draft() -> None:
     model = Stuck()
     stream = Stream(model, max_tokens=100)
     failure, caption = stream.send("a b")
@@ -97,3 +97,7 @@ def test_in_a_session_it_is_told_once_and_what_is_left_is_the_next_draft() -> No
     (again,) = stream.send("a b c")
     assert isinstance(again, Caption) and again.text == caption.text
     assert stream.asked[0].draft.tokens == (4, 5, 6)
+    failure, caption = stream.send("a b c d", final=True)
+    assert isinstance(failure, Failure) and failure.seq == stream.seq, "of a final one it is reported again"
+    assert isinstance(caption, Caption) and caption.final and caption.cut
+    assert not stream.asked[0].draft, "and no final one is decoded from what was cut"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -15,7 +15,7 @@ from redraft.drive import Lane, run, run_together
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure, Update
 from redraft.methods import get_method
-from redraft.session import Encode, Session, Settings, Vocabulary
+from redraft.session import EMPTY, Encode, Session, Settings, Vocabulary
 from redraft.stabilise import Mask
 from redraft.types import TARGET, Prompt, Score, common_prefix
 from tests.fakes import END, RandomModel, greedy
@@ -34,17 +34,18 @@ class Stream:
         method: str = "ssbd",
         options: dict[str, float] | None = None,
         room: int = 200,
+        as_sentence: Callable[[str], str] = str,
         **settings: Any,
     ) -> None:
         chosen = get_method(method)
         self.model = model
         self.asked: list[Score] = []
         self.encoded: list[tuple[str, str, Pairs]] = []
-        vocabulary = Vocabulary(model.end_tokens, model.token_bytes, room)
+        vocabulary = Vocabulary(model.end_tokens, model.token_bytes, room, as_sentence=as_sentence)
         checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
         encoders = {language: self._encoder(language) for language in languages}
         self.session = Session(encoders, vocabulary, Settings(chosen, checked, **settings))
-        self._seq = 0
+        self.seq = 0
 
     def _encoder(self, language: str) -> Encode:
         def encode(source: str, context: Sequence[tuple[str, str]]) -> Prompt:
@@ -59,8 +60,8 @@ class Stream:
 
     def send(self, text: str, utterance: str = "u", *, final: bool = False) -> list[Event]:
         """The events of all languages; ``asked`` gets the requests of this update only."""
-        before, self._seq = len(self.model.requests), self._seq + 1
-        asking = self.session.translate(Update(utterance, self._seq, text, final))
+        before, self.seq = len(self.model.requests), self.seq + 1
+        asking = self.session.translate(Update(utterance, self.seq, text, final))
         found = run_together([Lane(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
         self.asked = self.model.requests[before:]
         return [event for events in found for event in events]
@@ -100,11 +101,15 @@ def test_exact_methods_give_the_greedy_translation_of_every_update(seed: int, so
     model = RandomModel(seed, end_bias=0.5)
     stream = Stream(model, method=method, max_tokens=12)
     for number, source in enumerate(sources):
-        caption = stream.send(source, final=number == len(sources) - 1)[-1]
+        final = number == len(sources) - 1
+        event = stream.send(source, final=final)[-1]
         expected = greedy(model, stream.prompt(source), 12) if source.strip() else []
         assert stream.output() == expected
-        assert isinstance(caption, Caption) and caption.text == shown(model, expected)
-        assert (caption.source, caption.final) == (source, number == len(sources) - 1)
+        if final and source.strip() and not expected:
+            assert isinstance(event, Failure)
+        else:
+            assert isinstance(event, Caption) and event.text == shown(model, expected)
+            assert (event.source, event.final) == (source, final)
 
 
 def test_events_carry_what_the_update_said() -> None:
@@ -218,13 +223,28 @@ def test_a_margin_shows_what_the_model_is_sure_of_and_keeps_it(seed: int, source
             assert caption.text == shown(model, output[:length])
             assert caption.text + caption.unstable == shown(model, output)
             before = output[:length]
-        assert hidden.caption(sources[-1], utterance, final=True).text == shown(model, output)
+        if output or not sources[-1].strip():
+            event = hidden.send(sources[-1], utterance, final=True)[-1]
+            assert isinstance(event, Caption) and event.text == shown(model, output)
 
 
 def margin_after(prefix: Sequence[int], token: int, model: RandomModel) -> float:
     """By how much a token is more probable than every other one."""
     weights = np.exp(model.logits(prefix))
     return float((weights[token] - np.delete(weights, token).max()) / weights.sum())
+
+
+def test_only_the_prompt_of_a_final_update_is_made_a_sentence() -> None:
+    stream = Stream(Speaker(), as_sentence=lambda text: f"{text}!", context=1)
+    partial = stream.caption("a b")
+    final = stream.caption("a b", final=True)
+    assert (partial.source, final.source) == ("a b", "a b")
+    assert [source for _, source, _ in stream.encoded] == ["a b", "a b!"]
+    assert final.text == shown(stream.model, greedy(stream.model, stream.prompt("a b!"), 99))
+    first = stream.asked[0]
+    assert first.prefix == stream.prompt("a b!") and len(first.draft) > 0, "the partial output is the draft"
+    stream.caption("c", "v")
+    assert stream.encoded[-1] == ("de", "c", [("a b!", final.text)])
 
 
 @pytest.mark.parametrize(("display_only", "dropped"), [(True, 0), (False, 2)])
@@ -248,11 +268,61 @@ def test_a_runaway_is_reported_once_an_utterance_and_is_no_draft() -> None:
         1,
         "de",
     )
-    assert isinstance(caption, Caption) and len(stream.output()) == 8
+    assert isinstance(caption, Caption) and caption.cut and len(stream.output()) == 8
     for source in ("a b c", "a b c d", "a b c d"):
         assert isinstance(stream.caption(source), Caption)
         assert all(not score.draft for score in stream.asked)
     assert [type(event) for event in stream.send("x", "another")] == [Failure, Caption]
+
+
+def test_a_final_that_was_cut_is_reported_though_a_partial_one_was() -> None:
+    stream = Stream(Speaker(period=0), max_tokens=8)
+    assert len(stream.send("a b")) == 2
+    for source in ("a b", "a b c"):  # the same text once more, which costs no pass, and a longer one
+        failure, caption = stream.send(source, final=True)
+        assert isinstance(failure, Failure) and failure.seq == stream.seq and "was cut at 8 tokens" in failure.message
+        assert isinstance(caption, Caption) and caption.final and caption.cut
+        stream.send("a b")
+
+
+def test_a_caption_that_the_model_ended_is_not_cut() -> None:
+    stream = Stream(Speaker())
+    assert not stream.caption("a b").cut and not stream.caption("a b", final=True).cut
+
+
+class Silent(RandomModel):
+    """Ends every output at once where the prompt is longer than so many ids, all others after one token."""
+
+    def __init__(self, longest: int = 0) -> None:
+        super().__init__(3)
+        self.longest = longest
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids)
+        row[END] = -100.0 if len(ids) <= self.longest else 100.0
+        return row
+
+
+@pytest.mark.parametrize(("text", "said"), [("a b", True), ("3", True), ("日本", True), ("—", False), (" ", False)])
+def test_an_empty_final_is_a_failure_where_the_text_has_words(text: str, said: bool) -> None:
+    stream = Stream(Silent(), context=1)
+    assert stream.caption(text).text == ""  # of a partial text nothing need be known yet
+    (event,) = stream.send(text, final=True)
+    if said:
+        assert event == Failure(EMPTY, None, "u", stream.seq, "de")
+    else:
+        assert isinstance(event, Caption) and (event.text, event.final) == ("", True)
+    stream.send("c", "v")
+    assert stream.encoded[-1] == ("de", "c", []), "no prompt carries an empty translation"
+    assert len(stream.asked[0].draft) == 0, "the utterance has ended"
+
+
+def test_an_empty_final_is_translated_again_without_earlier_sentences() -> None:
+    stream = Stream(Silent(longest=9), context=1)
+    stream.caption("a b", "1", final=True)
+    assert stream.caption("c d e", "2").text == ""
+    assert stream.caption("c d e", "2", final=True).text
+    assert [len(pairs) for _, _, pairs in stream.encoded] == [0, 1, 1, 0]
 
 
 def test_the_draft_comes_back_after_a_runaway() -> None:
@@ -306,7 +376,9 @@ def test_no_request_is_longer_than_the_context(seed: int, lengths: list[int], me
     for number, length in enumerate(lengths):
         final = number % 3 == 2
         events = stream.send("a" * length, str(number // 3), final=final)
-        assert isinstance(events[-1], Caption) is (length <= 16 or final)
+        captioned = isinstance(events[-1], Caption)
+        assert captioned <= (length <= 16 or final)
+        assert captioned or length > 16 or not stream.output()
         assert isinstance(events[0], Failure) or length <= 16
     assert all(len(score.prefix) + score.draft.depth <= 20 for score in stream.model.requests)
 
@@ -388,7 +460,7 @@ def test_earlier_sentences_are_dropped_when_too_long() -> None:
 def test_earlier_sentences_do_not_take_the_room_of_the_translation() -> None:
     for length in range(20, 46):
         stream = Stream(Speaker(), context=1, room=60)
-        stream.caption("a" * length, "1", final=True)
+        stream.send("a" * length, "1", final=True)
         stream.caption("b b", "2")  # takes 11 ids alone, and must not be cut
 
 

@@ -30,6 +30,7 @@ LAYERS = (
     "streams talk",
     "backends",
     "models",
+    "sentence",
     "prompt chat languages",
     "session",
     "stabilise",

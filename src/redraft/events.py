@@ -97,6 +97,7 @@ class Caption:
         unstable: the rest of the translation, hidden by a mask; ``text + unstable`` is all of it.  Empty
             when final.
         source: the update's text.
+        cut: whether the model did not end the translation, so that it was cut at a limit or where it repeats itself.
     """
 
     utterance: str
@@ -107,6 +108,7 @@ class Caption:
     final: bool = False
     time: float | None = None
     source: str = ""
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)

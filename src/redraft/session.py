@@ -22,6 +22,12 @@ from redraft.types import Asking, Output, Prompt, Tally, common_prefix
 Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
 
 
+#: What is said of a final text with words and no translation.
+EMPTY = (
+    "the translation is empty although the text has words: the model ended it at once; "
+    "send the utterance with more words, or use another model"
+)
+
 #: A translation of more tokens than this plus that many a prompt token is one that the model cannot end.
 SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
 
@@ -40,12 +46,14 @@ class Vocabulary:
         token_bytes: the bytes of a token.
         context_length: how many ids prompt and output may have together; what an encoder reads may be as long.
         pad_token: an id that stands for nothing.
+        as_sentence: what the prompt of a final update has in place of its text (`redraft.sentence`).
     """
 
     end_tokens: frozenset[int]
     token_bytes: Callable[[int], bytes]
     context_length: int
     pad_token: int = 0
+    as_sentence: Callable[[str], str] = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,23 +132,29 @@ class Translation:
             self._utterance = update.utterance
             self._reported = False
             self._forget()
-        prompt = self._prompt_for(update.text)
+        text = self._vocabulary.as_sentence(update.text) if update.final else update.text
+        prompt = self._prompt_for(text)
         length = len(prompt.encoder) or len(prompt.ids)
         fits = max(length, len(prompt.ids) + 1) <= self._vocabulary.context_length
-        room = self._vocabulary.context_length - len(prompt.ids)
-        limit = min(self._settings.max_tokens, room, longest_output(prompt))
         failures: list[Event] = []
         if not fits:
             failures.append(self._overflow(update, length))
         elif not prompt.ids:
             self._forget()
         elif prompt != self._prompt:  # an unchanged source costs no pass
-            yield from self._decode(prompt, limit)
-        if not self._last.finished and not self._reported:
+            yield from self._decode(prompt, update.final)
+        if update.final and fits and not self._last.tokens and self._earlier and _has_words(text):
+            yield from self._decode(self._encode(text, ()), True)  # earlier sentences may be taken for all of the text
+        if not self._last.finished and (update.final or not self._reported):
             self._reported = True
             failures.append(self._runaway(update))
         # A source too long for the model gets no caption, but its utterance still ends with the last one there was.
-        return [*failures, self._caption(update, remember=fits)] if fits or update.final else failures
+        if not (fits or update.final):
+            return failures
+        caption = self._caption(update, remember=fits)
+        if caption.final and not caption.text and _has_words(text):
+            return failures or [self._failure(update, EMPTY)]
+        return [*failures, caption]
 
     def _prompt_for(self, text: str) -> Prompt:
         """The prompt, with as many earlier sentences as leave room for a translation: the newest of them."""
@@ -154,9 +168,9 @@ class Translation:
                 return prompt
         return self._encode(text, ())
 
-    def _decode(self, prompt: Prompt, limit: int) -> Asking[None]:
-        vocabulary = self._vocabulary
-        settings = self._settings
+    def _decode(self, prompt: Prompt, final: bool) -> Asking[None]:
+        vocabulary, settings = self._vocabulary, self._settings
+        limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, self._memory, settings.curve)
         drafter, rule = settings.method.build(setup)
         sure = None if settings.mask.margin is None else Sure(rule, settings.mask.margin)
@@ -164,7 +178,8 @@ class Translation:
             prompt.ids,
             drafter,
             sure or rule,
-            previous=self._draft,
+            # What was cut as a loop would be accepted whole and the loop come back, so a final one is decoded without.
+            previous=() if final and not self._last.finished else self._draft,
             source=prompt.source,
             encoder=prompt.encoder,
             end_tokens=vocabulary.end_tokens,
@@ -187,19 +202,27 @@ class Translation:
         self._shown = self._last.tokens[: view.shown_length]
         # A translation that filled its limit is no draft: biased acceptance would keep its endless tail.
         self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
-        caption = Caption(
-            update.utterance, update.seq, self.language, view.shown, view.hidden, update.final, update.time, update.text
-        )
         if update.final:
             if remember and self._last.finished:
                 self.remember(update.text, view.shown)
             self._utterance = None
-        return caption
+        return Caption(
+            update.utterance,
+            update.seq,
+            self.language,
+            view.shown,
+            view.hidden,
+            update.final,
+            update.time,
+            update.text,
+            cut=not self._last.finished,
+        )
 
     def remember(self, source: str, translation: str) -> None:
         """Take a sentence and its translation as the latest earlier one that prompts carry."""
-        if self._settings.context and source.strip():
-            self._earlier = [*self._earlier, (source, translation)][-self._settings.context :]
+        if self._settings.context and source.strip() and translation:
+            pair = self._vocabulary.as_sentence(source), translation
+            self._earlier = [*self._earlier, pair][-self._settings.context :]
 
     def _overflow(self, update: Update, length: int) -> Failure:
         room = self._vocabulary.context_length
@@ -207,7 +230,7 @@ class Translation:
             f"the source is too long: its prompt has {length} tokens and the context length is {room}; "
             "end the utterance earlier or raise the context length"
         )
-        return Failure(message, None, update.utterance, update.seq, self.language)
+        return self._failure(update, message)
 
     def _runaway(self, update: Update) -> Failure:
         tokens = len(self._last.tokens)
@@ -217,7 +240,14 @@ class Translation:
             if self._is_endless
             else f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
         )
+        return self._failure(update, message)
+
+    def _failure(self, update: Update, message: str) -> Failure:
         return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+def _has_words(text: str) -> bool:
+    return any(character.isalnum() for character in text)
 
 
 class Session:

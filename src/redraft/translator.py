@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, runtime_checkable
 
 from redraft.backends.costs import known_curve
@@ -28,6 +28,7 @@ from redraft.languages import Language, as_tags, parse_language
 from redraft.method import Method, Value
 from redraft.methods import get_method
 from redraft.prompt import Prompter, Request, clean
+from redraft.sentence import as_sentence, final_mark
 from redraft.session import Encode, Session, Settings, Translation, Vocabulary
 from redraft.stabilise import Mask
 from redraft.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
@@ -250,7 +251,8 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     target = backends[TARGET]
     # All read the same ids, so the shortest context counts.
     room = min(each.context_length for each in backends.values())
-    return Vocabulary(target.end_tokens, target.token_bytes, room, pad_token=target.pad_token)
+    finished = partial(as_sentence, mark=final_mark(target.metadata))
+    return Vocabulary(target.end_tokens, target.token_bytes, room, target.pad_token, finished)
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:

@@ -27,8 +27,10 @@ COLUMNS = {
     "same_as_ar": Column("as ar", ",.0f", "segments whose final translation is that of ar, of all segments"),
     "ne_output": Column("NE", ".2f", "normalised erasure: tokens taken back for each token of the final output"),
     "ne_display": Column("NE shown", ".2f", "the same of what the reader sees"),
-    "draft_acceptance": Column("A/D", ".1%", "share of the drafted tokens that were kept"),
-    "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft"),
+    "draft_acceptance": Column(
+        "A/D", ".1%", "share of the drafted tokens that were kept; those of a repetition that was cut do not count"
+    ),
+    "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft, counted in the same way"),
     "mean_acceptance_length": Column("MAL", ".2f", "mean acceptance length: output tokens for each pass"),
     "target_passes": Column("passes", ",.0f", "passes of the model; for Jacobi decoding, iterations"),
     "passes_verify": Column("verifying", ".2f", "passes an update that run the new source and the first draft"),

@@ -58,7 +58,8 @@ async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
         reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
         try:
             async for event in client:
-                whole = whole and not isinstance(event, Failure)
+                # The error that says so may be lost with a connection, the final caption that was cut is not.
+                whole = whole and not (isinstance(event, Failure) or (event.final and event.cut))
                 writer.write(event)
             return await reading and whole
         finally:

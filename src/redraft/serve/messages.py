@@ -16,6 +16,7 @@ def partial_of(caption: Caption, lag_ms: float) -> protocol.Partial:
         unstable=caption.unstable,
         source=caption.source,
         time=caption.time,
+        cut=caption.cut or None,
         lag_ms=lag_ms,
     )
 
@@ -30,6 +31,7 @@ def final_of(caption: Caption, begun: float | None = None, lag_ms: float = 0.0) 
         source=caption.source,
         time=caption.time,
         begun=begun,
+        cut=caption.cut or None,
         lag_ms=lag_ms,
     )
 
@@ -50,7 +52,8 @@ def caption_of(message: protocol.Partial | protocol.Final) -> Caption:
     """The caption that a message tells of."""
     final = isinstance(message, protocol.Final)
     text, unstable = (message.text, "") if isinstance(message, protocol.Final) else (message.stable, message.unstable)
-    return Caption(message.utterance, message.seq, message.target, text, unstable, final, message.time, message.source)
+    place = message.utterance, message.seq, message.target
+    return Caption(*place, text, unstable, final, message.time, message.source, bool(message.cut))
 
 
 def failure_of(message: protocol.Error) -> Failure:

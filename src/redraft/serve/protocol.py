@@ -236,6 +236,7 @@ class Partial(Message):
     unstable: str = Field("", description="the rest of the translation, which the mask hides")
     source: str = ""
     time: float | None = None
+    cut: bool | None = Field(None, description="true if the model did not end it, so that it was cut")
     lag_ms: float = Field(0, description="how long the oldest news in it have waited in the server")
 
 
@@ -250,6 +251,7 @@ class Final(Message):
     source: str = Field("", max_length=100_000)
     time: Seconds | None = None
     begun: Seconds | None = Field(None, description="time of the utterance's first update, for subtitles")
+    cut: bool | None = Field(None, description="true if the model did not end it, so that it was cut")
     lag_ms: float = 0
     corrected: bool | None = Field(None, description="whether it takes the place of one that came before")
     hidden: bool | None = Field(None, description="in `restore`: whether viewers are not to see it")

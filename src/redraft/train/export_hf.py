@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from redraft.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.sentence import FINAL_MARK_KEY
 from redraft.train.model import EPSILON, ROPE_BASE, Decoder
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.tokenizer import BOS, EOS, PAD
@@ -35,7 +36,7 @@ _LAYER_TENSORS = {
     "up": "mlp.up_proj",
     "down": "mlp.down_proj",
 }
-_FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY)
+_FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY)
 
 
 def gguf_to_hf(path: Path, folder: Path) -> None:

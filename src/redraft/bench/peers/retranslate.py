@@ -11,6 +11,7 @@ from redraft.eval.record import Step
 from redraft.events import Caption, Failure, Update
 from redraft.languages import parse_language
 from redraft.prompt import Prompter, Request
+from redraft.sentence import as_sentence, final_mark
 from redraft.session import longest_output
 from redraft.stabilise import Mask, stabilise
 from redraft.translator import Style
@@ -40,11 +41,12 @@ class Task:
         self._max_tokens, self._glossary = max_tokens, style.glossary
         source = parse_language(style.source, "source language")
         self._prompter = Prompter.for_model(backend.metadata, source, parse_language(language), style.template)
+        self._mark = final_mark(backend.metadata)
         self.encode("test")  # a glossary that the model's template cannot carry is refused now
 
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Ids of the prompt; none for a text of white space."""
-        request = Request(text, (), self._glossary)
+    def encode(self, text: str, *, final: bool = False) -> tuple[int, ...]:
+        """Ids of the prompt; none for a text of white space.  That of a final text is made a sentence."""
+        request = Request(as_sentence(text, self._mark) if final else text, (), self._glossary)
         return self._prompter.encode(request, self.backend.tokenize) if text.strip() else ()
 
     def limit(self, prompt: tuple[int, ...]) -> int:
@@ -90,7 +92,7 @@ class Retranslation:
         if update.utterance != self._utterance:
             self._utterance = update.utterance
             self._forget()
-        prompt = self.task.encode(update.text)
+        prompt = self.task.encode(update.text, final=update.final)
         limit = self.task.limit(prompt)
         call, failures = Answer(), []
         if limit < 1:
