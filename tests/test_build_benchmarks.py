@@ -19,7 +19,7 @@ from redraft.errors import InputError
 from redraft.eval.signature import file_hash
 from redraft.models import shipped_path
 from tools import build_benchmarks as build
-from tools.checks import below
+from tools.checks import below, sections
 
 ROWS = [
     json.loads(line)
@@ -268,3 +268,12 @@ def test_a_replay_names_its_recording(tmp_path: Path, signature: str, expected: 
 def test_what_no_command_measures_has_none() -> None:
     assert build.reproduce([result("", "a bench of one's own")]) == ""
     assert build.reproduce([result("", replay=True)]) == ""
+
+
+def test_threads_are_shown_with_what_else_ran(tmp_path: Path) -> None:
+    row = {"model": "demo", "busy": 1, "setting": "default", "updates_per_second": 56.816, "of_one_thread": 1.1}
+    line = json.dumps({**row, "of_best": 0.96, "signature": "redraft:0|processor:any"})
+    (tmp_path / "threads.jsonl").write_text(f"{line}\n", encoding="utf-8")
+    page = "\n".join(sections(tmp_path))
+    assert "| demo | 1 | default | 56.8 | 110% | 96% |" in page
+    assert "`redraft:0|processor:any`" in page

@@ -1,7 +1,7 @@
 """What docs/benchmarks.md and the model card show besides benches: exactness, AMX, beam search, and the card's table.
 
-``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of
-these names in `benchmarks` have printed.
+``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold
+what the modules of these names in `benchmarks` have printed.
 """
 
 from __future__ import annotations
@@ -63,6 +63,14 @@ AMX: Columns = {
         )
     },
 }
+THREADS: Columns = {
+    "model": lambda row: str(row["model"]),
+    "other busy processes": lambda row: str(row["busy"]),
+    "threads": lambda row: str(row["setting"]),
+    "updates a second": lambda row: f"{row['updates_per_second']:.3g}",
+    "of one thread's": lambda row: f"{row['of_one_thread']:.0%}",
+    "of the best": lambda row: f"{row['of_best']:.0%}",
+}
 BEAM: Columns = {
     "method": lambda row: f"{row['method']} {row['options']}",
     "to": lambda row: row["target_language"],
@@ -84,6 +92,8 @@ SIGNATURES = 4
 REMARKS = {
     "exact": "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
     "such a place cannot be looked at, and counts as not explained.",
+    "threads": "An update is a pass over 20 new tokens and seven over one. Spin is the number of turns for which a "
+    "thread of libgomp waits before it sleeps; libgomp's default is 300,000, ours 30,000.",
     "curves": "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
     "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
     "amx": "CPU time of one thread, both kinds of kernels in one run. For a shape, the passes of the demo model's "
@@ -98,6 +108,7 @@ def sections(results: Path) -> list[str]:
         ("exact", "The same ids: ssbd with beta 0 as ar, redraft as ssbd", EXACT),
         ("curves", "What guesses could save at best", CURVES),
         ("amx", "What AMX is worth", AMX),
+        ("threads", "Threads, alone and beside busy processes", THREADS),
         ("beam", "Beam search on transformers, for comparison", BEAM),
     ):
         path = results / f"{name}.jsonl"

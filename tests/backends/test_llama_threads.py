@@ -14,7 +14,7 @@ from redraft.backends import llamacpp
 from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_contexts, open_model
-from redraft.backends.threads import AdaptiveThreads, FixedThreads
+from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores
 from redraft.types import ROOT, Draft, Provenance, Score
 
 PREFIX = tuple(range(5, 40))
@@ -69,7 +69,7 @@ def test_every_pass_runs_on_the_threads_decided_on(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(lib, "llama_set_n_threads", note)
     decides = Listed(1, 2, 2, 1)
-    monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend: decides)
+    monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend, _free: decides)
     with closing(open_model("demo", LlamaOptions(context_length=256))) as backend:
         slot = backend.open_slot()
         backend.score([(slot, Score(PREFIX))])
@@ -97,7 +97,7 @@ def test_they_adapt_where_nothing_else_is_asked_for(
     monkeypatch.setattr(llamacpp, "SMALL_MODEL", 1 << 40 if small else 1)
     with closing(open_model("demo", LlamaOptions(context_length=64, threads=threads))) as backend:
         backend.options = LlamaOptions(threads=threads, gpu_layers=layers)
-        chosen = backend._choose_threads()
+        chosen = backend._choose_threads(FreeCores(cores, lambda: None))
         assert backend.thread_counts() == (() if layers else backend._threads.counts())
     if isinstance(expected, FixedThreads):
         assert chosen == expected

@@ -113,13 +113,15 @@ class LlamaCpp:
                 "leave out --exact, or use --gpu-layers 0"
             )
         self.options = options
+        # Loading takes long enough to see what other processes do.
+        free = FreeCores(usable_cores())
         self._owns_model = model is None
         self.model = model or LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
         self.capabilities = Capabilities(trees=options.branches > 0, prompt_rows=True, batches=True)
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.token_bytes = self.model.tokenize, self.model.token_bytes
-        self._threads = self._choose_threads()
+        self._threads = self._choose_threads(free)
         apart = options.exact and (options.branches > 0 or needs_pairs(self.model))
         self._contexts: list[LlamaContext] = []
         self._places: list[_Slot] = []  # an empty slot for every number
@@ -148,13 +150,13 @@ class LlamaCpp:
         spare = list(range(slots, slots + options.branches))
         self._places += [_Slot(context, sequence, spare) for sequence in range(slots)]
 
-    def _choose_threads(self) -> Threads:
+    def _choose_threads(self, free: FreeCores) -> Threads:
         options, cores = self.options, usable_cores()
         if options.threads or cores == 1 or on_gpu(options.gpu_layers):
             return FixedThreads(options.threads or cores)
         # A large model's first prompt would take long on one thread; a small one's operations are soon over.
         small = self.model.path.stat().st_size <= SMALL_MODEL
-        return AdaptiveThreads(cores, 1 if small else cores, FreeCores(cores))
+        return AdaptiveThreads(cores, 1 if small else cores, free)
 
     def thread_counts(self) -> tuple[int, ...]:
         """The least and the greatest number of threads that passes run on now; none where the GPU runs them."""
