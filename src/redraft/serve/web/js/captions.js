@@ -57,21 +57,45 @@ export class Captions extends EventTarget {
   partial(utterance, key, stable, unstable = "") {
     const entry = this.#entry(utterance);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
-    this.#write(entry, key, stable, unstable);
+    this.#write(entry, key, stable, unstable).classList.remove("removed");
     entry.open.add(key);
     grow(entry.row);
   }
 
-  /** Show a final caption, or with `failed` what stands in its place; false if there is one already. */
+  /** Show a final caption, or with `failed` what stands in its place; false if there is the same already. */
   final(utterance, key, text, { failed = false } = {}) {
     const entry = this.#entry(utterance);
-    if (entry.ended.has(key) || !this.#languages.has(key)) return false;
+    if (!this.#languages.has(key)) return false;
+    if (entry.ended.has(key)) return !failed && this.#correct(entry, key, text);
     const cell = this.#write(entry, key, "", "");
     cell.textContent = text; // nothing of it is told apart any more
+    cell.classList.remove("removed");
     cell.classList.add(failed ? "failed" : "final");
     entry.open.delete(key);
     entry.ended.add(key);
     if (entry.ended.size === this.#languages.size) this.#settled.add(entry.row);
+    return true;
+  }
+
+  /** Take a caption away; another one may come in its place. */
+  remove(utterance, key) {
+    const entry = this.#utterances.get(utterance);
+    const cell = entry?.cells.get(key);
+    if (!cell) return;
+    entry.open.delete(key);
+    entry.ended.delete(key);
+    cell.classList.remove("final", "failed");
+    cell.classList.add("removed");
+    empty(cell);
+  }
+
+  /** Give a final caption another text; false if it has that, or was removed because there are too many. */
+  #correct(entry, key, text) {
+    const cell = entry.cells.get(key);
+    if (!cell || cell.textContent === text) return false;
+    cell.textContent = text;
+    grow(entry.row);
+    this.#follow();
     return true;
   }
 
@@ -179,15 +203,19 @@ export class Captions extends EventTarget {
   }
 }
 
-/** What does not change any more, and what may. */
 function newCell(key, { tag, name }) {
   const cell = Object.assign(document.createElement("p"), { className: key === "" ? "cell source" : "cell" });
   cell.setAttribute("role", "cell");
   cell.dataset.name = name;
-  cell.append(document.createElement("span"), document.createElement("span"));
-  cell.lastChild.className = "unstable";
+  empty(cell);
   mark(cell, tag);
   return cell;
+}
+
+/** Leave what does not change any more, and what may, without a text. */
+function empty(cell) {
+  cell.replaceChildren(document.createElement("span"), document.createElement("span"));
+  cell.lastChild.className = "unstable";
 }
 
 function forget(entry) {

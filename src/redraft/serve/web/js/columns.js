@@ -94,6 +94,11 @@ export class Columns {
     if (fresh && this.#shown.has(target)) this.#announcer.say(text, target);
   }
 
+  /** The operator has hidden a caption. */
+  remove({ utterance, target }) {
+    this.#captions.remove(utterance, target);
+  }
+
   /** There is no final caption, and there will be none. */
   failed({ utterance, target }) {
     this.#captions.final(utterance, target, NOT_TRANSLATED, { failed: true });

@@ -16,6 +16,7 @@ const pattern = (form, allowed) => ({ allowed, read: (text) => (form.test(text) 
 /** Name -> [what it may be, its default]. */
 export const OPTIONS = {
   session: [pattern(/^[0-9a-f]{32}$/, "the name of a session, 32 hexadecimal digits"), null],
+  room: [pattern(/^[a-z0-9][a-z0-9_-]{0,62}$/, "the name of a room, 1 to 63 lower-case letters, digits, hyphens and underscores"), null],
   target: [pattern(/^[A-Za-z0-9 ()_-]{1,100}$/, "a target language of the session"), null],
   size: [number(8, 400), 48],
   lines: [number(1, 20), 2],
@@ -41,6 +42,6 @@ export function optionsOf(query) {
     found[name] = given.has(name) ? kind.read(given.get(name)) : usual;
     if (given.has(name) && found[name] === null) throw new RangeError(`${name} must be ${kind.allowed}`);
   }
-  if (found.session === null) throw new RangeError("session must be given: the name of a session, 32 hexadecimal digits");
+  if ((found.session === null) === (found.room === null)) throw new RangeError("either session or room must be given: the name of a session or of a room");
   return found;
 }

@@ -7,7 +7,15 @@ import { Viewer } from "./viewer.js";
 
 /** Captions that are kept: more than fit. */
 const MOST = 12;
-const TITLES = { live: "live", over: "ended", waiting: "reconnecting", absent: "waiting for the session" };
+const TITLES = {
+  live: "live",
+  over: "ended",
+  next: "waiting for the next session",
+  waiting: "reconnecting",
+  absent: "waiting for the session",
+  before: "waiting for the session",
+  paused: "paused",
+};
 
 const place = document.getElementById("overlay");
 
@@ -21,7 +29,8 @@ function show(options) {
   let target = options.target;
   let captions = null;
   let silence = 0;
-  const viewer = new Viewer(options.session);
+  let session = null;
+  const viewer = new Viewer(options);
   /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
   const shown = ({ target: tag }) => {
     target ??= tag;
@@ -34,7 +43,13 @@ function show(options) {
     if (options.clear) silence = setTimeout(() => captions.clear(), options.clear * 1000);
     return captions;
   };
-  viewer.addEventListener("about", ({ detail: { targets } }) => {
+  viewer.addEventListener("about", ({ detail: { session: name, targets } }) => {
+    if (session !== null && session !== name) {
+      captions?.rows.remove();
+      captions = null;
+      target = options.target;
+    }
+    session = name;
     const known = !options.target || targets.includes(options.target);
     problem(known ? "" : `This session has no captions in ${options.target}: target must be one of ${targets.join(", ")}.`);
   });
@@ -42,6 +57,7 @@ function show(options) {
     if (stable || options.unstable !== "hide") shown({ target })?.partial(utterance, target, stable, unstable);
   });
   viewer.addEventListener("final", ({ detail: { utterance, target, text } }) => shown({ target })?.final(utterance, target, text));
+  viewer.addEventListener("hidden", ({ detail: { utterance, target } }) => captions?.remove(utterance, target));
   // The audience is not shown what is amiss for a while; the operator finds it in the title.
   viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.sentence}`));
   viewer.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));

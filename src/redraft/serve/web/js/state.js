@@ -8,7 +8,10 @@ const WORDS = {
   live: "Live",
   waiting: "Reconnecting",
   absent: "Waiting",
+  before: "Not started",
+  paused: "Paused",
   over: "Ended",
+  next: "Ended",
 };
 
 /**

@@ -11,11 +11,17 @@ import { Viewer } from "./viewer.js";
 import { addViewTools } from "./viewtools.js";
 
 const at = (id) => document.getElementById(id);
-const name = new URLSearchParams(location.search).get("session") ?? "";
+const given = new URLSearchParams(location.search);
+/** What is watched; an address has one of them. */
+const of = { session: given.get("session"), room: given.get("room") };
+const named = Boolean(of.session || of.room);
 
 const SENTENCES = {
   waiting: "The connection is lost. This page keeps trying to reconnect.",
   absent: "There is no such session now. This page waits for it: captions appear as soon as it begins.",
+  before: "The talk has not started. This page waits for it: captions appear as soon as it does.",
+  paused: "Captions are paused.",
+  next: "The talk is over. This page stays for the next one in this room.",
 };
 const NO_SESSION = "This address names no session. Open the link that you were given, or enter the session's name.";
 
@@ -26,10 +32,11 @@ const newest = new Map();
 let unknown = "";
 
 addViewTools(at("tools"), { resized: () => columns?.resized() });
-if (name) at("tools").append(qrButton(() => location.href));
+if (named) at("tools").append(qrButton(() => location.href));
 
 /** Show captions in the languages of a session; the same session may come back with other ones. */
 function showColumns({ targets, source }) {
+  newest.clear();
   columns = new Columns(at("captions"), at("announcer"), targets, source);
   new LanguagePicker(at("languages"), targets, columns);
   const others = new URLSearchParams(location.search).getAll("target").filter((tag) => !targets.includes(tag));
@@ -43,13 +50,13 @@ function original({ utterance, seq, source }, final) {
   columns.said({ utterance, text: source, final });
 }
 
-function watch(name) {
-  const viewer = new Viewer(name);
-  let languages = "";
+function watch(of) {
+  const viewer = new Viewer(of);
+  let about = "";
   viewer.addEventListener("about", ({ detail }) => {
-    const found = JSON.stringify([detail.targets, detail.source]);
-    if (found !== languages) showColumns(detail);
-    languages = found;
+    const found = JSON.stringify([detail.session, detail.targets, detail.source]);
+    if (found !== about) showColumns(detail);
+    about = found;
   });
   viewer.addEventListener("partial", ({ detail }) => {
     original(detail, false);
@@ -59,6 +66,7 @@ function watch(name) {
     original(detail, true);
     columns.final(detail);
   });
+  viewer.addEventListener("hidden", ({ detail }) => columns.remove(detail));
   viewer.addEventListener("problem", ({ detail }) => {
     if (detail.fatal) problem(detail.sentence);
     else if (detail.final) columns.failed(detail);
@@ -77,9 +85,9 @@ at("which").addEventListener("submit", (event) => {
   location.assign(address);
 });
 
-at("which").hidden = Boolean(name);
-if (name) {
-  watch(name);
+at("which").hidden = named;
+if (named) {
+  watch(of);
   showModel(at("model"), await insist("/v1/offer", () => {}));
 } else {
   notice(NO_SESSION);

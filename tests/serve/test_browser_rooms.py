@@ -1,0 +1,122 @@
+"""Viewers and overlays of a room, and what they see when captions are paused, hidden or corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.serve.browsers import CHROMIUM, final, finals, until, wait_for_finals
+from tests.serve.servers import Running, Socket
+from tests.serve.test_faults import eventually
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+
+def speak(socket: Socket, *texts: str, first: int = 0) -> None:
+    for number, text in enumerate(texts, first):
+        socket.say("update", utterance=str(number), seq=0, text=text, final=True)
+
+
+def test_viewers_wait_in_a_room_and_go_over_to_the_next_talk(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch/hall-1")
+    assert page.url.endswith("/watch?room=hall-1")
+    expect(page.locator("#state")).to_have_text("Not started")
+    expect(page.locator("#notice")).to_contain_text("The talk has not started. This page waits for it")
+    expect(page.locator("#problem")).not_to_be_visible()
+    page.evaluate("window.here = true")
+    for targets, texts in ((("de", "ar"), ("we saw", "her duck")), (("ja", "de"), ("it was",))):
+        with server.socket() as socket:
+            socket.start(*targets, room="hall-1")
+            speak(socket, *texts)
+            wait_for_finals(page, targets[0], len(texts))
+            expect(page.locator(".utterance")).to_have_count(len(texts))
+            expect(page.locator("#state")).to_have_text("Live")
+            expect(page.locator("#notice")).not_to_be_visible()
+            socket.say("end")
+            expect(page.locator("#state")).to_have_text("Ended")
+            expect(page.locator("#notice")).to_contain_text("stays for the next one in this room")
+            expect(page.locator(".utterance")).to_have_count(len(texts))  # what was shown stays
+    assert page.evaluate("window.here")  # without a reload
+
+
+def test_viewers_of_a_room_come_back_after_a_restart(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch?room=hall-1")
+    with server.socket() as socket:
+        socket.start("de", room="hall-1")
+        speak(socket, "we saw")
+        wait_for_finals(page, "de", 1)
+        room = server.hub.rooms.find("hall-1")
+        (viewer,) = room.viewers
+        server.call(lambda: viewer.close(1012, "started anew"))
+        eventually(lambda: room.viewers and viewer not in room.viewers)
+        speak(socket, "her duck", first=1)
+        wait_for_finals(page, "de", 2)
+        expect(page.locator("#notice")).not_to_be_visible()
+
+
+def test_a_link_that_names_no_room_says_so(visit: Callable[..., Any]) -> None:
+    page = visit("/watch/Hall%201")
+    expect(page.locator("#problem")).to_contain_text("room must be 1 to 63 lower-case letters")
+
+
+def test_an_overlay_shows_one_talk_after_the_other(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/overlay?room=hall-1&clear=0")
+    until(page, "document.title.includes('waiting for the session')")
+    for target, text in (("de", "we saw"), ("ja", "her duck")):
+        with server.socket() as socket:
+            socket.start(target, room="hall-1")
+            speak(socket, text)
+            wait_for_finals(page, target, 1)
+            expect(page.locator(".cell")).to_have_count(1)
+            socket.say("end")
+            until(page, "document.title.includes('waiting for the next session')")
+
+
+@pytest.mark.parametrize("path", ["/watch", "/overlay"])
+def test_what_the_operator_decides_is_seen(server: Running, visit: Callable[..., Any], path: str) -> None:
+    with server.socket() as socket:
+        name = socket.start("de")["session"]
+        page = visit(f"{path}?session={name}&target=de")
+        speak(socket, "we saw", "her duck")
+        wait_for_finals(page, "de", 2)
+        before = finals(page, "de")
+        socket.say("correct", utterance="0", target="de", text="Wir sahen es")
+        expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
+        socket.say("hide", utterance="1")
+        wait_for_finals(page, "de", 1)
+        expect(page.locator(".utterance:visible")).to_have_count(1)
+        assert before[1] not in page.inner_text("body")
+        socket.say("pause")
+        speak(socket, "it was", first=2)
+        if path == "/watch":
+            expect(page.locator("#notice")).to_have_text("Captions are paused.")
+            expect(page.locator("#state")).to_have_text("Paused")
+        else:
+            until(page, "document.title.includes('paused')")
+        assert len(finals(page, "de")) == 1
+        socket.say("hide", utterance="1", hidden=False)
+        wait_for_finals(page, "de", 2)
+        assert finals(page, "de") == ["Wir sahen es", before[1]]  # in its old place
+        socket.say("pause", paused=False)
+        wait_for_finals(page, "de", 3)
+        if path == "/watch":
+            expect(page.locator("#notice")).not_to_be_visible()
+
+
+def test_a_caption_that_is_hidden_while_it_grows_can_be_shown_again(server: Running, visit: Callable[..., Any]) -> None:
+    with server.socket() as socket:
+        name = socket.start("de")["session"]
+        page = visit(f"/watch?session={name}&target=de")
+        socket.say("update", utterance="1", seq=0, text="we saw")
+        expect(page.locator(".utterance")).to_have_count(1)
+        socket.say("hide", utterance="1")
+        expect(page.locator(".utterance:visible")).to_have_count(0)
+        socket.say("update", utterance="1", seq=1, text="we saw her")
+        socket.say("hide", utterance="1", hidden=False)
+        expect(page.locator(".utterance:visible")).to_have_count(1)
+        socket.say("update", utterance="1", seq=2, text="we saw her duck", final=True)
+        wait_for_finals(page, "de", 1)
