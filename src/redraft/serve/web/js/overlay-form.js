@@ -25,21 +25,23 @@ const number = (name, label, help) => {
 const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, usual: OPTIONS[name][1] });
 const colour = (name, label, value) => ({ name, label, help: "", attributes: { type: "color", value } });
 
-/** Which languages there are; null where the session is not there. */
-async function targetsOf(session) {
-  const { body } = await ask(`/v1/sessions/${encodeURIComponent(session)}`);
-  notice(body || !session ? "" : ABSENT);
-  return body?.targets ?? null;
+/** Which languages there are; null where the session is not there, or none has begun in the room. */
+async function targetsOf(kind, name) {
+  const { body } = await ask(`/v1/${kind}s/${encodeURIComponent(name)}`);
+  const found = body?.targets.length ? body.targets : null;
+  notice(found ? "" : ABSENT);
+  return found;
 }
 
 async function build() {
-  const session = given.get("session") ?? "";
-  const targets = session ? await targetsOf(session) : null;
+  const kind = given.has("room") ? "room" : "session";
+  const name = given.get(kind) ?? "";
+  const targets = name ? await targetsOf(kind, name) : null;
   const languages = targets
     ? { name: "target", label: "Language", help: "", words: targets, usual: targets[0] }
     : { name: "target", label: "Language", help: "Its tag, such as de. Left empty: the first to come." };
   const fields = [
-    { name: "session", label: "Session", help: "", attributes: { rows: 2, value: session, spellcheck: false } },
+    { name: kind, label: kind === "room" ? "Room" : "Session", help: "", attributes: { rows: 2, value: name, spellcheck: false } },
     languages,
     number("size", "Text size", "In pixels of the canvas."),
     number("lines", "Lines", "How many are shown."),
