@@ -24,4 +24,9 @@ export class Announcer {
     this.#region.append(line);
     if (this.#region.childElementCount > MOST) this.#region.firstElementChild.remove();
   }
+
+  /** Remove what is not to be found any more. */
+  unsay(text) {
+    for (const line of [...this.#region.children]) if (line.textContent === text) line.remove();
+  }
 }

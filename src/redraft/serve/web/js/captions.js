@@ -15,7 +15,7 @@ export class Captions extends EventTarget {
   #hidden = new Set();
   #most;
   #onTrim;
-  /** Utterance -> its row (null once removed), its cells by key, the keys with a partial and with a final caption. */
+  /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final caption. */
   #utterances = new Map();
   /** Row -> the same. */
   #entries = new WeakMap();
@@ -77,16 +77,23 @@ export class Captions extends EventTarget {
     return true;
   }
 
-  /** Take a caption away; another one may come in its place. */
+  /** Take a caption away and return its text; another one may come in its place. */
   remove(utterance, key) {
     const entry = this.#utterances.get(utterance);
     const cell = entry?.cells.get(key);
-    if (!cell) return;
+    if (!cell) return "";
+    const text = cell.textContent;
     entry.open.delete(key);
     entry.ended.delete(key);
     cell.classList.remove("final", "failed");
     cell.classList.add("removed");
     empty(cell);
+    return text;
+  }
+
+  /** Mark a caption that viewers do not see, or do again. */
+  mark(utterance, key, unseen) {
+    this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", unseen);
   }
 
   /** Give a final caption another text; false if it has that, or was removed because there are too many. */
@@ -136,7 +143,7 @@ export class Captions extends EventTarget {
 
   #entry(utterance) {
     if (!this.#utterances.has(utterance)) {
-      this.#utterances.set(utterance, { row: null, cells: new Map(), open: new Set(), ended: new Set() });
+      this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), open: new Set(), ended: new Set() });
     }
     return this.#utterances.get(utterance);
   }
@@ -157,6 +164,7 @@ export class Captions extends EventTarget {
     this.#settled.clear();
     entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
     entry.row.setAttribute("role", "row");
+    entry.row.dataset.utterance = entry.utterance;
     for (const [key, language] of this.#languages) {
       const cell = newCell(key, language);
       cell.hidden = this.#hidden.has(key);
@@ -207,6 +215,7 @@ function newCell(key, { tag, name }) {
   const cell = Object.assign(document.createElement("p"), { className: key === "" ? "cell source" : "cell" });
   cell.setAttribute("role", "cell");
   cell.dataset.name = name;
+  cell.dataset.target = key;
   empty(cell);
   mark(cell, tag);
   return cell;

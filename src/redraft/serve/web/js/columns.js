@@ -3,6 +3,7 @@
 
 import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
+import { choose } from "./choose.js";
 import { mark, nameOf, ownNameOf } from "./languages.js";
 
 /** Rows that are kept: a long session must not make the page slow. */
@@ -21,6 +22,7 @@ export class Columns {
   #captions;
   #announcer;
   #shown;
+  #stopChoosing = () => {};
   #head = element("div", { className: "head", role: "row" });
   #newest = element("button", { type: "button", className: "newest", textContent: "Jump to newest", hidden: true });
 
@@ -94,9 +96,25 @@ export class Columns {
     if (fresh && this.#shown.has(target)) this.#announcer.say(text, target);
   }
 
+  /** What the operator has hidden from viewers is marked, and what not is not. */
+  mark({ utterance, target, hidden }) {
+    this.#captions.mark(utterance, target, hidden);
+  }
+
+  /**
+   * Have translations chosen, by pointer or keyboard.
+   *
+   * @param {((caption: object) => void) | null} chosen told of one, see choose.js; null ends it
+   */
+  choose(chosen) {
+    this.#place.toggleAttribute("data-editing", Boolean(chosen));
+    this.#stopChoosing();
+    this.#stopChoosing = chosen ? choose(this.#captions.rows, chosen) : () => {};
+  }
+
   /** The operator has hidden a caption. */
   remove({ utterance, target }) {
-    this.#captions.remove(utterance, target);
+    this.#announcer.unsay(this.#captions.remove(utterance, target));
   }
 
   /** There is no final caption, and there will be none. */

@@ -4,6 +4,7 @@ import { ask, insist } from "./ask.js";
 import { Columns } from "./columns.js";
 import { Memory, Volatile } from "./memory.js";
 import { showModel } from "./model.js";
+import { Operator } from "./operator.js";
 import { Panel } from "./panel.js";
 import { planOf } from "./plan.js";
 import { Player } from "./player.js";
@@ -31,6 +32,7 @@ let columns = null;
 const empty = at("captions").firstElementChild;
 const wanted = new WantedForm(at("wanted"), offer);
 const panel = new Panel(at("panel"));
+const operator = new Operator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const player = new Player(memory, (...update) => session?.send(...update), showControls);
 const speech = new Speech(showControls, problem);
@@ -63,6 +65,7 @@ function listenTo(made, start) {
   wanted.show(start);
   wanted.lock(true);
   columns = new Columns(at("captions"), at("announcer"), start.targets, start.source);
+  operator.attend(session, columns);
   session.addEventListener("said", ({ detail }) => {
     columns.said(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
@@ -78,7 +81,7 @@ function listenTo(made, start) {
   });
   session.addEventListener("started", ({ detail }) => {
     begun = true;
-    showLinks(at("share"), detail.session);
+    showLinks(at("share"), detail);
     at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
   });
   session.addEventListener("state", ({ detail }) => {
@@ -95,6 +98,7 @@ function left() {
   typing.reset();
   plain?.leave();
   session = plain = null;
+  operator.attend(null, columns);
   memory.clear();
   wanted.lock(false);
   showControls();
@@ -134,7 +138,7 @@ function comparePlain() {
     if (detail === "over") at("compare").checked = false;
   });
   plain.addEventListener("problem", ({ detail }) => problem(`Plain re-translation: ${detail.sentence}`));
-  plain.begin({ ...memory.session.start, method: "ar", options: {} });
+  plain.begin({ ...memory.session.start, method: "ar", options: {}, room: undefined });
 }
 
 // What is shown of it

@@ -33,7 +33,10 @@ export class Memory {
   }
 
   load() {
-    /** The session: {start, token, name, targets, begun, runs, ending}; null where there is none. */
+    /**
+     * The session: {start, token, name, targets, begun, runs, ending, paused, hidden}; null where there is none.
+     * `hidden` has the keys of captions that viewers do not see.
+     */
     this.session = this.read("session");
     /** Newest update of each utterance that is not translated into every language yet. */
     this.open = new Map(Object.entries(this.read("open") ?? {}));
@@ -75,8 +78,10 @@ export class Memory {
     this.write("open", Object.fromEntries(this.open));
   }
 
+  /** Keep a final caption, in the place of an earlier one of the same key. */
   keepFinal(key, final) {
-    this.write(`final.${this.finals.size}`, { key, final });
+    const place = this.finals.has(key) ? [...this.finals.keys()].indexOf(key) : this.finals.size;
+    this.write(`final.${place}`, { key, final });
     this.finals.set(key, final);
   }
 

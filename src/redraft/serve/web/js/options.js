@@ -18,6 +18,16 @@ const MASK = [
   { name: "mask_unit", label: "Counted in", help: "Parts of words, as the model has them, or words.", words: ["tokens", "words"], usual: "tokens" },
 ];
 
+const ROOM = [
+  {
+    name: "room",
+    label: "Room",
+    help: "A name such as hall-1, so that viewers' links stay the same from talk to talk.",
+    attributes: { maxLength: 63, autocapitalize: "none", spellcheck: false },
+  },
+  { name: "take_over", label: "Take over", help: "Ends the session that the room may have now.", words: ["no", "yes"], usual: "no" },
+];
+
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
@@ -46,7 +56,7 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
-    const fields = [...MASK, { name: "method", label: "Method", help: "", words: offer.methods }];
+    const fields = [...ROOM, ...MASK, { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
     if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
     place.append(...fields.map(makeField), this.#method);
@@ -61,14 +71,16 @@ export class Options {
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
     const common = ["method", "mask_margin", "mask_k", "mask_unit", "context"].map((name) => [name, value(name)]);
-    return { ...Object.fromEntries(common), options: Object.fromEntries(entries), glossary };
+    const { room, take_over } = this.#form.elements;
+    const place = { room: room.value.trim() || undefined, take_over: take_over.value === "yes" || undefined };
+    return { ...Object.fromEntries(common), ...place, options: Object.fromEntries(entries), glossary };
   }
 
   /** Show what a session began with. */
   show({ method, options = {}, glossary = [], ...rest }) {
     this.#form.elements.method.value = method;
     this.#showMethod();
-    const known = { ...rest, ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
+    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
     for (const control of this.#form.querySelectorAll("#options [name]")) {
       if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
       else if (known[control.name] !== undefined) control.value = known[control.name];

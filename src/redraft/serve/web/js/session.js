@@ -1,7 +1,7 @@
 // A session of one's own on the server: updates out, captions in, whatever happens to the connection or the page.
 //
-// Events carry the server's message as `detail`: "started", "partial", "final", "stats", "done", and "failed" for an
-// error in place of a final caption.  Besides there are
+// Events carry the server's message as `detail`: "started", "partial", "final" (again, if it was corrected), "stats",
+// "paused", "hidden", "done", and "failed" for an error in place of a final caption.  Besides there are
 // "problem" {code, sentence, fatal}, "said" (an update that was sent or will be) and "state": "connecting", "live",
 // "waiting" (to try again) or "over".
 
@@ -83,6 +83,12 @@ export class Session extends EventTarget {
     this.#flush();
   }
 
+  /** Say what viewers are to see: `pause`, `hide` or `correct`; false without a connection. */
+  control(message) {
+    if (this.#live) this.#say(message);
+    return this.#live;
+  }
+
   /** Leave at once, whatever is still under way. */
   leave() {
     const socket = this.#socket;
@@ -117,30 +123,36 @@ export class Session extends EventTarget {
     const hear = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
+      paused: () => this.#memory.note({ paused: message.paused }),
+      hidden: () => this.#hide(message),
       error: () => this.#failed(message),
       done: () => this.#done(),
     }[message.type];
     hear?.();
-    if (["started", "partial", "stats", "done"].includes(message.type)) this.#tell(message.type, message);
+    if (["started", "partial", "stats", "paused", "hidden", "done"].includes(message.type)) this.#tell(message.type, message);
   }
 
   #started({ token, session, targets, resumed }) {
-    this.#memory.note({ token, name: session, targets });
+    const start = { ...this.#memory.session.start, take_over: undefined }; // done once
+    this.#memory.note({ token, name: session, targets, start });
     this.#backoff.reset();
     if (!resumed) this.#restore();
     this.#unsent = new Map(this.#memory.open);
     this.#live = true;
     this.#waiting = false;
     this.#flush();
+    if (!resumed) this.#hideOpen();
     this.#tell("state", "live");
   }
 
   /** Tell a server that was started anew what it has forgotten. */
   #restore() {
+    const { paused, hidden = [] } = this.#memory.session;
+    if (paused) this.#say({ type: "pause" }); // before there is anything that viewers could see
     let finals = [];
     let length = 0;
-    for (const final of [...this.#memory.finals.values()].filter(Boolean)) {
-      finals.push(final);
+    for (const [key, final] of [...this.#memory.finals].filter(([, each]) => each)) {
+      finals.push(hidden.includes(key) ? { ...final, hidden: true } : final);
       length += JSON.stringify(final).length;
       if (length > RESTORE) {
         this.#say({ type: "restore", finals });
@@ -148,6 +160,20 @@ export class Session extends EventTarget {
       }
     }
     if (finals.length) this.#say({ type: "restore", finals });
+  }
+
+  #hide({ utterance, target, hidden }) {
+    const key = keyOf({ utterance, target });
+    const others = (this.#memory.session.hidden ?? []).filter((each) => each !== key);
+    this.#memory.note({ hidden: hidden ? [...others, key] : others });
+  }
+
+  /** Tell a server that was started anew which unfinished utterances are hidden, and have all that are confirmed. */
+  #hideOpen() {
+    for (const key of this.#memory.session.hidden ?? []) {
+      const [utterance, target] = JSON.parse(key);
+      this.#say({ type: "hide", utterance, target });
+    }
   }
 
   /** An utterance has ended in a language; what comes a second time is acknowledged again and passed over. */
@@ -158,6 +184,9 @@ export class Session extends EventTarget {
       this.#memory.keepFinal(key, final);
       if (final) this.#tell("final", final);
       if (session.targets.every((each) => finals.has(keyOf({ utterance, target: each })))) this.#memory.dropOpen(utterance);
+    } else if (final?.corrected) {
+      this.#memory.keepFinal(key, final);
+      this.#tell("final", final);
     }
     this.#say({ type: "ack", utterance, target });
   }

@@ -9,16 +9,18 @@ const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT", jsonl: "JSONL" };
  * Fill the lists with the links of a session.
  *
  * @param {HTMLElement} place has a list for each kind of link
- * @param {string} name the session's public name
+ * @param {object} started
+ * @param {string} started.session the session's public name
+ * @param {string} [started.room] name of its room, whose links stay the same from session to session
  */
-export function showLinks(place, name) {
+export function showLinks(place, { session: name, room }) {
   const session = encodeURIComponent(name);
   const forms = Object.entries(FORMS).map(([form, text]) =>
     item(link(`/v1/sessions/${session}/transcript?format=${form}`, text, { download: `transcript.${form}` })),
   );
   place.querySelector("#links").replaceChildren(
-    shared(`/watch?session=${session}`, "Viewers' page"),
-    item(link(`/overlay-form?session=${session}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
+    shared(room ? `/watch/${room}` : `/watch?session=${session}`, "Viewers' page"),
+    item(link(`/overlay-form?${room ? `room=${room}` : `session=${session}`}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
   );
   place.querySelector("#transcripts").replaceChildren(...forms);
 }

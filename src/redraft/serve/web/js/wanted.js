@@ -67,7 +67,7 @@ export class WantedForm {
   /** Show at its field what the server refuses; false if it is about none of them. */
   complain({ code, sentence }) {
     if (code === "key") return complain(this.#form, sentence, "key");
-    return ["option", "protocol"].includes(code) && complain(this.#form, sentence);
+    return ["option", "protocol", "room"].includes(code) && complain(this.#form, sentence);
   }
 }
 

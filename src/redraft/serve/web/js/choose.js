@@ -1,0 +1,33 @@
+// Has translations chosen from rows of captions, by pointer or keyboard.
+
+const CELLS = ".cell:not(.source)";
+
+/**
+ * @param {HTMLElement} rows of `Captions`
+ * @param {(caption: {utterance: string, target: string, text: string, final: boolean, unseen: boolean}) => void} chosen
+ * @returns {() => void} ends it
+ */
+export function choose(rows, chosen) {
+  const reach = () => {
+    for (const cell of rows.querySelectorAll(`${CELLS}:not([tabindex])`)) cell.tabIndex = 0;
+  };
+  const take = ({ target: part }) => {
+    const cell = part.closest(CELLS);
+    if (!cell) return;
+    const { dataset, classList, textContent: text } = cell;
+    const { utterance } = cell.parentElement.dataset;
+    chosen({ utterance, target: dataset.target, text, final: classList.contains("final"), unseen: classList.contains("unseen") });
+  };
+  const press = (event) => event.key === "Enter" && take(event);
+  const growing = new MutationObserver(reach);
+  growing.observe(rows, { childList: true });
+  rows.addEventListener("click", take);
+  rows.addEventListener("keydown", press);
+  reach();
+  return () => {
+    growing.disconnect();
+    rows.removeEventListener("click", take);
+    rows.removeEventListener("keydown", press);
+    for (const cell of rows.querySelectorAll(CELLS)) cell.removeAttribute("tabindex");
+  };
+}

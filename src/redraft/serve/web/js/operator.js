@@ -1,0 +1,80 @@
+// What the owner of a session decides over the captions that viewers see: pause them, hide one, correct one.
+
+import { mark, nameOf } from "./languages.js";
+
+const LOST = "The server does not answer now. Try again when this page has reconnected.";
+const at = (id) => document.getElementById(id);
+
+export class Operator {
+  #session = null;
+  #columns = null;
+  #problem;
+  /** The caption that the dialog is about. */
+  #chosen = null;
+
+  /** @param {(sentence: string) => void} problem says what cannot be done */
+  constructor(problem) {
+    this.#problem = problem;
+    at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !pressed(at("pause")) }));
+    at("edit").addEventListener("click", () => this.#edit(!pressed(at("edit"))));
+    at("editor").addEventListener("click", ({ target }) => target === at("editor") && at("editor").close()); // beside it
+    at("leave").addEventListener("click", () => at("editor").close());
+    at("hide").addEventListener("click", () => this.#decide({ type: "hide", hidden: !this.#chosen.unseen }));
+    at("correct").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#decide({ type: "correct", text: at("corrected").value });
+    });
+  }
+
+  /**
+   * @param {import("./session.js").Session | null} session null when it is over
+   * @param {import("./columns.js").Columns} columns with its captions
+   */
+  attend(session, columns) {
+    if (this.#columns) this.#edit(false);
+    this.#session = session;
+    this.#columns = columns;
+    at("operator").hidden = !session;
+    if (at("editor").open) at("editor").close();
+    this.#paused(Boolean(session?.memory.session?.paused));
+    session?.addEventListener("paused", ({ detail }) => this.#paused(detail.paused));
+    session?.addEventListener("hidden", ({ detail }) => columns.mark(detail));
+  }
+
+  #paused(paused) {
+    press(at("pause"), paused);
+    at("pause").textContent = paused ? "Resume for viewers" : "Pause for viewers";
+    at("paused").hidden = !paused;
+  }
+
+  #edit(editing) {
+    press(at("edit"), editing);
+    this.#columns.choose(editing ? (caption) => this.#open(caption) : null);
+  }
+
+  #open(caption) {
+    const { target, text, final, unseen } = caption;
+    const box = at("corrected");
+    this.#chosen = caption;
+    at("editor-language").textContent = nameOf(target);
+    box.value = text;
+    box.disabled = at("apply").disabled = !final;
+    mark(box, target);
+    at("hide").textContent = unseen ? "Show to viewers" : "Hide from viewers";
+    at("editor").showModal();
+    if (final) box.select();
+  }
+
+  #decide(message) {
+    const { utterance, target } = this.#chosen;
+    at("editor").close();
+    this.#say({ ...message, utterance, target });
+  }
+
+  #say(message) {
+    if (!this.#session.control(message)) this.#problem(LOST);
+  }
+}
+
+const pressed = (button) => button.getAttribute("aria-pressed") === "true";
+const press = (button, value) => button.setAttribute("aria-pressed", String(value));

@@ -1,0 +1,153 @@
+"""What the page lets its user decide over the captions that viewers see, and the room that they see them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.serve.browsers import CHROMIUM, final, finals, session_of, until, wait_for_finals
+from tests.serve.servers import Running
+from tests.serve.test_faults import eventually
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+
+def type_in(page: Any, *sentences: str, room: str = "") -> None:
+    """Type sentences, of which the first begins a session in German."""
+    if not page.locator("#end").is_visible():
+        for tag in ("zh", "ja"):
+            page.uncheck(f".targets [value={tag}]")
+        if room:
+            page.click("#options > summary")
+            page.fill("[name=room]", room)
+        page.get_by_text("Type", exact=True).click()
+    for sentence in sentences:
+        page.locator("#typed").press_sequentially(f"{sentence}\n")
+
+
+def transcript(server: Running, page: Any) -> list[str]:
+    return server.ask(f"/v1/sessions/{session_of(page)['name']}/transcript").text.splitlines()
+
+
+def button(page: Any, name: str) -> Any:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def test_captions_are_paused_for_viewers(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    expect(button(page, "Pause for viewers")).not_to_be_visible()
+    type_in(page, "we saw")
+    wait_for_finals(page, "de", 1)
+    button(page, "Pause for viewers").click()
+    expect(page.locator("#paused")).to_have_text("Viewers see no new captions until you resume.")
+    type_in(page, "her duck")
+    wait_for_finals(page, "de", 2)  # here they come all the same
+    assert len(transcript(server, page)) == 1
+    page.reload()
+    expect(page.locator("#paused")).to_be_visible()
+    button(page, "Resume for viewers").click()
+    expect(page.locator("#paused")).not_to_be_visible()
+    eventually(lambda: transcript(server, page) == finals(page, "de"))
+    page.click("#end")
+    expect(button(page, "Pause for viewers")).not_to_be_visible()
+
+
+def test_a_caption_is_hidden_and_corrected(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    type_in(page, "we saw", "her duck")
+    wait_for_finals(page, "de", 2)
+    first, second = finals(page, "de")
+    button(page, "Hide or correct").click()
+    page.locator(final("de")).first.click()
+    expect(page.locator("#editor-title")).to_have_text("Caption in German")
+    assert page.input_value("#corrected") == first
+    page.fill("#corrected", "Wir sahen es")
+    button(page, "Correct").click()
+    expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
+    page.locator(final("de")).nth(1).focus()  # by keyboard, too
+    page.keyboard.press("Enter")
+    button(page, "Hide from viewers").click()
+    expect(page.locator(".unseen")).to_have_text(second)
+    assert transcript(server, page) == ["Wir sahen es"]
+    page.reload()
+    expect(page.locator(".unseen")).to_have_text(second)
+    assert finals(page, "de") == ["Wir sahen es", second]
+    button(page, "Hide or correct").click()
+    page.locator(".unseen").click()
+    button(page, "Show to viewers").click()
+    expect(page.locator(".unseen")).to_have_count(0)
+    assert transcript(server, page) == ["Wir sahen es", second]
+    page.locator(final("de")).first.click()
+    page.keyboard.press("Escape")
+    expect(page.locator("#editor")).not_to_be_visible()
+    button(page, "Hide or correct").click()
+    page.locator(final("de")).first.click()  # no longer
+    expect(page.locator("#editor")).not_to_be_visible()
+
+
+def test_what_is_not_final_can_be_hidden_only(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    type_in(page)
+    page.locator("#typed").press_sequentially("we saw")
+    until(page, "document.querySelector('.cell[lang=de]')?.textContent")
+    button(page, "Hide or correct").click()
+    page.locator(".cell[lang=de]").click()
+    expect(button(page, "Correct")).to_be_disabled()
+    button(page, "Hide from viewers").click()
+    expect(page.locator(".unseen")).to_have_count(1)
+    page.locator("#typed").press_sequentially(" her\n")
+    wait_for_finals(page, "de", 1)
+    assert transcript(server, page) == []
+
+
+def test_a_server_that_has_forgotten_is_told_what_viewers_do_not_see(
+    server: Running, visit: Callable[..., Any]
+) -> None:
+    page = visit()
+    type_in(page, "we saw", "her duck")
+    wait_for_finals(page, "de", 2)
+    first, _ = finals(page, "de")
+    button(page, "Hide or correct").click()
+    page.locator(final("de")).nth(1).click()
+    button(page, "Hide from viewers").click()
+    expect(page.locator(".unseen")).to_have_count(1)
+    button(page, "Pause for viewers").click()
+    expect(page.locator("#paused")).to_be_visible()
+    session = server.hub.find(session_of(page)["name"])
+
+    def forget() -> None:
+        assert session.delivery.owner is not None
+        session.delivery.owner.close(1012, "started anew")
+        server.hub._forget(session)
+
+    server.call(forget)
+    eventually(lambda: server.hub._by_name.get(session.name, session) is not session)
+    eventually(lambda: len(list(server.hub.find(session.name).transcript.kept)) == 1)
+    assert transcript(server, page) == []
+    button(page, "Resume for viewers").click()
+    eventually(lambda: transcript(server, page) == [first])
+
+
+def test_a_session_in_a_room_has_links_that_stay(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    type_in(page, "we saw", room="hall-1")
+    wait_for_finals(page, "de", 1)
+    links = page.locator("#links a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
+    assert [link.removeprefix(server.url) for link in links] == ["/watch/hall-1", "/overlay-form?room=hall-1"]
+    viewer = visit("/watch/hall-1?target=de")
+    wait_for_finals(viewer, "de", 1)
+    form = visit("/overlay-form?room=hall-1")
+    expect(form.locator("#address")).to_contain_text(f"{server.url}/overlay?room=hall-1")
+    other = visit()
+    type_in(other, "her duck", room="hall-1")
+    expect(other.locator("#room-wrong")).to_contain_text("room 'hall-1' is in use")
+    other.select_option("[name=take_over]", "yes")
+    type_in(other, "her duck")
+    wait_for_finals(other, "de", 1)
+    expect(page.locator("#problem")).to_contain_text("another session has taken over room 'hall-1'")
+    wait_for_finals(viewer, "de", 1)
+    assert finals(viewer, "de") == finals(other, "de")
