@@ -41,6 +41,23 @@ def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Pat
     assert [row["mask"] for row in again.rows] == ["", "", "3 tokens", "below margin 0"]
 
 
+def test_without_data_the_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
+    command = ("bench", "ssbd", "--method", "ssbd", "--limit", "2", "--threads", "1", "--out", str(tmp_path), "--json")
+    done = redraft(*command)
+    assert done.status == 0, done.err
+    assert {row["segments"] for row in done.rows} == {2} and "data:talk@" in done.rows[0]["signature"]
+    assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
+
+
+def test_a_test_set_that_is_not_there_says_where_it_is_looked_for(
+    redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
+    done = redraft("bench", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
+    assert done.status == 2 and str(tmp_path / "test" / "flores200.devtest.en.txt") in done.err
+    assert "set REDRAFT_DATA" in done.err and "--data talk" in done.err
+
+
 def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
     done = redraft(
         *("bench", "cold", "--data", str(talk), "--method", "pld", "--threads", "1", "--out", str(tmp_path), "--json")

@@ -140,6 +140,14 @@ def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:
     assert "Traceback" not in terminal.output and terminal.output.rstrip().endswith("which the table counts")
 
 
+def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:
+    with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
+        terminal.wait_for("redraft: reading one growing hypothesis a line")
+        terminal.type("Good morning.\n\x04")
+        assert terminal.ended() == 0
+    assert "final\tde\t" in terminal.output
+
+
 @pytest.mark.parametrize("seconds", [0.2, 0.4, 0.7, 1.2])
 def test_ctrl_c_at_the_start_shows_no_traceback(seconds: float) -> None:
     with Terminal(80, 24, program("demo", "--threads", "1")) as terminal:

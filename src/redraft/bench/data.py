@@ -1,16 +1,20 @@
-"""What ``--data`` names: a test set, a talk, or a stream of one's own."""
+"""What ``--data`` names: a test set, talks, or a stream of your own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from redraft.errors import InputError
 from redraft.eval.perturb import perturb
 from redraft.eval.sets import SETS, lag_stream, load_set
-from redraft.eval.stream import Stream
+from redraft.eval.stream import Segment, Stream
 from redraft.eval.talks import recogniser_stream, talk_stream
+from redraft.talk import load_talk
 
+#: The talk of the demo: it ships with the package, and has no references.
+TALK = "talk"
 TALKS = ("acl6060.talks", "recogniser")
 
 
@@ -31,8 +35,8 @@ def open_stream(
         form: of a file, one of `redraft.eval.stream.FORMS`.
         limit: segments; 0 takes all.
         least_words: shorter sources are left out of a test set.
-        lag: words that come at a time, 0 for whole sentences; a file and the recogniser have their own updates, of
-            which 0 takes the final ones.
+        lag: words that come at a time, 0 for whole sentences; a file, the recogniser and the demo's talk have their own
+            updates, of which 0 takes the final ones.
         noise: whether the newest words are misheard at first, as a recogniser does.
         seed: of the noise.
 
@@ -41,6 +45,10 @@ def open_stream(
     """
     if name in SETS:
         stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
+    elif name == TALK:
+        utterances = groupby(load_talk(), key=lambda update: update.utterance)
+        segments = tuple(Segment(tuple(updates)) for _, updates in utterances)
+        stream = Stream(TALK, segments[: limit or None])
     elif name == "acl6060.talks":
         stream = talk_stream(languages=(to,), lag=lag, limit=limit)
     elif name == "recogniser":
@@ -49,7 +57,7 @@ def open_stream(
         stream = Stream.load(Path(name), form)
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
-        raise InputError(f"--data must be one of {', '.join((*SETS, *TALKS))} or a JSON Lines file, not {name!r}")
+        raise InputError(f"--data must be one of {', '.join((TALK, *SETS, *TALKS))} or a JSON Lines file, not {name!r}")
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
     return perturb(stream, seed) if noise else stream

@@ -23,33 +23,37 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  redraft bench beta --data flores200.devtest --to de --limit 50
-  redraft bench ssbd --model ~/models/qwen3-4b.gguf --to de --to ja --limit 100 --out runs/qwen
-  redraft bench cold --data my-talk.jsonl --to fr
-  redraft bench report --out runs/qwen
+  redraft bench beta --to de --limit 20
+  redraft bench ssbd --data my-talk.jsonl --model ~/models/some-model.gguf --to fr --out runs/mine
+  redraft bench cold --data flores200.devtest --to de --to ja
+  redraft bench report --out runs/mine
 """
 
 SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
 TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
+#: What is measured unless told otherwise: the talk that ships, or for the bench of quality a set with references.
+TALK, REFERENCED = "talk", "flores200.devtest"
 
 
 @click.group(epilog=EXAMPLES, short_help="Measure: the papers' tables, other libraries, the limit.")
 def bench() -> None:
-    """Measure methods on your model, your text and your machine.
+    """Measure methods on your model, your text and your machine. Needs the `eval` extra.
 
-    Lines of a table take turns, update by update, so that speed-ups are ratios within one run. Everything is written to
-    --out: a run that was cut off goes on where it was, and the report shows what lies there. The test sets are read
-    from the folder that REDRAFT_DATA names, ../shared/data if it names none.
+    The lines of a table take turns, update by update, so that speed-ups are ratios within one run. Everything is
+    written to --out: the same command resumes a run that was cut off, and `redraft bench report` shows all runs of the
+    folder.
+
+    --data talk, the demo's talk, ships with Redraft; it has no reference translations, so there is no BLEU or chrF. The
+    test sets do not ship: docs/metrics.md says where their files are looked for.
     """
 
 
+def _data(default: str) -> Callable[[Any], Any]:
+    text = f"talk, the demo's; a test set: {SETS}; {TALKS}; or a JSON Lines file of your own (docs/streams.md)."
+    return click.option("--data", default=default, metavar="NAME|FILE", help=text)
+
+
 data_options = (
-    click.option(
-        "--data",
-        default="flores200.devtest",
-        metavar="NAME|FILE",
-        help=f"{SETS}; {TALKS}; or a stream of your own.",
-    ),
     click.option(
         "--input",
         "-i",
@@ -58,22 +62,31 @@ data_options = (
         default="jsonl",
         help="Form of a stream of your own.",
     ),
-    click.option("--limit", type=common.Whole(0), default=100, help="Segments; 0 takes all."),
-    click.option("--least-words", type=common.Whole(0), default=0, help="Leave out shorter sources of a test set."),
-    click.option("--noise", is_flag=True, help="The newest words are misheard at first, as by a recogniser."),
-    click.option("--seed", type=common.Whole(0), default=0, help="Of the noise and of the confidence intervals."),
+    click.option("--limit", type=common.Whole(0), default=100, help="Sentences to take; 0 takes all."),
+    click.option(
+        "--least-words", type=common.Whole(0), default=0, help="Leave out sentences of a test set with fewer words."
+    ),
+    click.option("--noise", is_flag=True, help="Mishear the newest words at first, as a recogniser does."),
+    click.option(
+        "--seed", type=common.Whole(0), default=0, help="Random seed of the noise and of the confidence intervals."
+    ),
 )
 run_options = (
-    click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target; repeat."),
+    click.option(
+        "--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeat for several."
+    ),
     common.model,
     click.option(
         "--draft-model",
         "small",
         multiple=True,
         metavar="MODEL",
-        help="Small model of bild and its like; repeat for `bild`.  [default: demo-small for demo, else none]",
+        help="Small model, for methods that draft with one; `bench bild` takes several.  [default: demo-small for "
+        "demo, else none]",
     ),
-    click.option("--method", "methods", multiple=True, metavar="NAME", help="These lines only, beside ar; repeat."),
+    click.option(
+        "--method", "methods", multiple=True, metavar="NAME", help="Only ar and the lines of these methods; repeat."
+    ),
     common.bench_folder("Folder for records, rows and the page."),
     common.threads,
     common.gpu_layers,
@@ -86,13 +99,21 @@ drafts = click.option("--drafts", required=True, metavar="MODEL", help="The mode
 
 def _lag(words: int) -> Callable[[Any], Any]:
     return click.option(
-        "--lag", type=common.Whole(0), default=words, help="Words that come at a time; 0 gives whole sentences."
+        "--lag", type=common.Whole(0), default=words, help="Words added per update; 0 gives whole sentences."
     )
 
 
 def _command(table: Table) -> click.Command:
     @bench.command(table.name, help=table.summary, short_help=table.summary.partition(" (")[0])
-    @common.all_of([*data_options, _lag(table.lag), *run_options, *([drafts] if table.postedit else [])])
+    @common.all_of(
+        [
+            _data(REFERENCED if table.name == "quality" else TALK),
+            *data_options,
+            _lag(table.lag),
+            *run_options,
+            *([drafts] if table.postedit else []),
+        ]
+    )
     def command(
         as_json: bool,
         to: tuple[str, ...],
@@ -134,10 +155,10 @@ _LOGS = ("simulstream", "simuleval", "omnisteval")
 
 @bench.command("stream", short_help="Write a stream to a file.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@common.all_of([*data_options, _lag(3)])
+@common.all_of([_data(TALK), *data_options, _lag(3)])
 @click.option("--to", "-t", default="de", metavar="LANGUAGE", help="Language of the references.")
 def write_stream(file: Path, to: str, **given: Any) -> None:
-    """Write a stream to FILE, to be replayed by `redraft translate --input jsonl` or another bench.
+    """Write a stream to FILE, for `redraft translate --input jsonl` or for --data of another bench.
 
     References and places in a recording go to a second file beside it.
     """
@@ -152,8 +173,8 @@ def write_stream(file: Path, to: str, **given: Any) -> None:
 @bench.command(short_help="Write a run's log for the scorers of simulstream, SimulEval or OmniSTEval.")
 @click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--line", required=True, help="Which line of the table, such as 'ssbd beta=0.2, de'.")
-@click.option("--format", type=click.Choice(_LOGS), default="simulstream", help="Whose log.")
+@click.option("--line", required=True, help="Line of the table, such as 'ssbd beta=0.2, de'.")
+@click.option("--format", type=click.Choice(_LOGS), default="simulstream", help="Program that reads the log.")
 def export(records: Path, folder: Path, line: str, format: str) -> None:
     """Write one line of a run, RECORDS, into FOLDER as another program's log.
 
@@ -200,7 +221,7 @@ def comet(out: Path, model: str) -> None:
     click.echo(write(out))
 
 
-@bench.command(short_help="Make the page of a folder anew.")
+@bench.command(short_help="Make the page of a folder of runs.")
 @finished
 def report(out: Path) -> None:
     """Make the page with all tables and plots of a folder of runs."""

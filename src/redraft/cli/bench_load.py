@@ -49,15 +49,22 @@ shared = common.all_of(
         ),
         common.option,
         click.option(
-            "--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Of a talk, in turn; repeat."
+            "--to",
+            "-t",
+            multiple=True,
+            default=("de",),
+            metavar="LANGUAGE",
+            help="Target language; talks take turns with several.",
         ),
         click.option(
-            "--data", default="talk", metavar="NAME|FILE", help="What is said: talk, or as of the other benches."
+            "--data", default="talk", metavar="NAME|FILE", help="The text: talk, or as for the other benches."
         ),
         click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words a second of a talk."),
         click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the talks begin."),
         click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds from then until captions count."),
-        click.option("--seed", type=common.Whole(0), default=0, help="Of where in the text a talk begins."),
+        click.option(
+            "--seed", type=common.Whole(0), default=0, help="Random seed of where in the text each talk begins."
+        ),
         common.bench_folder("Folder for the rows and the server's log."),
         common.as_json,
     )

@@ -32,15 +32,28 @@ COLUMNS = (
 
 
 @click.command(epilog=EXAMPLES, short_help="Watch a talk being translated live, by two methods.")
-@click.option("--to", "-t", multiple=True, default=("de", "zh", "ja"), metavar="LANGUAGE", help="Target; repeat.")
-@click.option("--method", multiple=True, default=("ar", "ssbd"), metavar="NAME", help="Method to compare; repeat.")
-@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias of ssbd.")
+@click.option(
+    "--to",
+    "-t",
+    multiple=True,
+    default=("de", "zh", "ja"),
+    metavar="LANGUAGE",
+    help="Target language; repeat for several.",
+)
+@click.option(
+    "--method",
+    multiple=True,
+    default=("ar", "ssbd"),
+    metavar="NAME",
+    help="Methods to compare; repeat. `redraft methods` lists them.",
+)
+@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias of ssbd and of other methods with that option.")
 @click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many tokens at the end of partial captions.")
 @click.option(
     "--mask-margin",
     type=common.Real(-1, 1),
     default=0.0,
-    help="Hide them from the first token on that is not this much more probable than all others; -1: none.",
+    help=common.MARGIN,
 )
 @click.option(
     "--speed",
@@ -48,7 +61,7 @@ COLUMNS = (
     default=4.0,
     help="How much faster than real time the talk is played; 0 is as fast as possible.",
 )
-@click.option("--sentences", type=common.Whole(0), default=0, help="Stop after so many; 0 plays the whole talk.")
+@click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.gguf_model
 @common.threads
 @common.gpu_layers

@@ -29,25 +29,34 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_co
 EXAMPLES = """\b
 Examples:
   redraft demo
-  redraft translate talk.txt --input text --rate 3 --to de --to ja
+  echo "Good evening. I have a dog and two cats." | redraft translate --input text --rate 3 --to de
+  redraft serve
   redraft COMMAND --help
 
 \b
-Completion in bash (or zsh, fish), once for every shell or in its start-up file:
+Completion in bash (or zsh, fish), for one shell or in its start-up file:
   eval "$(_REDRAFT_COMPLETE=bash_source redraft)"
 """
 
 
-@click.group(epilog=EXAMPLES, invoke_without_command=True, context_settings=SETTINGS)
+class Ordered(click.Group):
+    """Lists its commands in the order of their use instead of that of their names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names."""
+        return list(self.commands)
+
+
+@click.group(cls=Ordered, epilog=EXAMPLES, invoke_without_command=True, context_settings=SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and stop.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Live translation: growing, self-correcting transcripts in, fast captions that do not flicker out."""
+    """Translate speech while it is being spoken: growing transcripts come in, captions that seldom change go out."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for command in (translate, demo, models, methods, doctor, viz, train, bench, serve):
+for command in (demo, translate, serve, models, methods, doctor, viz, bench, train):
     cli.add_command(command)
 
 

@@ -16,9 +16,9 @@ from redraft.errors import OptionError
 
 INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
-    "lines: one hypothesis a line, an empty line ends the utterance. jsonl: one object a line with utterance, seq, "
-    "text and optionally final, time. text: plain text, streamed by --lag words. simulstreaming: what SimulStreaming "
-    "prints."
+    "lines: from a recogniser, one growing hypothesis a line; an empty line ends the utterance. jsonl: one object a "
+    "line with utterance, seq, text and optionally final, time. text: plain text, such as a manuscript, streamed --lag "
+    "words at a time. simulstreaming: what SimulStreaming prints."
 )
 
 
@@ -61,29 +61,41 @@ to = click.option(
     "--to", "-t", required=True, multiple=True, metavar="LANGUAGE", help="de, ja, zh-CN, ... Repeat for several."
 )
 MODELS = "demo, demo-small, a name that `redraft models` lists, or a GGUF file."
-HF_MODELS = "For transformers: hf:NAME, or the folder of a model."
+HF_MODELS = "For transformers: hf:NAME, or a model's folder."
+#: Of --mask-margin.
+MARGIN = "Hide a partial caption from the first token whose lead over the runner-up is below this; -1 hides nothing."
 model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS}")
 gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
 draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
-    help="For methods that draft with a small model, such as bild; named as --model is, whose vocabulary it must "
-    "have.  [default: demo-small for demo, else none]",
+    help="Small model, for methods that draft with one, such as bild; same forms as --model; must share its "
+    "vocabulary.  [default: demo-small for demo, else none]",
 )
 dtype = click.option(
-    "--dtype", type=click.Choice(DTYPES), help=f"What a model of transformers computes in.  [default: {DTYPES[0]}]"
+    "--dtype", type=click.Choice(DTYPES), help=f"For transformers: the model's data type.  [default: {DTYPES[0]}]"
 )
 form = click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
-lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words that come at a time.")
+lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
 method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
-beta = click.option("--beta", type=Real(0, 1), help="Bias towards the previous translation (ssbd: 0.2).")
-option = click.option("--option", "-o", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat.")
+beta = click.option(
+    "--beta",
+    type=Real(0, 1),
+    help="Bias towards the previous translation: 0 none, 0.5 keeps all of it.  [default: the method's; ssbd 0.2]",
+)
+option = click.option(
+    "--option",
+    "-o",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the method; repeat. `redraft methods NAME` lists them.",
+)
 max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="The most tokens of one translation.")
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts them while it runs.")
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 all that fit."
 )
-exact = click.option("--exact", is_flag=True, help="Bit-equal batched and single passes; slower.")
+exact = click.option("--exact", is_flag=True, help="Same bits from batched and single passes; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
 
 

@@ -19,18 +19,36 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings as TOML; docs/serving.md.")
-@click.option("--host", metavar="ADDRESS", help="Where to listen; others than this machine need --keys.  [127.0.0.1]")
-@click.option("--port", type=common.Whole(0, 65535), help="Port; 0 takes a free one.  [8765]")
-@click.option("--model", "-m", metavar="MODEL", help=f"{common.MODELS} {common.HF_MODELS}  [demo]")
-@click.option("--draft-model", metavar="MODEL", help="For methods that draft with a small model.")
-@click.option("--method", "methods", multiple=True, metavar="NAME", help="Allowed method; the first is usual. Repeat.")
-@click.option("--slots", type=common.Whole(1, 255), help="Translations whose cache is kept.  [32]")
-@click.option("--threads", type=common.Whole(0, 1024), help="CPU threads of an engine; 0 shares all cores.  [0]")
-@click.option("--keys", type=click.Path(path_type=Path), metavar="FILE", help="Hashed API keys, one a line.")
-@click.option("--new-key", metavar="NAME", help="Add a key to --keys, print it, and stop.")
-@click.option("--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep transcripts there.")
+@click.command(epilog=EXAMPLES, short_help="Serve live translation to many sessions at once.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings as TOML; docs/serving.md lists them."
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    help="Address to listen on; any but this machine's own needs --keys.  [default: 127.0.0.1]",
+)
+@click.option("--port", type=common.Whole(0, 65535), help="Port; 0 takes a free one.  [default: 8765]")
+@click.option("--model", "-m", metavar="MODEL", help=f"{common.MODELS} {common.HF_MODELS}  [default: demo]")
+@click.option("--draft-model", metavar="MODEL", help="Small model, for methods that draft with one.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    help="Methods that clients may choose, the default first; repeat.  [default: ssbd, redraft, ar]",
+)
+@click.option("--slots", type=common.Whole(1, 255), help="Translations whose model cache is kept.  [default: 32]")
+@click.option(
+    "--threads", type=common.Whole(0, 1024), help="CPU threads of an engine; 0 shares all cores.  [default: 0]"
+)
+@click.option(
+    "--keys", type=click.Path(path_type=Path), metavar="FILE", help="File of hashed API keys; --new-key adds one."
+)
+@click.option("--new-key", metavar="NAME", help="Make a key of this name, add it to --keys, print it, and stop.")
+@click.option(
+    "--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Write transcripts to this folder."
+)
 def serve(
     config: Path | None,
     host: str | None,
@@ -44,10 +62,11 @@ def serve(
     new_key: str | None,
     transcripts: Path | None,
 ) -> None:
-    """Serve live translation to many sessions at once.
+    """Serve live translation to many sessions at once, with a page for speakers, viewers and overlays.
 
-    Every setting can stand in the file of --config or in the environment, as REDRAFT_SERVE_PORT and so on; what is
-    given here counts before both. Ends after SIGTERM or Ctrl+C as soon as what was begun has been delivered.
+    Every setting can also be given in the file of --config or in the environment, as REDRAFT_SERVE_PORT and so on.
+    Options override the environment, and the environment the file. At Ctrl-C or SIGTERM the server delivers the
+    captions under way, then ends.
     """
     try:
         with interrupt.ends_process():  # imports that take a moment

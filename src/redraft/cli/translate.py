@@ -17,6 +17,7 @@ TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
 EXAMPLES = """\b
 Examples:
+  echo "Good evening. I have a dog and two cats." | redraft translate --input text --rate 3 --to de
   redraft translate talk.txt --input text --rate 3 --to de --to ja
   recogniser | redraft translate --to de --mask-margin 0.02
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
@@ -37,36 +38,41 @@ _OF_THE_SERVER = (
 )
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(epilog=EXAMPLES, short_help="Translate a text or a live transcript while it grows.")
 @click.argument("file", default="-", metavar="[FILE|-]")
 @common.to
 @click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language spoken.")
 @common.form
 @common.lag
 @click.option(
-    "--rate", type=common.Real(0, min_open=True), help="With --input text: words a second.  [default: all at once]"
+    "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"
 )
 @click.option(
-    "--output", type=click.Choice(OUTPUTS), help="Form of the captions.  [default: live on a terminal, else lines]"
+    "--output",
+    type=click.Choice(OUTPUTS),
+    help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles of final captions.  "
+    "[default: live on a terminal, else lines]",
 )
-@click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many units at the end of partial captions.")
+@click.option(
+    "--mask-k", type=common.Whole(0), default=0, help="Hide this many tokens or words at the end of partial captions."
+)
 @click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="What --mask-k counts.")
 @click.option(
     "--mask-margin",
     type=common.Real(-1, 1),
     default=0.0,
-    help="Hide partial captions from the first token on that is not this much more probable than all others; -1: none.",
+    help=common.MARGIN,
 )
-@click.option("--plain-mask", is_flag=True, help="Take what is hidden from the draft too.")
+@click.option("--plain-mask", is_flag=True, help="Drop hidden tokens from the draft too.")
 @common.model
 @common.draft_model
 @common.method
 @common.beta
 @common.option
 @common.max_tokens
-@click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences that the prompt carries.")
-@click.option("--term", multiple=True, metavar="TERM=TRANSLATION", help="A glossary entry; repeat.")
-@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: as the model's file says]")
+@click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences to put into the prompt.")
+@click.option("--term", multiple=True, metavar="TERM=TRANSLATION", help="A glossary entry, such as hull=Rumpf; repeat.")
+@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
 @common.threads
 @click.option(
     "--context-length", type=common.Whole(16, 1 << 20), default=2048, help="Tokens of context for each language."
@@ -74,10 +80,15 @@ _OF_THE_SERVER = (
 @common.gpu_layers
 @common.dtype
 @common.exact
-@click.option("--server", metavar="URL", help="A `redraft serve` that translates, such as http://127.0.0.1:8765.")
+@click.option("--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765.")
 @click.option("--room", metavar="NAME", help="Room of --server, for links that stay the same from talk to talk.")
-@click.option("--take-over", is_flag=True, help="End the session that --room may have now.")
-@click.option("--key", envvar="REDRAFT_KEY", metavar="KEY", help="API key of --server; better given as REDRAFT_KEY.")
+@click.option("--take-over", is_flag=True, help="End the session that is under way in --room, if there is one.")
+@click.option(
+    "--key",
+    envvar="REDRAFT_KEY",
+    metavar="KEY",
+    help="API key for --server; better given as REDRAFT_KEY in the environment.",
+)
 def translate(
     file: str,
     to: tuple[str, ...],
@@ -109,10 +120,11 @@ def translate(
     take_over: bool,
     key: str | None,
 ) -> None:
-    """Translate a stream while it grows.
+    """Translate a stream while it grows: FILE, or standard input.
 
-    Captions go to standard output, one sentence for everything that could not be done to standard error. The exit
-    status is 0, or 1 if something in the stream could not be translated, or 2 if nothing could be started.
+    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if all was
+    translated, 1 if something in the stream could not be, and 2 if nothing was started. All forms of input and output:
+    docs/streams.md.
     """
     common.refuse_idle(form)
     _check_server(server, room)
@@ -134,6 +146,7 @@ def translate(
         limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
         hidden = {"mask_k": mask_k, "mask_unit": mask_unit, "mask_margin": mask_margin}
         asked = {**hidden, "context": context, "glossary": glossary}
+        _hint(file, form)
         with stream.opened(file) as source_file, stream.writer(output, languages) as writer:
             items = stream.updates(source_file, form, lag, rate)
             place = stream.Place(server, key, room, take_over)
@@ -154,6 +167,7 @@ def translate(
                 draft_model=draft_model,
                 dtype=dtype,
             )
+        _hint(file, form)
         with opened as translator, stream.writer(output, languages) as writer:
             whole = stream.run(stream.updates(source_file, form, lag, rate), translator, writer)
     if not (whole and stream.is_whole(writer)):
@@ -167,6 +181,13 @@ def _check_server(server: str | None, room: str | None) -> None:
             raise OptionError(f"--{name.replace('_', '-')} is for --server, so leave it out without one")
     if room is None and common.is_given("take_over"):
         raise OptionError("--take-over is for --room, so leave it out without one")
+
+
+def _hint(file: str, form: str) -> None:
+    """Say what is waited for where somebody has started the program without an input."""
+    if file == "-" and sys.stdin is not None and sys.stdin.isatty():
+        what = {"lines": "one growing hypothesis a line, an empty line after each utterance", "text": "plain text"}
+        click.echo(f"redraft: reading {what.get(form, form)} from the keyboard; Ctrl-D ends it", err=True)
 
 
 def _given() -> set[str]:

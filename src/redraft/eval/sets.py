@@ -53,7 +53,10 @@ def read_data(name: str) -> list[str]:
     """
     path = data_folder() / name
     if not path.is_file():
-        raise InputError(f"{path} does not exist: set REDRAFT_DATA to the folder of the data, or choose another set")
+        raise InputError(
+            f"{path} does not exist: set REDRAFT_DATA to the folder of the data (docs/metrics.md), "
+            "or choose other data, such as --data talk"
+        )
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count, groupby
+from itertools import count
 
 from redraft.bench.data import open_stream
 from redraft.eval.delays import words
-from redraft.eval.stream import Segment, Stream
+from redraft.eval.stream import Stream
 from redraft.events import Update
-from redraft.talk import load_talk
-
-#: What ``--data`` may name beside the test sets.
-TALK = "talk"
 
 
 def open_script(data: str, to: str, rate: float) -> Script:
-    """The demo talk, or what `redraft.bench.data.open_stream` knows.
+    """What `redraft.bench.data.open_stream` knows, at a pace.
 
     Args:
-        data: ``talk``, a test set or a JSON Lines file.
+        data: ``talk``, the demo's; a test set; or a JSON Lines file.
         to: language of the set's references, which name its files.
         rate: words a second.
 
     Raises:
         InputError: there is no such data.
     """
-    if data == TALK:
-        utterances = groupby(load_talk(), key=lambda update: update.utterance)
-        return Script(Stream(TALK, tuple(Segment(tuple(updates)) for _, updates in utterances)), rate)
     return Script(open_stream(data, to), rate)
 
 
