@@ -124,6 +124,17 @@ def test_every_command_shown_exists_with_its_options(words: list[str]) -> None:
     command.make_context("redraft", rest, program).close()  # an unknown option raises
 
 
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "serving.md"], ids=lambda page: page.name)
+def test_files_that_commands_read_are_written_by_an_earlier_one_or_are_the_reader_s_own(page: Path) -> None:
+    written = set[str]()
+    for line in "".join(blocks(page, "sh")).splitlines():
+        command, _, target = line.partition(" > ")
+        for name in re.findall(r"(?<![\w/~.-])[\w-]+\.(?:txt|jsonl)\b", command):
+            assert name in written or name.startswith("my-") or "--keys" in command, f"{name}: {line}"
+        written.add(target.strip())
+    assert "talk.txt" in written
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):

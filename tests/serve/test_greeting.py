@@ -28,6 +28,12 @@ def test_a_server_for_this_machine_says_so_and_what_it_serves() -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_rooms_that_the_operator_has_named_are_listed() -> None:
+    shown = greeted(rooms={"hall-1": (), "hall-2": ()})
+    assert all(f"http://127.0.0.1:9000/watch/{room} " in shown for room in ("hall-1", "hall-2"))
+    assert shown.count("Rooms") == 1
+
+
 @pytest.mark.parametrize(
     ("host", "hosts", "own", "named"),
     [

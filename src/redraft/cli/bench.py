@@ -40,11 +40,10 @@ def bench() -> None:
     """Measure methods on your model, your text and your machine. Needs the `eval` extra.
 
     The lines of a table take turns, update by update, so that speed-ups are ratios within one run. Everything is
-    written to --out: the same command resumes a run that was cut off, and `redraft bench report` shows all runs of the
-    folder.
+    written to --out: the same command resumes a run that was cut off, and `redraft bench report` shows them all.
 
-    --data talk, the demo's talk, ships with Redraft; it has no reference translations, so there is no BLEU or chrF. The
-    test sets do not ship: docs/metrics.md says where their files are looked for.
+    The demo's talk (--data talk) has no reference translations, so there is no BLEU or chrF. The test sets do not ship:
+    docs/metrics.md says where to put them.
     """
 
 

@@ -17,7 +17,7 @@ TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
 EXAMPLES = """\b
 Examples:
-  echo "Good evening. I have a dog and two cats." | redraft translate --input text --rate 3 --to de
+  echo "Good evening. I have a dog." | redraft translate --input text --rate 3 --to de
   redraft translate talk.txt --input text --rate 3 --to de --to ja
   recogniser | redraft translate --to de --mask-margin 0.02
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt

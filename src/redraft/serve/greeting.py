@@ -40,7 +40,7 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    for name, (path, about) in _PLACES.items():
+    for name, (path, about) in [*_PLACES.items(), *_rooms(settings)]:
         address = url(host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
@@ -48,6 +48,12 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     for line in _remarks(settings):
         console.print(f"  {line}", style="dim", highlight=False, markup=False)
     console.print()
+
+
+def _rooms(settings: ServeSettings) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The rooms that the operator has named, with the pages of their viewers."""
+    for number, room in enumerate(settings.rooms):
+        yield "" if number else "Rooms", (f"/watch/{room}", "captions of whatever session is in the room")
 
 
 def _name(settings: ServeSettings) -> str:
