@@ -47,7 +47,7 @@ def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool
         gguf_to_hf(resolve(model), Path(folder))
         backend = open_hf(folder, HfOptions(context_length=1024, device="cpu", threads=threads))
         prompter = Prompter.for_model(backend.metadata, parse_language("en"), parse_language(to))
-        asked = [Prompt(prompter.encode(Request(source), backend.tokenize)) for source in test.sources]
+        asked = [Prompt(prompter.encode(Request(source), backend.encode)) for source in test.sources]
         for beams in BEAMS:
             texts, tokens, started = [], 0, time.perf_counter()
             for prompt in track(asked, f"{beams} beams", console=Console(stderr=True), disable=as_json):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.segments import Segment
 from redraft.types import ROOT, Capabilities, Rows, Score
 
 END = 0
@@ -67,6 +68,12 @@ class RandomModel:
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         return [1] * start + [1 + byte % (self.vocabulary - 1) for byte in text.encode()]
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        ids = self.tokenize("", start=True)
+        for segment in segments:
+            ids += self.tokenize(segment.text) if segment.token is None else [segment.token]
+        return ids
 
     def token_bytes(self, token: int) -> bytes:
         return b"" if token == END else f" w{token}".encode()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from redraft.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment
 
 # Templates of our own, each with one trait of the real ones.
 WITH_SYSTEM = """{{ bos_token }}{% for m in messages %}
@@ -40,6 +43,13 @@ class ToyTokenizer:
                 spaced = " " + piece if self.adds_space and piece else piece
                 found += ["text:" + word for word in re.findall(r" ?[^\s<|>]+|[\s<|>]", spaced)]
         return [self._id(word) for word in found]
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """As a backend makes the ids of a prompt; functional are the control tokens that its template has."""
+        template = "".join(segment.text for segment in segments if segment.special)
+        control = {text: FunctionalToken(self._id(text)) for text in re.findall(self.control, template)}
+        made = PromptTokenizer(lambda text, special: self(text, special=special), FunctionalTokens(control))
+        return [self._id("<s>")] * self.starts + made(segments)
 
     def _id(self, word: str) -> int:
         if word not in self.words:

@@ -41,6 +41,7 @@ LAYERS = (
     "decode drive sampling cost",
     "loops",
     "types events",
+    "segments",
     "errors interrupt",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}

@@ -17,7 +17,7 @@ This module knows no engine: ids come from the ``tokenize`` that it is given.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -25,6 +25,7 @@ from typing import TypeAlias
 from redraft.chat import ChatTemplate, Render, qwen3, tower, unusable
 from redraft.errors import ModelError, OptionError
 from redraft.languages import Language, closest, parse_language
+from redraft.segments import Segment
 
 TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
@@ -63,22 +64,6 @@ class Request:
     glossary: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A piece of a prompt, tokenized on its own.
-
-    Attributes:
-        text: never empty, but for a ``token``.  The space at the edge of two segments stands before the second, because
-            BPE tokenizers join a space to the word after it.
-        special: whether control tokens are read in it: true for the template, false for the user's text.
-        token: the id of a control token whose text is not known, which stands here instead of text.
-    """
-
-    text: str
-    special: bool
-    token: int | None = None
-
-
 #: A whole prompt as one text, from a request that holds marks in place of texts.
 Layout: TypeAlias = Callable[[Request], str]
 
@@ -101,14 +86,12 @@ class Prompter:
         template: name of the template, one of `TEMPLATES`.
         layout: puts a request into the template.
         start_token, end_token: ids of the model's start and end tokens; None if unknown.
-        adds_space: whether the tokenizer itself puts a space before every text (SentencePiece).
     """
 
     template: str
     layout: Layout
     start_token: int | None = None
     end_token: int | None = None
-    adds_space: bool = False
 
     @classmethod
     def for_model(
@@ -128,16 +111,11 @@ class Prompter:
         name = choose_template(metadata) if template is None else template
         if name not in TEMPLATES:
             raise OptionError(f"template {name!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}")
-        adds_space = (
-            metadata.get("tokenizer.ggml.model") in {"llama", "t5"}
-            and metadata.get("tokenizer.ggml.add_space_prefix") != "false"
-        )
         prompter = cls(
             name,
             _layout(name, metadata, source, target),
             _token(metadata, "tokenizer.ggml.bos_token_id"),
             _token(metadata, "tokenizer.ggml.eos_token_id"),
-            adds_space,
         )
         prompter.segments(Request("x"))  # a template that cannot be used is to fail now
         return prompter
@@ -166,19 +144,13 @@ class Prompter:
         )
         return tuple(_cut(self.layout(marked), texts, self.end_token))
 
-    def encode(self, request: Request, tokenize: Callable[..., list[int]]) -> tuple[int, ...]:
-        """The prompt's ids; ``tokenize`` is `redraft.types.Backend.tokenize`.
+    def encode(self, request: Request, encode: Callable[[Sequence[Segment]], list[int]]) -> tuple[int, ...]:
+        """The prompt's ids; ``encode`` is `redraft.types.Backend.encode`.
 
         Raises:
             OptionError, ModelError: as `segments`.
         """
-        ids: list[int] = []
-        for index, segment in enumerate(self.segments(request)):
-            if segment.token is not None:
-                ids.append(segment.token)
-                continue
-            text = segment.text.removeprefix(" ") if self.adds_space else segment.text
-            ids += tokenize(text, special=segment.special, start=index == 0)
+        ids = encode(self.segments(request))
         if self.start_token is not None and ids[:2] == [self.start_token] * 2:
             return tuple(ids[1:])  # the chat template had written it out
         return tuple(ids)
@@ -275,14 +247,11 @@ def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment
         elif text:
             segments.append(Segment(text, special))
 
-    space = ""
     for index, part in enumerate(parts):
         if index % 2 == 0:
-            next_is_text = index + 1 < len(parts) and parts[index + 1] != "end"
-            space = " " if next_is_text and part.endswith(" ") else ""
-            add(part.removesuffix(space), special=True)
+            add(part, special=True)
         elif part != "end":
-            add(space + texts[int(part)] if texts[int(part)] else "", special=False)
+            add(texts[int(part)], special=False)
         elif end_token is not None:
             segments.append(Segment("", True, end_token))
     return segments

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from redraft.backends.costs import known_curve
@@ -267,20 +267,9 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template)
 
-    # A prompt's own words come again with every update, and the source is wanted twice: in a prompt that begins with it
-    # too, where only the start token stands before it.
-    @lru_cache(maxsize=64)
-    def cut(text: str, special: bool) -> list[int]:
-        return backend.tokenize(text, special=special)
-
-    beginning = backend.tokenize("", start=True)
-
-    def tokenize(text: str, special: bool = False, start: bool = False) -> list[int]:
-        return [*(beginning if start else ()), *cut(text, special)]
-
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
-        ids = prompter.encode(Request(text, tuple(earlier), style.glossary), tokenize)
-        return Prompt(ids, tuple(tokenize(clean(text))))
+        ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
+        return Prompt(ids, tuple(backend.tokenize(clean(text))))
 
     encode("test", ())  # a glossary that the model's template cannot carry is refused now, not at the first caption
     return encode

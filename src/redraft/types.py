@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from redraft.segments import Segment
+
 T = TypeVar("T")
 
 #: The node of the last prefix token: its row predicts the first draft token.
@@ -321,6 +323,12 @@ class Backend(Protocol):
 
         Raises:
             ContextOverflow: a request does not fit into the context.
+        """
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a prompt: those of its whole text, the model's start token before them if its tokenizer puts it there.
+
+        Of the user's segments none becomes a token that does something (`redraft.segments`).
         """
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from redraft.backends import kernels
 from redraft.backends.crash import explained
 from redraft.backends.engine import lib
 from redraft.errors import CapabilityError, ModelError
+from redraft.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}
@@ -133,6 +136,8 @@ class LlamaModel:
             self.close()
             raise
         self._pieces: dict[int, bytes] = {}
+        # What a prompt's template says comes again with every update, and the source is wanted twice.
+        self._ids = lru_cache(maxsize=64)(self._tokenized)
 
     def _refuse_unfit(self) -> None:
         kinds = {
@@ -194,6 +199,34 @@ class LlamaModel:
         if not self.handle:
             raise ModelError(f"model {self.path.name!r} is closed")
         begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
+        return begin + list(self._ids(text, special))
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a prompt; see `redraft.types.Backend.encode`."""
+        return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
+
+    @cached_property
+    def _prompt_tokenizer(self) -> PromptTokenizer:
+        tokens = dict(self._functional_tokens())
+        unknown = next((each.token for each in tokens.values() if self._is_unknown(each.token)), None)
+        return PromptTokenizer(self._ids, FunctionalTokens(tokens, unknown))
+
+    def _is_unknown(self, token: int) -> bool:
+        return bool(lib.llama_vocab_get_attr(self.vocab, token) & lib.LLAMA_TOKEN_ATTR_UNKNOWN)
+
+    def _functional_tokens(self) -> Iterator[tuple[str, FunctionalToken]]:
+        """Tokens that do something, by their texts; the engine reads control tokens, and markup in any text."""
+        vocab = self.vocab
+        control = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
+        byte, listed = lib.LLAMA_TOKEN_ATTR_BYTE, lib.LLAMA_TOKEN_ATTR_USER_DEFINED
+        for token, attributes in enumerate(map(lib.llama_vocab_get_attr, repeat(vocab, self.vocabulary_size), count())):
+            if attributes & (control | byte | listed):
+                text = (lib.llama_vocab_get_text(vocab, token) or b"").decode(errors="replace")
+                left, right = attributes & lib.LLAMA_TOKEN_ATTR_LSTRIP, attributes & lib.LLAMA_TOKEN_ATTR_RSTRIP
+                if attributes & (control | byte) or is_markup(text):
+                    yield text, FunctionalToken(token, bool(left), bool(right), not attributes & byte)
+
+    def _tokenized(self, text: str, special: bool) -> tuple[int, ...]:
         data = text.encode()
         size = len(data) + 8
         while True:
@@ -202,7 +235,7 @@ class LlamaModel:
             if count >= 0:
                 break
             size = -count
-        return begin + list(buffer[:count])
+        return tuple(buffer[:count])
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""

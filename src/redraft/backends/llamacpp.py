@@ -120,7 +120,7 @@ class LlamaCpp:
         self.capabilities = Capabilities(trees=options.branches > 0, prompt_rows=True, batches=True)
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
-        self.tokenize, self.token_bytes = self.model.tokenize, self.model.token_bytes
+        self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
         self._threads = self._choose_threads(free)
         apart = options.exact and (options.branches > 0 or needs_pairs(self.model))
         self._contexts: list[LlamaContext] = []

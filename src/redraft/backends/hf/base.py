@@ -44,7 +44,7 @@ class HfBackend(Generic[S]):
         self.metadata: Mapping[str, str] = dict(_metadata(model.config, tokenizer, name))
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
-        self.tokenize, self.token_bytes = tokenizer.tokenize, tokenizer.token_bytes
+        self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
         self._slots: dict[int, S] = {}
 
     def _new_slot(self) -> S:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
+
+from redraft.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
@@ -37,6 +41,8 @@ class HfTokenizer:
         self.end_token, self.pad_token = self._special("eos"), self._special("pad")
         self._reads_tags = hasattr(tokenizer, "remove_language_code")
         self._pieces: dict[int, bytes] = {}
+        # What a prompt's template says comes again with every update, and the source is wanted twice.
+        self._ids = lru_cache(maxsize=64)(self._tokenized)
         self.start_token: int | None = tokenizer.bos_token_id
         begun = tokenizer.encode("a", add_special_tokens=True)
         self._adds_start = self.start_token is not None and begun[:1] == [self.start_token]
@@ -56,9 +62,27 @@ class HfTokenizer:
         Of an encoder-decoder model with two vocabularies these are the ids of the target side.
         """
         begin = [self.start_token] if start and self._adds_start and self.start_token is not None else []
+        return begin + list(self._ids(text, special))
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a prompt; see `redraft.types.Backend.encode`."""
+        return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
+
+    @cached_property
+    def _prompt_tokenizer(self) -> PromptTokenizer:
+        tokens = dict(self._functional_tokens())
+        before = next((text for text, token in tokens.items() if not token.strips_right), "")
+        return PromptTokenizer(self._ids, FunctionalTokens(tokens, self.base.unk_token_id), before)
+
+    def _functional_tokens(self) -> Iterator[tuple[str, FunctionalToken]]:
+        for token, added in self.base.added_tokens_decoder.items():
+            if added.special or token in self._control or is_markup(added.content):
+                yield added.content, FunctionalToken(token, added.lstrip, added.rstrip)
+
+    def _tokenized(self, text: str, special: bool) -> tuple[int, ...]:
         text = self._guarded(text)
         ids = self.base(text_target=text, add_special_tokens=False, split_special_tokens=not special, verbose=False)
-        return begin + list(ids["input_ids"])
+        return tuple(ids["input_ids"])
 
     def encoder_ids(self, text: str) -> list[int]:
         """What an encoder reads of a text, with the tokens that the tokenizer puts around it."""

@@ -47,7 +47,7 @@ class Task:
     def encode(self, text: str, *, final: bool = False) -> tuple[int, ...]:
         """Ids of the prompt; none for a text of white space.  That of a final text is made a sentence."""
         request = Request(as_sentence(text, self._mark) if final else text, (), self._glossary)
-        return self._prompter.encode(request, self.backend.tokenize) if text.strip() else ()
+        return self._prompter.encode(request, self.backend.encode) if text.strip() else ()
 
     def limit(self, prompt: tuple[int, ...]) -> int:
         """The most output tokens after ``prompt``; below 1 if it is too long."""
