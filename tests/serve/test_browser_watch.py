@@ -208,7 +208,7 @@ def test_the_size_of_the_type_is_remembered(server: Running, visit: Callable[...
         page = visit(f"/watch?session={public_name(token)}&target=de")
         wait_for_finals(page, "de", 1)
         before = page.evaluate(size)
-        page.click("[aria-label='Larger captions']", click_count=2)
+        page.click("[aria-label='A+: larger captions']", click_count=2)
         larger = page.evaluate(size)
         assert larger == pytest.approx(1.5 * before, abs=0.1)
         page.reload()

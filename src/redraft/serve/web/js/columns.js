@@ -40,7 +40,7 @@ export class Columns {
     ]);
     this.#announcer = new Announcer(region);
     const earlier = element("p", { className: "earlier", textContent: EARLIER, hidden: true });
-    const view = element("div", { className: "view", tabIndex: 0, role: "region", ariaLabel: "Captions" }); // scrolled by keyboard
+    const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
     const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
     this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim: () => (earlier.hidden = false) });
     this.#head.append(...[...this.#languages].map(([key, language]) => titleOf(key, language)));

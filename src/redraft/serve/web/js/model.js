@@ -6,6 +6,6 @@
  */
 export function showModel(place, { model, demo }) {
   const name = Object.assign(document.createElement("strong"), { textContent: model });
-  const rest = demo ? ", a small model for trying Redraft out. It makes mistakes." : ".";
+  const rest = demo ? ", a small demo model that makes mistakes." : ".";
   place.replaceChildren("Translated by ", name, rest);
 }

@@ -13,8 +13,8 @@ const root = document.documentElement;
  * @param {boolean} [options.only] whether there is anything beside the captions that could be hidden
  */
 export function addViewTools(place, { resized, only = false }) {
-  const smaller = button("A−", "Smaller captions", () => step(-1));
-  const larger = button("A+", "Larger captions", () => step(1));
+  const smaller = button("A−", "A−: smaller captions", () => step(-1));
+  const larger = button("A+", "A+: larger captions", () => step(1));
   place.append(smaller, larger);
   if (only) place.append(captionsOnly());
   if (document.fullscreenEnabled) place.append(fullScreen());
