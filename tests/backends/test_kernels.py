@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +186,54 @@ def test_the_report_tests_again(bench: Bench) -> None:
     assert "AMX" in kernels.report()
     assert bench.trusted()
     assert bench.tests == 2
+
+
+@pytest.mark.parametrize(
+    ("here", "loaded", "given", "ours", "told"),
+    [
+        (AMX, False, None, True, "AVX512_CORE_BF16"),
+        (AMX, True, None, False, "AVX512_CORE_BF16"),
+        (AMX, True, "AVX2", True, "AVX2"),
+        (OTHER, True, None, True, None),
+    ],
+)
+def test_torch_and_llama_cpp_do_not_both_use_amx(
+    monkeypatch: pytest.MonkeyPatch,
+    here: Processor,
+    loaded: bool,
+    given: str | None,
+    ours: bool,
+    told: str | None,
+) -> None:
+    monkeypatch.setattr(kernels, "processor", lambda: here)
+    monkeypatch.setitem(sys.modules, "torch", kernels)
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", given or "")
+    if given is None:
+        monkeypatch.delenv("ONEDNN_MAX_CPU_ISA")
+    assert kernels.tiles_are_ours.__wrapped__() is ours
+    assert os.environ.get("ONEDNN_MAX_CPU_ISA") == told
+
+
+TORCH = "import torch\nmatrix = torch.ones(256, 256, dtype=torch.bfloat16)\nmatrix @ matrix\n"
+OPEN = """from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_model
+from redraft.types import Score
+backend = open_model("demo-small", LlamaOptions(context_length=64, threads=1))
+slot = backend.open_slot()
+"""
+PASSES = """for length in (32, 48):
+    backend.score([(slot, Score(tuple(range(5, 5 + length))))])
+    matrix @ matrix
+print("alive")
+"""
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="the hf extra is not installed")
+@pytest.mark.parametrize("before", [TORCH + OPEN, OPEN + TORCH])
+def test_a_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "ONEDNN_MAX_CPU_ISA"}
+    command = [sys.executable, "-c", before + PASSES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

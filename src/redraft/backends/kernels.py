@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import sys
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -52,6 +53,23 @@ def trusted() -> bool:
     if verdict.kernels == "crash" and not verdict.plain_run:
         raise ModelError(f"llama.cpp crashes on this processor ({verdict.detail}); compile it here: {REBUILD}")
     log.warning("%s", complaint(verdict))
+    return False
+
+
+@cache
+def tiles_are_ours() -> bool:
+    """Whether llama.cpp alone uses AMX's tiles in this process; torch is kept off them, if it is not too late.
+
+    llama.cpp shapes the tiles once in a thread.  oneDNN, by which torch multiplies in bfloat16, resets them, and the
+    next pass of llama.cpp in that thread ends with an illegal instruction.  oneDNN reads the setting when it first
+    runs, so where torch is loaded already llama.cpp goes without AMX.
+    """
+    if not processor().has_amx or "ONEDNN_MAX_CPU_ISA" in os.environ:
+        return True
+    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
+    if "torch" not in sys.modules:
+        return True
+    log.warning("torch was loaded before llama.cpp, whose models run without AMX in this process, about half as fast")
     return False
 
 

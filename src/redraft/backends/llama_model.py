@@ -113,7 +113,7 @@ class LlamaModel:
         self.path = path
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
-        if exact or not kernels.trusted():
+        if exact or not (kernels.trusted() and kernels.tiles_are_ours()):
             params.use_extra_bufts = False
         forget_complaints()
         with explained(f"opening model {path.name!r}"):
