@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -216,6 +217,21 @@ def test_a_long_command_says_that_it_still_runs(capfd: pytest.CaptureFixture[str
     assert lines[0] == "* waiting"
     assert lines[1].startswith("  still at it after 0 min 0")
     assert "noise" not in lines
+
+
+def test_a_command_that_is_stopped_shows_no_traceback(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = subprocess.Popen.wait
+
+    def interrupted(process: subprocess.Popen[str], timeout: float) -> int:
+        wait(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        setup_env.run([sys.executable, "-c", "pass"], "doing nothing")
+    assert stopped.value.code == 130 and "stopped while doing nothing" in capfd.readouterr().err
 
 
 def test_a_command_that_fails_shows_its_last_lines(capfd: pytest.CaptureFixture[str]) -> None:

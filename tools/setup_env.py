@@ -187,7 +187,7 @@ def run(
     """Run a command, saying what it is and every ``beat_s`` seconds that it still runs.
 
     Raises:
-        SystemExit: it failed; its last lines have been printed.
+        SystemExit: it failed, and its last lines have been printed; or it was stopped by Ctrl-C.
     """
     print(f"* {message}", flush=True)
     start = time.monotonic()
@@ -201,6 +201,9 @@ def run(
                 except subprocess.TimeoutExpired:
                     minutes, seconds = divmod(round(time.monotonic() - start), 60)
                     print(f"  still at it after {minutes} min {seconds:02d} s", flush=True)
+        except KeyboardInterrupt:
+            print(f"\nstopped while {message}: the same command begins this step again", file=sys.stderr)
+            raise SystemExit(130) from None
         finally:
             process.kill()
         if status:

@@ -35,6 +35,7 @@ class Terminal:
         self._status: int | None = None
         self._pid, self._file = pty.fork()
         if self._pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it, and all that they start
             os.execve(command[0], [*command], {**os.environ, "TERM": "xterm-256color"})
         self.resize(columns, rows)
 

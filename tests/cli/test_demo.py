@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -11,6 +14,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from redraft import interrupt
 from redraft.cli import stage
 from redraft.cli.scene import Scene, View, draw
 from redraft.eval.measure import Run
@@ -148,10 +152,37 @@ def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:
     assert "final\tde\t" in terminal.output
 
 
-@pytest.mark.parametrize("seconds", [0.2, 0.4, 0.7, 1.2])
-def test_ctrl_c_at_the_start_shows_no_traceback(seconds: float) -> None:
-    with Terminal(80, 24, program("demo", "--threads", "1")) as terminal:
-        terminal.read(seconds)
-        terminal.type("\x03")
-        assert terminal.ended() in (-2, 130)
-    assert "Traceback" not in terminal.output and "Exception" not in terminal.output
+PRESS_AT = """
+import os, signal, sys
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+where, sys.argv[1:] = sys.argv[1], ["demo", "--threads", "1", "--sentences", "1"]
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+from redraft.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("imported", ["click", "redraft.cli.bench", "rich.console", "llama_cpp", "redraft.cli.stage"])
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(imported: str) -> None:
+    done = subprocess.run([sys.executable, "-c", PRESS_AT, imported], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_outside_of_them_ctrl_c_is_python_s_own() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    for handler in (signal.default_int_handler, signal.SIG_IGN):
+        signal.signal(signal.SIGINT, handler)
+        try:
+            with interrupt.ends_process():
+                expected = signal.SIG_DFL if handler is signal.default_int_handler else signal.SIG_IGN
+                assert signal.getsignal(signal.SIGINT) is expected
+            assert signal.getsignal(signal.SIGINT) is handler
+        finally:
+            signal.signal(signal.SIGINT, before)
