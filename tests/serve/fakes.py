@@ -41,7 +41,7 @@ class CachedModel(RandomModel):
         broken: whether a pass with these requests fails.
     """
 
-    metadata: Mapping[str, str] = {"redraft.prompt": "{source}<2{code}>"}
+    metadata: Mapping[str, str] = {"redraft.prompt": "{source}<2{code}>", "redraft.final_mark": ""}
 
     def __init__(
         self, seed: int = 0, *, slots: int = 64, broken: Callable[[Sequence[Score]], bool] = lambda _: False

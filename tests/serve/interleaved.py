@@ -16,7 +16,7 @@ from pathlib import Path
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.drive import run
-from redraft.events import Caption, Event, Update
+from redraft.events import Caption, Event, Failure, Update
 from redraft.methods import get_method
 from redraft.serve.batch import budget
 from redraft.serve.lanes import Answer, Lane
@@ -24,6 +24,7 @@ from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
 from redraft.serve.slots import SlotPool
+from redraft.session import EMPTY
 from redraft.streams.read import prefixes
 from redraft.types import ROOT, TARGET, Asking, Draft, Rows
 from tests.serve.fakes import CURVE
@@ -39,7 +40,13 @@ class Found:
     finals: dict[str, str] = field(default_factory=dict)
 
     def keep(self, events: Sequence[Event]) -> None:
+        """Note what has ended an utterance; an empty translation is reported in place of a caption."""
+        self.finals |= {each.utterance or "": "" for each in events if _is_empty(each)}
         self.finals |= {each.utterance: each.text for each in events if isinstance(each, Caption) and each.final}
+
+
+def _is_empty(event: Event) -> bool:
+    return isinstance(event, Failure) and event.message == EMPTY
 
 
 @dataclass(frozen=True, slots=True)

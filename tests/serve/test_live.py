@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from redraft.events import Caption, Update
+from redraft.events import Caption, Failure, Update
 from redraft.serve import protocol
 from redraft.serve.lanes import Answer
 from redraft.serve.live import FULL, MOST_PENDING, LiveSession
+from redraft.serve.messages import caption_of, final_of, partial_of
 from redraft.serve.outbox import Outbox
 from redraft.serve.sockets import _act
+from redraft.session import EMPTY
 from redraft.types import Tally
 
 
@@ -56,6 +58,26 @@ def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> Non
     # What a client tells is one line, as what a model says is.
     assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
     assert [caption.source for caption in live.transcript.finals] == ["there already"]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_messages_say_whether_a_caption_was_cut(cut: bool) -> None:
+    for final in (False, True):
+        caption = Caption("1", 2, "de", "wir sahen", "", final, 0.5, "we saw", cut)
+        message = final_of(caption, 0.1) if final else partial_of(caption, 0.1)
+        assert caption_of(message) == caption
+        assert ("cut" in json.loads(message.wire())) is cut
+
+
+def test_a_final_update_without_a_caption_is_ended_by_an_error() -> None:
+    live, outbox = session(), Outbox(99)
+    live.attach(outbox)
+    update = Update("1", 0, "we saw", final=True)
+    live.update(update)
+    live.answered("de", Answer(update, [Failure(EMPTY, None, "1", 0, "de")], 0.1), Tally())
+    error = waiting(outbox)[0]
+    assert (error["type"], error["code"], error["sentence"], error["final"]) == ("error", "translation", EMPTY, True)
+    assert live.transcript.ended("1") and list(live.transcript.finals) == []
 
 
 def test_no_more_is_kept_than_is_allowed() -> None:
