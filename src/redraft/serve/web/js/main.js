@@ -151,13 +151,16 @@ function showControls() {
   for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
   at("listen").textContent = speech.listening ? "Stop listening" : "Listen";
   // The focus goes on to what has taken the place of what had it.
-  if (focused?.hidden) (focused.form?.querySelector(".play:not([hidden]), .stop:not([hidden])") ?? kind()).focus();
+  if (focused?.hidden) (focused.form?.querySelector(".play:not([hidden]), .stop:not([hidden])") ?? kind()).focus({ preventScroll: true });
 }
 
 // Sources
 
 function play(plan, speed) {
-  if (plan.length && ready()) player.play(plan, session.nextRun(), speed);
+  if (!plan.length || !ready()) return;
+  player.play(plan, session.nextRun(), speed);
+  // On a phone the captions are above the button that was pressed, and have just grown.
+  requestAnimationFrame(() => document.querySelector(".stage").scrollIntoView());
 }
 
 function stopPlaying() {
