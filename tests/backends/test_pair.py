@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_model
 from redraft.backends.pair import check_same_vocabulary, drafting_backend
 from redraft.errors import CapabilityError
 from redraft.methods import get_method
@@ -74,3 +78,14 @@ def test_a_backend_without_early_exit_is_refused() -> None:
     for target in (RandomModel(), Switchedoff()):
         with pytest.raises(CapabilityError, match="needs a backend with early exit"):
             drafting_backend(get_method("bild-early-exit"), {"layers": 1}, target, None)
+
+
+def test_vocabularies_of_llama_cpp_are_compared_as_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_token: int) -> bytes:
+        raise AssertionError("token by token takes more than twice as long")
+
+    options = LlamaOptions(context_length=64, threads=1)
+    with closing(open_model("demo", options)) as target, closing(open_model("demo-small", options)) as small:
+        monkeypatch.setattr(target, "token_bytes", refuse)
+        monkeypatch.setattr(small, "token_bytes", refuse)
+        check_same_vocabulary(target, small)

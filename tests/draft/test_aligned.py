@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from redraft.accept.exact import Exact
 from redraft.decode import decode
-from redraft.draft.aligned import MOST_LEAVES, MOST_NODES, Aligned
+from redraft.draft.aligned import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
 from redraft.draft.nothing import Nothing
 from redraft.drive import run
 from redraft.types import Draft, Output, Provenance
@@ -188,3 +188,27 @@ def test_alignment_sampling_saves_passes() -> None:
         asking = decode(prompt, Nothing(), Exact(), end_tokens=model.end_tokens, limit=30)
         plain += run(asking, model, 0).passes
     assert passes[2] < passes[0] < plain
+
+
+def test_rows_of_a_beginning_that_prompts_share_are_asked_for_once_a_stream() -> None:
+    model, kept = Figure2(), PromptRows()
+    drafted(model, PROMPT, Aligned(end_tokens=model.end_tokens, rows=kept), limit=3)
+    first = len(model.requests)
+    longer = (*PROMPT, MICHAEL, JACKSON)
+    output, drafts = drafted(model, longer, Aligned(end_tokens=model.end_tokens, rows=kept), limit=6)
+    asked = [request.prompt_rows for request in model.requests]
+    assert asked[0] == len(PROMPT) and asked[first] == len(longer) - len(PROMPT) + 1
+    assert {1} == {*asked[1:first], *asked[first + 1 :]}
+    # What is known widens the first draft already: was and made beside is.
+    assert {path[0] for path in paths(drafts[first])} == {IS, WAS, MADE}
+    assert output.tokens == tuple(greedy(model, longer, 6))
+
+
+@given(seeds, st.lists(prompts, min_size=2, max_size=4))
+def test_kept_rows_are_those_of_the_prompt(seed: int, stream: list[tuple[int, ...]]) -> None:
+    model, kept = RandomModel(seed, vocabulary=5, shift=0.0), PromptRows()
+    for prompt in stream:
+        drafted(model, prompt, Aligned(width=2, rows=kept), limit=2)
+        for place in range(1, len(prompt)):
+            logits = model.logits(prompt[:place])
+            assert kept.at(place) == sorted(range(5), key=lambda token: -logits[token])[:2]

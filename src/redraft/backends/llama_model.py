@@ -237,6 +237,15 @@ class LlamaModel:
             size = -count
         return tuple(buffer[:count])
 
+    def listed_tokens(self) -> object:
+        """Texts and kinds of all tokens, and how bytes are written in them: equal where the ids mean the same."""
+        every = range(self.vocabulary_size)
+        return (
+            lib.llama_vocab_type(self.vocab),
+            list(map(lib.llama_vocab_get_text, repeat(self.vocab), every)),
+            list(map(lib.llama_vocab_get_attr, repeat(self.vocab), every)),
+        )
+
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
         known = self._pieces.get(token)

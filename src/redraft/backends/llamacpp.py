@@ -181,6 +181,10 @@ class LlamaCpp:
         settings = f"{options.gpu_layers} layers, exact {options.exact}, {trees}"
         return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
+    def listed_tokens(self) -> object:
+        """Texts and kinds of all tokens, and how bytes are written in them; see `redraft.backends.pair`."""
+        return self.model.listed_tokens()
+
     def open_slot(self) -> int:
         """A free sequence.
 

@@ -10,8 +10,9 @@ What the paper leaves open, and what is done here:
 * The n-gram goes on below the siblings as well: a sibling is a substitution, after which the text may well be the same.
 * Caps on leaves and nodes.  N-grams come first, earlier occurrences before later ones; then siblings, shallow before
   deep ones, since a deep one is of use only where everything above it is accepted.
-* The rows of the prompt come with the first pass, whose draft is therefore not widened.  Where another drafter makes
-  the first draft, the prompt would have to be computed again, so no draft is widened.
+* The rows of the prompt come with the first pass, so its draft is widened only where a place belongs to the beginning
+  that the prompt shares with the last one.  Where another drafter makes the first draft, the prompt would have to be
+  computed again, so no draft is widened.
 * Tokens from generated text are not widened: they are the best of their rows, but for those that a lenient rule kept.
 """
 
@@ -19,12 +20,39 @@ from __future__ import annotations
 
 from redraft.draft.pool import Pool
 from redraft.draft.tree import Tree
-from redraft.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Provenance, Rows, Verdict
+from redraft.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
 #: A tree of more leaves needs more branches of the cache than a backend is opened with.
 MOST_LEAVES = 16
 #: Each token of a tree costs time, used or not.
 MOST_NODES = 64
+
+
+class PromptRows:
+    """The best tokens for the places of the last prompt; lasts as long as a stream.
+
+    A row depends on the ids up to it only, so what the beginning of a prompt has said holds for the next one too.
+    """
+
+    def __init__(self) -> None:
+        self._prompt: tuple[int, ...] = ()
+        self._best: dict[int, list[int]] = {}
+
+    def begin(self, prompt: tuple[int, ...]) -> int:
+        """How many rows are missing, counted from the end of a prompt, that of its last id included."""
+        known = min(common_prefix(self._prompt, prompt), max(0, len(self._prompt) - 1))
+        self._prompt = prompt
+        self._best = {place: best for place, best in self._best.items() if place <= known}
+        known = max(self._best, default=0)  # of an update that was cut off there may be fewer
+        return max(1, len(prompt) - known)
+
+    def learn(self, place: int, best: list[int]) -> None:
+        """The best tokens for a place of the prompt; places from the first missing one on come in their order."""
+        self._best[place] = best
+
+    def at(self, place: int) -> list[int]:
+        """The best tokens for a place, best first; none where they are not known."""
+        return self._best.get(place, [])
 
 
 class Aligned:
@@ -36,6 +64,7 @@ class Aligned:
         width: the most siblings of a token by alignment sampling; the paper's are 2, and 0 is none.
         end_tokens: ids that end an output; they are not drafted.
         leaves, nodes: the most of each in a tree.
+        rows: of the stream.
     """
 
     def __init__(
@@ -46,21 +75,22 @@ class Aligned:
         end_tokens: frozenset[int] = frozenset(),
         leaves: int = MOST_LEAVES,
         nodes: int = MOST_NODES,
+        rows: PromptRows | None = None,
     ) -> None:
         self._pool = Pool(key_length, end_tokens)
         self._ngram, self._width, self._end_tokens = ngram, width, end_tokens
         self._leaves, self._nodes = leaves, nodes
         self._rows_awaited = 0
-        self._best: dict[int, list[int]] = {}  # place of a prompt token -> the best tokens for it
+        self._rows = rows or PromptRows()
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The tree; for the first pass without siblings, and with the request for the prompt's rows."""
+        """The tree; for the first pass with the request for the rows of the prompt that are not known yet."""
         yield from ()
         self._pool.read(context)
         if context.room < 1:
             return EMPTY_DRAFT
         if self._width and not context.output:
-            self._rows_awaited = len(context.prompt)
+            self._rows_awaited = self._rows.begin(context.prompt)
         tree = self._tree(min(self._ngram, context.room))
         return tree.draft(tree.marks, max(1, self._rows_awaited))
 
@@ -79,7 +109,7 @@ class Aligned:
 
     def _above(self, place: int) -> list[int]:
         """The best tokens that rank above the one at ``place``."""
-        best, token = self._best.get(place, []), self._pool.text[place]
+        best, token = self._rows.at(place), self._pool.text[place]
         above = best[: best.index(token)] if token in best else best
         return [each for each in above if each not in self._end_tokens]
 
@@ -87,5 +117,5 @@ class Aligned:
         """Keeps the best tokens for every place of the prompt but the first, whose row nothing stands before."""
         after = self._pool.given + 1
         for node in range(-self._rows_awaited, ROOT):
-            self._best[after + node] = [token for token, _ in rows.top_k(node, self._width)]
+            self._rows.learn(after + node, rows.best(node, self._width))
         self._rows_awaited = 0

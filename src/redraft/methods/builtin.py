@@ -13,7 +13,7 @@ from redraft.accept.exact import Exact
 from redraft.accept.first_stretch import FirstStretch
 from redraft.accept.rejection import Rejection
 from redraft.accept.rollback import Rollback
-from redraft.draft.aligned import Aligned
+from redraft.draft.aligned import Aligned, PromptRows
 from redraft.draft.beyond import Beyond
 from redraft.draft.jacobi import STARTS, Jacobi
 from redraft.draft.lookup import Lookup
@@ -281,7 +281,13 @@ register(
         "n-grams, alignment sampling",
         "conditional",
         lambda setup: (
-            Aligned(setup.whole("key"), setup.whole("ngram"), setup.whole("width"), setup.end_tokens),
+            Aligned(
+                setup.whole("key"),
+                setup.whole("ngram"),
+                setup.whole("width"),
+                setup.end_tokens,
+                rows=setup.recall(PromptRows),
+            ),
             _conditional(setup, Provenance.PROMPT),
         ),
         (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
