@@ -70,7 +70,11 @@ def test_a_file_that_is_not_read(tmp_path: Path) -> None:
         ("redraft_serve_slotz", "3", "is not a setting; the nearest is REDRAFT_SERVE_SLOTS"),
         ("REDRAFT_SERVE_", "3", "is not a setting: there are REDRAFT_SERVE_HOST, REDRAFT_SERVE_PORT"),
         ("REDRAFT_SERVE_PORT", "many", "must be a whole number from 0 to 65535, not 'many'"),
-        ("REDRAFT_SERVE_HOSTS", "stage.example", 'must be a list in JSON, such as ["a", "b"], not \'stage.example\''),
+        (
+            "REDRAFT_SERVE_HOSTS",
+            "stage.example",
+            'must be a list of strings in JSON, such as ["a", "b"], not \'stage.example\'',
+        ),
         ("REDRAFT_SERVE_HOSTS", "5", "must be a list of strings, not 5"),
     ],
 )
