@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redraft.accept.margins import Sure
+from redraft.accept.margins import Margins, Sure
 from redraft.cost import CostCurve
 from redraft.decode import decode
 from redraft.errors import OptionError
 from redraft.events import Caption, Event, Failure, Update
 from redraft.method import Method, Setup, Value
-from redraft.stabilise import Mask, stabilise
-from redraft.types import Asking, Output, Prompt, Tally, common_prefix
+from redraft.stabilise import Mask, stabilise, surviving
+from redraft.types import Asking, Output, Prompt, Rule, Tally, common_prefix
 
 #: ``encode(source, context)`` -> prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
 Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
@@ -105,6 +105,7 @@ class Translation:
         self._draft: tuple[int, ...] = ()
         self._sure: int | None = None
         self._shown: tuple[int, ...] = ()
+        self._ages: list[int] = []
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -173,11 +174,11 @@ class Translation:
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, self._memory, settings.curve)
         drafter, rule = settings.method.build(setup)
-        sure = None if settings.mask.margin is None else Sure(rule, settings.mask.margin)
+        watched = _watched(rule, settings.mask)
         output = yield from decode(
             prompt.ids,
             drafter,
-            sure or rule,
+            watched or rule,
             # What was cut as a loop would be accepted whole and the loop come back, so a final one is decoded without.
             previous=() if final and not self._last.finished else self._draft,
             source=prompt.source,
@@ -187,8 +188,14 @@ class Translation:
             stop_loops=True,
         )
         self.tally.add(output)
+        kept = common_prefix(self._last.tokens, output.tokens)
+        self._ages = [age + 1 for age in self._ages[:kept]] + [0] * (len(output.tokens) - kept)
         self._prompt, self._last, self._limit = prompt, output, limit
-        self._sure = sure.kept if sure else None
+        if isinstance(watched, Sure):
+            self._sure = watched.kept
+        elif watched is not None:
+            margins = watched.margins[: len(output.tokens)]  # a loop that was cut off has had more
+            self._sure = surviving(margins, self._ages[: len(margins)], settings.mask.survival or 0.0)
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
         pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
@@ -248,6 +255,13 @@ class Translation:
 
 def _has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
+
+
+def _watched(rule: Rule, mask: Mask) -> Margins | None:
+    """The rule with an eye on what the mask asks of the model; None where it asks nothing."""
+    if mask.margin is not None:
+        return Sure(rule, mask.margin)
+    return None if mask.survival is None else Margins(rule)
 
 
 class Session:

@@ -5,7 +5,8 @@ section 3.4) hides them from the reader alone; the draft keeps them.  *Plain* ma
 half of SSBD v2's Table 4) takes them from the draft as well.
 
 A *margin* hides a partial translation from the first token on that the model is not sure of, wherever that stands
-(`redraft.accept.margins`).  Doubt about a token that is shown already and is still there hides nothing.
+(`redraft.accept.margins`).  A *survival* hides it from where a beginning is no longer likely enough to stay
+(`surviving`).  Doubt about a token that is shown already and is still there hides nothing.
 
 A final translation is never masked.
 """
@@ -13,6 +14,7 @@ A final translation is never masked.
 from __future__ import annotations
 
 import codecs
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,9 @@ _WORD = re.compile(f"[{_NO_SPACES}]|[^\\s{_NO_SPACES}]+")
 UNITS = ("tokens", "words")
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
+#: Weights of `surviving`, fitted on held-out sentences of the demo model (`benchmarks.displays --fit`).
+_STAYS, _SURER, _DOUBTFUL, _NEW, _LATE = 4.2, 3.1, 9.7, -1.85, -1.6
+
 
 @dataclass(frozen=True, slots=True)
 class Mask:
@@ -36,15 +41,17 @@ class Mask:
         display_only: whether the draft keeps what is hidden.
         margin: by how much a token must be more probable than every other one before it is shown, from -1 to 1; None
             shows it anyway.  At 0 it must be the model's own choice; below 0 it may be one that a bias has kept.
+        survival: how likely a beginning must be to stay before it is shown, above 0 and below 1; None shows it anyway.
 
     Raises:
-        OptionError: ``k``, ``unit`` or ``margin`` is out of range.
+        OptionError: ``k``, ``unit``, ``margin`` or ``survival`` is out of range, or both of the last are given.
     """
 
     k: int = 0
     unit: str = "tokens"
     display_only: bool = True
     margin: float | None = None
+    survival: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:
@@ -55,6 +62,17 @@ class Mask:
             known = isinstance(self.margin, int | float) and not isinstance(self.margin, bool)
             if not (known and -1 <= self.margin <= 1):
                 raise OptionError(f"mask margin must be a number from -1 to 1, or None, not {self.margin!r}")
+        if self.survival is not None:
+            known = isinstance(self.survival, int | float) and not isinstance(self.survival, bool)
+            if not (known and 0 < self.survival < 1):
+                raise OptionError(f"mask survival must be a number above 0 and below 1, or None, not {self.survival!r}")
+            if self.margin is not None:
+                raise OptionError("mask margin and mask survival exclude each other, so leave one out")
+
+    @property
+    def asks(self) -> bool:
+        """Whether the model's probabilities decide about what is shown."""
+        return self.margin is not None or self.survival is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,32 @@ class Stabilised:
     draft_length: int
 
 
+def surviving(margins: Sequence[float], ages: Sequence[int], least: float) -> int:
+    """How many tokens, from the first, stay together with a probability of ``least`` or more.
+
+    A correction takes back all that stands behind it, so what counts is the product of the probabilities.  That of one
+    token is logistic in its margin, in how long it has stood and in how near it is to the end.
+
+    Args:
+        margins: of the tokens of a partial translation (`redraft.accept.margins.Margins`).
+        ages: how many updates each has stood in its place behind the same tokens.
+        least: as `Mask.survival`.
+    """
+    together = 1.0
+    for place, (margin, age) in enumerate(zip(margins, ages, strict=True)):
+        logit = (
+            _STAYS
+            + _SURER * math.sqrt(max(margin, 0.0))
+            + _DOUBTFUL * min(margin, 0.0)
+            + _NEW / (1 + age)
+            + _LATE / (len(margins) - place)
+        )
+        together /= 1 + math.exp(-logit)
+        if together < least:
+            return place
+    return len(margins)
+
+
 def whole_characters(data: bytes) -> str:
     """The text of UTF-8 bytes; a character whose last bytes have not come yet is left out, a broken one replaced."""
     return _Decoder("replace").decode(data)  # not final, so it keeps the beginning of a character to itself
@@ -84,14 +128,14 @@ def stabilise(
     """Divide a translation, given as the bytes of each token, into what is shown and what is hidden.
 
     Args:
-        sure: how many tokens come before the first one below the margin of the mask; None if all do.
+        sure: how many tokens come before the first one that the model is not sure of; None if all do.
         standing: how many of its tokens have been shown before, as its beginning.
     """
     text = _text(pieces)
-    if final or (mask.k == 0 and mask.margin is None):
+    if final or (mask.k == 0 and not mask.asks):
         return Stabilised(_one_line(text), "", len(pieces), len(pieces))
     shown, kept = _without_last(pieces, text, mask)
-    if mask.margin is not None:
+    if mask.asks:
         if sure is not None and sure < kept:
             shown, kept = _beginning(pieces, text, sure, mask.unit)
         if kept < standing:

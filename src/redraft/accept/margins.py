@@ -12,8 +12,37 @@ import math
 from redraft.types import ROOT, Draft, Rows, Rule, Verdict
 
 
-class Sure:
-    """Judges as another rule does, and counts for how long the target is sure of what is kept.
+class Margins:
+    """Judges as another rule does, and notes the margin of every token that is kept.
+
+    Args:
+        rule: the one that decides.
+
+    Attributes:
+        margins: of the tokens of the output so far, an end token included.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self.margins: list[float] = []
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """The verdict of the rule."""
+        verdict = self._rule.judge(draft, rows)
+        node = ROOT
+        for child in verdict.accepted:
+            self._note(rows, node, draft.tokens[child])
+            node = child
+        if verdict.token is not None:
+            self._note(rows, node, verdict.token)
+        return verdict
+
+    def _note(self, rows: Rows, node: int, token: int) -> None:
+        self.margins.append(margin(rows, node, token))
+
+
+class Sure(Margins):
+    """Counts only for how long the target is sure of what is kept, which is cheaper.
 
     Args:
         rule: the one that decides.
@@ -24,22 +53,12 @@ class Sure:
     """
 
     def __init__(self, rule: Rule, least: float) -> None:
-        self._rule, self._least = rule, least
+        super().__init__(rule)
+        self._least = least
         self._doubtful = False
         self.kept = 0
 
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The verdict of the rule."""
-        verdict = self._rule.judge(draft, rows)
-        node = ROOT
-        for child in verdict.accepted:
-            self._count(rows, node, draft.tokens[child])
-            node = child
-        if verdict.token is not None:
-            self._count(rows, node, verdict.token)
-        return verdict
-
-    def _count(self, rows: Rows, node: int, token: int) -> None:
+    def _note(self, rows: Rows, node: int, token: int) -> None:
         # Behind the first doubt nothing is shown, so nothing more need be known.
         self._doubtful = self._doubtful or not _reaches(rows, node, token, self._least)
         self.kept += not self._doubtful

@@ -63,6 +63,11 @@ _OF_THE_SERVER = (
     default=0.0,
     help=common.MARGIN,
 )
+@click.option(
+    "--mask-survival",
+    type=common.Real(0, 1, min_open=True, max_open=True),
+    help="Instead of a margin: show the beginning that stays with this probability, such as 0.8.",
+)
 @click.option("--plain-mask", is_flag=True, help="Drop hidden tokens from the draft too.")
 @common.model
 @common.draft_model
@@ -100,6 +105,7 @@ def translate(
     mask_k: int,
     mask_unit: str,
     mask_margin: float,
+    mask_survival: float | None,
     plain_mask: bool,
     model: str,
     draft_model: str | None,
@@ -140,6 +146,9 @@ def translate(
     parse_language(source, "source language")
     languages = parse_targets(to)
     output = output or ("live" if sys.stdout.isatty() else "lines")
+    if mask_survival is not None and (server is not None or common.is_given("mask_margin")):
+        raise OptionError("--mask-survival goes neither with --mask-margin nor with --server, so leave one out")
+    margin = mask_margin if mask_survival is None else None
     if server is not None:
         given = _given()
         decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
@@ -160,7 +169,7 @@ def translate(
                 to=languages,
                 method=method,
                 options=chosen,
-                mask=Mask(mask_k, mask_unit, not plain_mask, mask_margin),
+                mask=Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival),
                 style=Style(source, template, glossary, context),
                 max_tokens=max_tokens,
                 engine=engine,

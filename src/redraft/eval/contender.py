@@ -37,6 +37,7 @@ class Contender:
         mask = self.mask
         parts = [f"{mask.k} {mask.unit}"] if mask.k else []
         parts += [f"below margin {mask.margin:g}"] if mask.margin is not None else []
+        parts += [f"below survival {mask.survival:g}"] if mask.survival is not None else []
         return ", ".join(parts + (["plain"] if parts and not mask.display_only else []))
 
     @property

@@ -1,0 +1,176 @@
+"""Displays of the same outputs: what a reader sees under masks, margins and survival, and how late.
+
+Outputs are decoded once, with the margin of every token, and kept in --out, so a run that was cut off can be resumed.
+Every display is then replayed over them, which decodes nothing.  NE and lags are counted on what is shown, in words or
+characters.  With --fit the weights of `redraft.stabilise.surviving` are fitted on the same outputs instead; fit them on
+other segments than those that displays are compared on.
+
+python -m benchmarks.displays --first 600 --data flores --fit
+python -m benchmarks.displays --limit 150 --out displays
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft.accept.margins import Margins
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_backend
+from redraft.eval.record import Record, Step
+from redraft.eval.sets import lag_stream, load_set
+from redraft.eval.stream import Stream
+from redraft.eval.talks import talk_stream
+from redraft.eval.timing import latency_figures
+from redraft.events import Update
+from redraft.method import Method, Setup, Value
+from redraft.methods import get_method
+from redraft.stabilise import Mask, stabilise, surviving
+from redraft.translator import Translator
+from redraft.types import Backend, Drafter, Rule, common_prefix
+
+DATA = {"flores": "flores200.devtest", "acl": "acl6060.dev"}
+DISPLAYS = {
+    "mask 0": Mask(),
+    "mask 3": Mask(3),
+    "mask 5": Mask(5),
+    "margin 0": Mask(margin=0.0),
+    "margin 0.05": Mask(margin=0.05),
+    **{f"survival {least:g}": Mask(survival=least) for least in (0.7, 0.75, 0.8, 0.85, 0.9)},
+}
+FIGURES = ("laal", "mean_lag", "dal", "atd")
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@click.command(help=__doc__)
+@click.option("--data", type=click.Choice(list(DATA)), multiple=True, default=tuple(DATA))
+@click.option("--to", multiple=True, default=("de", "zh", "ja"))
+@click.option("--model", default="demo")
+@click.option("--beta", default=0.2)
+@click.option("--first", default=0, help="Number of the first segment; others are held out.")
+@click.option("--limit", default=150, help="Segments a cell.")
+@click.option("--fit", is_flag=True, help="Fit the weights of survival.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("displays"))
+def main(
+    data: tuple[str, ...], to: tuple[str, ...], model: str, beta: float, first: int, limit: int, fit: bool, out: Path
+) -> None:
+    """Record what is missing, then compare the displays or fit the weights."""
+    out.mkdir(parents=True, exist_ok=True)
+    backend = open_backend(model, LlamaOptions(1024, threads=1))
+    events: list[tuple[list[float], bool]] = []
+    for name in data:
+        for language in to:
+            stream = _stream(name, language, first, limit)
+            file = out / f"{name}-{language}-{beta:g}-{first}.jsonl"
+            _decode(backend, stream, language, beta, file)
+            if fit:
+                events += _events(file)
+                continue
+            click.echo(f"\n{name} {language}, {len(stream.segments)} segments, beta {beta:g}")
+            click.echo(f"{'display':14} {'NE':>6} " + " ".join(f"{figure:>8}" for figure in FIGURES))
+            for title, mask in DISPLAYS.items():
+                row = latency_figures([*_shown(backend, stream, file, mask)], stream, language)
+                lags = " ".join(f"{row[figure]:8.2f}" for figure in FIGURES)
+                click.echo(f"{title:14} {row['ne_units']:6.3f} {lags}")
+    if fit:
+        weights = _fitted(np.array([features for features, _ in events]), np.array([stays for _, stays in events]))
+        click.echo(f"{len(events)} tokens: {', '.join(f'{weight:.2f}' for weight in weights)}")
+
+
+def _stream(name: str, language: str, first: int, limit: int) -> Stream:
+    acl = name == "acl"
+    whole = talk_stream(languages=[language]) if acl else lag_stream(load_set(DATA[name], language), language)
+    return Stream(whole.name, whole.segments[first : first + limit])
+
+
+def _decode(backend: Backend, stream: Stream, language: str, beta: float, file: Path) -> None:
+    """Write the outputs of the segments that are not in the file yet."""
+    done = len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else 0
+    ssbd, rules = get_method("ssbd"), list[Margins]()
+
+    def build(setup: Setup) -> tuple[Drafter, Rule]:
+        drafter, rule = ssbd.build(setup)
+        rules[:] = [Margins(rule)]
+        return drafter, rules[0]
+
+    noting = Method(ssbd.name, ssbd.summary, ssbd.source, ssbd.drafter, ssbd.rule, build, ssbd.options)
+    options: dict[str, Value] = {"beta": beta}
+    with file.open("a", encoding="utf-8") as lines, click.progressbar(stream.segments[done:]) as segments:
+        for segment in segments:
+            outputs = []
+            with Translator(backend, [language], method=noting, options=options) as translator:
+                for update in segment.updates:
+                    translator.translate(update)
+                    ids = translator.latest_ids(language)[1]
+                    margins = rules[0].margins[: len(ids)] if rules else []
+                    outputs.append((ids, [round(margin, 4) for margin in margins]))
+            lines.write(json.dumps(outputs) + "\n")
+            lines.flush()
+
+
+def _shown(backend: Backend, stream: Stream, file: Path, mask: Mask) -> Iterator[Record]:
+    """The records that a display makes of the outputs."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()[: len(stream.segments)]):
+        updates = stream.segments[number].updates
+        steps, last, shown, ages = [], list[int](), list[int](), list[int]()
+        for update, (ids, margins) in zip(updates, json.loads(line), strict=True):
+            kept = common_prefix(last, ids)
+            ages, last = [age + 1 for age in ages[:kept]] + [0] * (len(ids) - kept), ids
+            view = stabilise(
+                [backend.token_bytes(token) for token in ids],
+                mask,
+                final=update.final,
+                sure=_sure(mask, margins, ages),
+                standing=common_prefix(shown, ids),
+            )
+            shown = ids[: view.shown_length]
+            steps.append(_step(update, ids, view.shown))
+        yield Record(number, updates[0].utterance, "ssbd", tuple(steps))
+
+
+def _sure(mask: Mask, margins: list[float], ages: list[int]) -> int | None:
+    if mask.survival is not None:
+        return surviving(margins, ages[: len(margins)], mask.survival)
+    if mask.margin is None:
+        return None
+    least = mask.margin
+    return next((place for place, margin in enumerate(margins) if margin < least), len(margins))
+
+
+def _step(update: Update, ids: list[int], text: str) -> Step:
+    return Step(update.seq, update.text, update.final, update.time, 0, tuple(ids), text, "", True, 0.0, 0.0, ())
+
+
+def _events(file: Path) -> Iterator[tuple[list[float], bool]]:
+    """For every token behind a beginning that stays: what is known of it, and whether it stays too."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        outputs, last, ages = json.loads(line), list[int](), list[int]()
+        for number, (ids, margins) in enumerate(outputs[:-1]):
+            kept = common_prefix(last, ids)
+            ages, last = [age + 1 for age in ages[:kept]] + [0] * (len(ids) - kept), ids
+            stays = min(common_prefix(ids, later) for later, _margins in outputs[number + 1 :])
+            for place, margin in enumerate(margins[: stays + 1]):
+                near = [1 / (1 + ages[place]), 1 / (len(ids) - place)]
+                yield [1.0, max(margin, 0.0) ** 0.5, min(margin, 0.0), *near], place < stays
+
+
+def _fitted(features: Array, stays: Array) -> Array:
+    """Weights of a logistic regression, by Newton's method with a little regularisation."""
+    weights = np.zeros(features.shape[1])
+    for _ in range(30):
+        likely = 1 / (1 + np.exp(-features @ weights))
+        slope = features.T @ (stays - likely) - weights
+        curve = (features * (likely * (1 - likely))[:, None]).T @ features + np.eye(len(weights))
+        weights += np.linalg.solve(curve, slope)
+    return weights
+
+
+if __name__ == "__main__":
+    main()
