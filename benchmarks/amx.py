@@ -2,13 +2,15 @@
 
 For the demo model every method translates the sentences with both kinds of kernels, taking turns update by update.  A
 shape has random weights, so there the passes of the demo model's output are priced by the shape's T(n), by which the
-methods also draft.  All times are CPU time of the only thread, which other programs on the machine do not change.
+methods also draft.  All times are CPU time of the only thread.  That leaves out the time that other programs take, but
+not what they do to caches and memory, so the load of the machine stands in every row.
 
 python -m benchmarks.amx --to de --limit 40
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -72,8 +74,10 @@ def main(data: str, to: str, limit: int, lag: int, shapes: Sequence[str], format
             for weights in formats:
                 path = _written(Path(folder), model, weights)
                 found = _demo(path, to, updates, rounds) if model == "demo" else _shape(path, to, updates, rounds)
+                load = round(os.getloadavg()[1])
                 for name, (curve, seconds) in found.items():
-                    rows.append({"model": model, "weights": weights, "kernels": name, **_figures(curve, seconds)})
+                    figures = _figures(curve, seconds)
+                    rows.append({"model": model, "weights": weights, "kernels": name, **figures, "load": load})
                 path.unlink()
     line = signature(resolve("demo"), data, stream.hash, lag=lag, segments=len(stream.segments), threads=1)
     print_json(rows, line, sys.stdout)

@@ -62,6 +62,7 @@ AMX: Columns = {
             ("tree_flat", "redraft-tree, flat"),
         )
     },
+    "load": lambda row: str(row["load"]),
 }
 THREADS: Columns = {
     "model": lambda row: str(row["model"]),
@@ -97,7 +98,9 @@ REMARKS = {
     "curves": "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
     "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
     "amx": "CPU time of one thread, both kinds of kernels in one run. For a shape, the passes of the demo model's "
-    "output are priced by the shape's T(n), by which the methods also draft.",
+    "output are priced by the shape's T(n), by which the methods also draft. The load is how many "
+    "processes wanted a core meanwhile: beside others caches and memory are shared, so T(n) is higher than on a quiet "
+    "machine, and rows of one load compare best.",
 }
 
 
