@@ -6,8 +6,10 @@ import math
 
 import pytest
 
+from redraft import Caption, Translator, Update
 from redraft.accept.biased import Biased
 from redraft.accept.margins import Margins
+from redraft.backends.llamacpp import LlamaOptions
 from redraft.decode import decode
 from redraft.draft.previous import PreviousOutput
 from redraft.drive import run
@@ -76,3 +78,22 @@ def test_the_margin_of_every_token_is_noted_and_nothing_else_changes(seed: int) 
     assert outputs[0].tokens == outputs[1].tokens
     assert len(noted.margins) == len(outputs[1].tokens) + outputs[1].finished
     assert all(-0.25 - 1e-9 <= each <= 1 for each in noted.margins)
+
+
+def test_a_session_shows_what_survives_and_drafts_all_of_it() -> None:
+    updates = [Update("1", seq, "I have a small black dog that barks"[: 8 + 9 * seq], seq == 3) for seq in range(4)]
+    shown: dict[float | None, list[Caption]] = {}
+    for survival in (None, 0.8, 0.999):
+        with Translator.open(
+            "demo", to=["de"], mask=Mask(survival=survival), engine=LlamaOptions(256, threads=1)
+        ) as found:
+            shown[survival] = [
+                each for update in updates for each in found.translate(update) if isinstance(each, Caption)
+            ]
+    whole = [each.text + each.unstable for each in shown[None]]
+    for survival in (0.8, 0.999):
+        joined = ["".join((each.text + each.unstable).split()) for each in shown[survival]]
+        assert joined == ["".join(each.split()) for each in whole]  # the display changes no output
+        assert shown[survival][-1].text == whole[-1]
+    lengths = [sum(len(each.text) for each in shown[survival]) for survival in (None, 0.8, 0.999)]
+    assert lengths[0] >= lengths[1] > lengths[2]

@@ -59,6 +59,8 @@ BAD = [
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),
     ([*T, "--mask-margin", "1.5"], ["--mask-margin", "'1.5'", "from -1 to 1"]),
+    ([*T, "--mask-survival", "1.5"], ["--mask-survival", "'1.5'", "from 0 to 1"]),
+    ([*T, "--mask-survival", "0.8", "--mask-margin", "0"], ["--mask-survival", "--mask-margin", "leave one out"]),
     ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
     ([*T, "--mask-unit", "lines"], ["--mask-unit", "'lines'", "'tokens', 'words'"]),
     ([*T, "--max-tokens", "0"], ["--max-tokens", "'0'", "of 1 or more"]),
