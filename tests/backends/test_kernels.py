@@ -191,10 +191,10 @@ def test_the_report_tests_again(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("here", "loaded", "given", "ours", "told"),
     [
-        (AMX, False, None, True, "AVX512_CORE_BF16"),
-        (AMX, True, None, False, "AVX512_CORE_BF16"),
-        (AMX, True, "AVX2", True, "AVX2"),
-        (OTHER, True, None, True, None),
+        (AMX, False, None, True, ["AVX512_CORE_BF16", "AVX512"]),
+        (AMX, True, None, False, ["AVX512_CORE_BF16", "AVX512"]),
+        (AMX, True, "AVX2", True, ["AVX2", "AVX2"]),
+        (OTHER, True, None, True, [None, None]),
     ],
 )
 def test_torch_and_llama_cpp_do_not_both_use_amx(
@@ -203,20 +203,26 @@ def test_torch_and_llama_cpp_do_not_both_use_amx(
     loaded: bool,
     given: str | None,
     ours: bool,
-    told: str | None,
+    told: list[str | None],
 ) -> None:
     monkeypatch.setattr(kernels, "processor", lambda: here)
     monkeypatch.setitem(sys.modules, "torch", kernels)
     if not loaded:
         monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", given or "")
-    if given is None:
-        monkeypatch.delenv("ONEDNN_MAX_CPU_ISA")
+    for name in kernels.NO_TILES:
+        monkeypatch.setenv(name, given or "")
+        if given is None:
+            monkeypatch.delenv(name)
     assert kernels.tiles_are_ours.__wrapped__() is ours
-    assert os.environ.get("ONEDNN_MAX_CPU_ISA") == told
+    assert [os.environ.get(name) for name in kernels.NO_TILES] == told
 
 
-TORCH = "import torch\nmatrix = torch.ones(256, 256, dtype=torch.bfloat16)\nmatrix @ matrix\n"
+#: Multiplication by oneDNN, and attention, which multiplies by MKL.
+TORCH = """import torch
+matrix = torch.ones(256, 256, dtype=torch.bfloat16)
+query = matrix.view(1, 1, 256, 256)
+matrix @ matrix
+"""
 OPEN = """from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.types import Score
@@ -226,6 +232,7 @@ slot = backend.open_slot()
 PASSES = """for length in (32, 48):
     backend.score([(slot, Score(tuple(range(5, 5 + length))))])
     matrix @ matrix
+    torch.nn.functional.scaled_dot_product_attention(query, query, query)
 print("alive")
 """
 
@@ -233,7 +240,7 @@ print("alive")
 @pytest.mark.skipif(find_spec("torch") is None, reason="the hf extra is not installed")
 @pytest.mark.parametrize("before", [TORCH + OPEN, OPEN + TORCH])
 def test_a_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "ONEDNN_MAX_CPU_ISA"}
+    environment = {name: value for name, value in os.environ.items() if name not in kernels.NO_TILES}
     command = [sys.executable, "-c", before + PASSES]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

@@ -26,6 +26,8 @@ REBUILD = (
     'CXXFLAGS="-fno-tree-dse -fno-dse" pip install --force-reinstall --no-deps --no-cache-dir '
     "--no-binary llama-cpp-python llama-cpp-python"
 )
+#: What keeps the libraries of torch to AVX-512.
+NO_TILES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MKL_ENABLE_INSTRUCTIONS": "AVX512"}
 _FOUND = {
     "wrong": "compute wrong results",
     "crash": "crash",
@@ -60,13 +62,14 @@ def trusted() -> bool:
 def tiles_are_ours() -> bool:
     """Whether llama.cpp alone uses AMX's tiles in this process; torch is kept off them, if it is not too late.
 
-    llama.cpp shapes the tiles once in a thread.  oneDNN, by which torch multiplies in bfloat16, resets them, and the
-    next pass of llama.cpp in that thread ends with an illegal instruction.  oneDNN reads the setting when it first
-    runs, so where torch is loaded already llama.cpp goes without AMX.
+    llama.cpp shapes the tiles once in a thread.  oneDNN and MKL, by which torch multiplies in bfloat16, reset them, and
+    the next pass of llama.cpp in that thread ends with an illegal instruction.  They read their settings when they
+    first run, so where torch is loaded already llama.cpp goes without AMX.
     """
-    if not processor().has_amx or "ONEDNN_MAX_CPU_ISA" in os.environ:
+    if not processor().has_amx or set(NO_TILES) <= os.environ.keys():
         return True
-    os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
+    for name, value in NO_TILES.items():
+        os.environ.setdefault(name, value)
     if "torch" not in sys.modules:
         return True
     log.warning("torch was loaded before llama.cpp, whose models run without AMX in this process, about half as fast")
