@@ -81,7 +81,7 @@ def test_the_graph_of_a_sentence(redraft: Run, tmp_path: Path, method: str, stop
 def test_the_drafts_of_a_stream(redraft: Run, tmp_path: Path, ending: str) -> None:
     pytest.importorskip("llama_cpp")
     path = tmp_path / f"drafts.{ending}"
-    stdin = b"we met\nwe met at the station\n"
+    stdin = b"We met\nWe met at the station.\n"  # without capital and full stop the final text is another prompt
     done = redraft(
         *DRAFTS, *SMALL, "--updates", "3", "--max-tokens", "12", "--beta", "0.9", "--out", str(path), stdin=stdin
     )
@@ -90,7 +90,7 @@ def test_the_drafts_of_a_stream(redraft: Run, tmp_path: Path, ending: str) -> No
         assert path.read_bytes().startswith(b"\x89PNG")
         return
     page = path.read_text(encoding="utf-8")
-    for text in ("we met at the station", "the same source: no pass", "kept from the previous output", "A/D 1.00"):
+    for text in ("We met at the station.", "the same source: no pass", "kept from the previous output", "A/D 1.00"):
         assert text in page
 
 
