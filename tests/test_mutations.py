@@ -140,14 +140,14 @@ def test_mistakes_in_the_walk(mistake: str, old: str, new: str, monkeypatch: pyt
             "kept = min(common_prefix(state.ids, prefix)",
             "kept = min(common_prefix(state.ids, prefix) + 1",
         ),
-        ("nothing rolled back", "lib.llama_memory_seq_rm(self._memory, slot, kept, -1)", "True"),
+        ("nothing rolled back", "state.context.remove(state.sequence, kept)", "True"),
         (
             "a swapped branch",
-            "lib.llama_memory_seq_cp(self._memory, best, slot, own, -1)",
-            "lib.llama_memory_seq_cp(self._memory, min(state.branches), slot, own, -1)",
+            "state.context.share(best, state.sequence, own)",
+            "state.context.share(min(state.branches), state.sequence, own)",
         ),
         ("a branch at the wrong depth", "length - 1 + depth for depth in draft.depths", "length + n for n in range(5)"),
-        ("a row too late", "score.prompt_rows - 1) for slot, score", "score.prompt_rows) for slot, score"),
+        ("a row too late", "logits[start:end], score.prompt_rows - 1)", "logits[start:end], score.prompt_rows)"),
     ],
 )
 def test_mistakes_in_the_cache(

@@ -23,7 +23,6 @@ NAMES: dict[str, str] = {}
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
     many = ("sessions", "sessions_per_address", "languages", "starts_per_second", "updates_per_second")
-    # Schemathesis does not take 413 for a refusal of what is wrong in other ways, too.
     with running(CachedModel(2), message_bytes=1 << 24, **dict.fromkeys(many, 10_000)) as found:
         for name in ("going", "ended"):
             started = found.ask("/v1/sessions", {"targets": ["de"], "room": name}).json
@@ -63,7 +62,10 @@ def _might_be(value: Any) -> bool:
 @settings(max_examples=min(500, settings().max_examples))  # of each operation
 @DESCRIPTION.parametrize()
 def test_every_answer_is_as_described(server: Running, case: Any) -> None:
-    answer = case.call_and_validate(base_url=server.url, timeout=SECONDS, excluded_checks=LEFT_OUT)
+    answer = case.call(base_url=server.url, timeout=SECONDS)
+    # Schemathesis does not accept 413 as a refusal of a body that is wrong in other ways, too.
+    too_large = [schemathesis.checks.negative_data_rejection] if answer.status_code == 413 else []
+    case.validate_response(answer, excluded_checks=[*LEFT_OUT, *too_large])
     FUZZED["requests"] += 1
     assert answer.status_code < 500 or answer.json()["error"]["code"] == "capacity"
     assert server.hub.alive

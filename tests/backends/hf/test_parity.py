@@ -30,8 +30,8 @@ UPDATES = [
     Update("1", 0, "I have a small black dog"),
     Update("1", 1, "I have a small black cat that"),
     Update("1", 2, "I have a small black cat that barks.", final=True),
-    Update("2", 0, "In 2015 Maria Tanaka met"),
-    Update("2", 1, "In 2015 Maria Tanaka met Maria Schmidt in Berlin in 2016.", final=True),
+    Update("2", 0, "In 2015 Tom met"),
+    Update("2", 1, "In 2015 Tom met a man from Berlin, and in 2016 he met him again.", final=True),
 ]
 LANGUAGES = ["de", "ja"]
 ENGINE = LlamaOptions(256, slots=2, branches=2 * BRANCHES_OF_A_TREE, threads=1, gpu_layers=0, exact=True)
