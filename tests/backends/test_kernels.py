@@ -151,6 +151,7 @@ def test_models_are_opened_with_the_kernels_that_may_run(
 
     monkeypatch.setattr(lib, "llama_model_load_from_file", spy)
     monkeypatch.setattr(kernels, "trusted", lambda: trusted)
+    monkeypatch.setattr(kernels, "tiles_are_ours", lambda: True)  # another test may have loaded torch
     LlamaModel(shipped_path("demo-small"), exact=exact).close()
     assert seen == [extra]
 

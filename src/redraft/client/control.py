@@ -81,9 +81,15 @@ class Control:
         about = _about(message)
         self._asked[about] = self._unsent[about] = message
 
-    def next(self) -> protocol.Control | None:
-        """The next message to be sent."""
-        return self._unsent.pop(next(iter(self._unsent))) if self._unsent else None
+    def next(self, *, pauses: bool = False) -> protocol.Control | None:
+        """The next message to be sent; with ``pauses`` only one that holds back the captions of later updates."""
+        waiting = (
+            about
+            for about, message in self._unsent.items()
+            if not pauses or (isinstance(message, protocol.Pause) and message.paused)
+        )
+        about = next(waiting, None)
+        return None if about is None else self._unsent.pop(about)
 
     def confirmed(self, message: protocol.Paused | protocol.Hidden | protocol.Final | protocol.Error) -> None:
         """The server has done what was asked for, by this client or by somebody else with its token, or refuses it."""

@@ -274,6 +274,9 @@ class Client:
         while True:
             self._news.clear()
             while self._unsent:
+                if pause := self.control.next(pauses=True):
+                    await socket.send(pause.wire())
+                    continue
                 update = self._unsent.pop(next(iter(self._unsent)))
                 await socket.send(update.wire())
             while (order := self.control.next()) is not None:

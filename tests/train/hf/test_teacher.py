@@ -38,7 +38,7 @@ def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
     with Translator(backend, ["de"], method="ar") as translator:
         for number, (text, prompt, output) in enumerate(zip(texts, asked, found, strict=True)):
             sent.clear()
-            translator.translate(Update(str(number), 0, text, final=True))
+            translator.translate(Update(str(number), 0, text))
             assert (sent[0].prefix, sent[0].encoder) == (prompt.ids, prompt.encoder)
             live = translator.latest_ids("de")[1]
             if output is not None:

@@ -5,6 +5,7 @@ From the hub a model is fetched by transformers itself.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,10 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     return decoder
 
 
+#: What the hub takes for the name of a model.
+_HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+
+
 def device_of(wanted: str) -> torch.device:
     """The device that an option names.
 
@@ -80,11 +85,18 @@ def device_of(wanted: str) -> torch.device:
 
 def _source(name: str) -> dict[str, Any]:
     """Where a model is loaded from: a folder, or the hub, or what was fetched before if the hub does not answer."""
-    if Path(name).is_dir():
+    if _is_folder(name):
         return {"pretrained_model_name_or_path": name}
     repository, _, revision = name.partition("@")
     pinned = {"revision": revision} if revision else {}
     return {"pretrained_model_name_or_path": repository, "local_files_only": hub_host() is not None, **pinned}
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # the name is too long for a file
+        return False
 
 
 def _loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
@@ -92,7 +104,7 @@ def _loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any
         with quiet(local="local_files_only" not in source):
             return kind.from_pretrained(**source, **options)
     except (OSError, ValueError, KeyError, ImportError) as error:
-        if source.get("local_files_only"):
+        if source.get("local_files_only") and _HUB_NAME.fullmatch(source["pretrained_model_name_or_path"]):
             raise ModelError(
                 f"model {name!r} has not been fetched before and there is no network: name a folder"
             ) from error
