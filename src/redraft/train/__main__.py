@@ -106,7 +106,7 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {where}, {begins}")
     prepare(stage, folder, data, hardware.processes, warm_start)
     meet = folder.parent / f".rendezvous-{os.getpid()}-{name}"
-    mp.spawn(work, (stage, folder, data, hardware, start, meet), nprocs=hardware.processes)
+    mp.spawn(work, (stage, folder, data, folder.parent / PAIRS, hardware, start, meet), nprocs=hardware.processes)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,6 @@ def draw(
     mixture: Mixture,
 ) -> list[Calibration]:
     """At most ``number`` different sources."""
-    # A small batch, for a whole pool of 64 is made before the first is given.
     stream = ExampleStream(pairs, tokenizer, mixture, tokens=1024, seed=seed)
     languages = {tokenizer.token_to_id(target_tag(language)): language for language in pairs}
     found: dict[tuple[int, ...], Calibration] = {}

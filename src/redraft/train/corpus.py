@@ -11,6 +11,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from redraft.train.clean import clean
@@ -120,8 +121,9 @@ def read_pairs(data: Path, language: str) -> Iterator[Pair]:
                     yield Pair(*cleaned, language, source_weight(provenance))
 
 
+@lru_cache(maxsize=1)
 def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
-    """``(training, held_out)`` pairs by target language."""
+    """``(training, held_out)`` pairs by target language; the last answer is kept, since cleaning takes minutes."""
     training: dict[str, list[Pair]] = {}
     kept_back: dict[str, list[Pair]] = {}
     for language in LANGUAGES:

@@ -25,7 +25,7 @@ from redraft.train.distil import Distillation, distil, translate
 from redraft.train.loop import Hardware, batch_size
 from redraft.train.recipe import STEADY, Stage
 from redraft.train.restart import read_model, read_tokenizer
-from redraft.train.stages import EXAMPLES, FINAL, work, write_checkpoint
+from redraft.train.stages import EXAMPLES, FINAL, PAIRS, work, write_checkpoint
 
 #: Shorter sources are not measured by: at a lag of 3 words they come whole.
 LEAST_WORDS = 4
@@ -92,10 +92,13 @@ def train_prefix(settings: Settings) -> list[Calibration]:
         raise ModelError(f"model {settings.model.name!r} has finished none of its {len(answered)} outputs")
     if not (folder / EXAMPLES).exists():
         distil(settings.model, answered, settings.distillation, folder / EXAMPLES, settings.processes)
-    rendezvous = folder / "rendezvous"
-    rendezvous.unlink(missing_ok=True)
-    task = (stage, folder, settings.data, Hardware(processes=settings.processes), settings.model, rendezvous)
-    mp.spawn(work, task, nprocs=settings.processes)
+    if not (folder / FINAL).exists():
+        rendezvous = folder / "rendezvous"
+        rendezvous.unlink(missing_ok=True)
+        hardware = Hardware(processes=settings.processes)
+        # The folder is of this data alone, so what is kept in it cannot be of another.
+        task = (stage, folder, settings.data, folder / PAIRS, hardware, settings.model, rendezvous)
+        mp.spawn(work, task, nprocs=settings.processes)
     whole = settings.training / f"{settings.out.stem}-f32.gguf"
     write_checkpoint(folder / FINAL, tokenizer, whole)
     quantise(whole, settings.out, settings.format)

@@ -33,7 +33,16 @@ FINAL = "final.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
-def work(rank: int, stage: Stage, folder: Path, data: Path, hardware: Hardware, start: Path | None, meet: Path) -> None:
+def work(
+    rank: int,
+    stage: Stage,
+    folder: Path,
+    data: Path,
+    cache: Path,
+    hardware: Hardware,
+    start: Path | None,
+    meet: Path,
+) -> None:
     """One training process of a stage; resumes from its last checkpoint if there is one.
 
     The finished stage leaves `FINAL` in its folder, one that is out of time ``last.pt``.
@@ -41,6 +50,7 @@ def work(rank: int, stage: Stage, folder: Path, data: Path, hardware: Hardware, 
     Args:
         rank: which process this is.
         folder: of the stage; the tokenizer is beside it.
+        cache: where the cleaned pairs of ``data`` are kept.
         start: what it begins with, as of `origin`; None is random weights.
         meet: a file that does not exist yet, by which the processes find each other.
     """
@@ -61,7 +71,7 @@ def work(rank: int, stage: Stage, folder: Path, data: Path, hardware: Hardware, 
     elif start:
         trainer.restore(start, new_phase=True)
     distilled = read_examples(folder / EXAMPLES) if stage.distillation else ()
-    training = cached_split(data, folder.parent / PAIRS)[0]
+    training = cached_split(data, cache)[0]
     pairs = {language: training[language] for language in phase.languages}
     complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
     if rank == 0 and complete:
