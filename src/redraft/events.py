@@ -9,6 +9,7 @@ import math
 import re
 import reprlib
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from redraft.errors import InputError
 
@@ -25,10 +26,15 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def is_seconds(value: object) -> bool:
     """Whether a value is a finite number, 0 or more."""
     try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= float(value) < math.inf
+        return is_number(value) and 0 <= float(value) < math.inf
     except OverflowError:  # a whole number beyond any float
         return False
 

@@ -13,7 +13,7 @@ from redraft.accept.margins import Margins, Sure
 from redraft.cost import CostCurve
 from redraft.decode import decode
 from redraft.errors import OptionError
-from redraft.events import Caption, Event, Failure, Update
+from redraft.events import Caption, Event, Failure, Update, is_whole
 from redraft.method import Method, Setup, Value
 from redraft.stabilise import Mask, stabilise, surviving
 from redraft.types import Asking, Output, Prompt, Rule, Tally, common_prefix
@@ -82,7 +82,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name, low in (("context", 0), ("max_tokens", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            if not is_whole(value) or value < low:
                 raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
 
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redraft.errors import OptionError
+from redraft.events import is_number, is_whole
 
 #: A word is a run of non-spaces; scripts written without spaces count by the character.
 _NO_SPACES = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -54,17 +55,14 @@ class Mask:
     survival: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:
+        if not is_whole(self.k) or self.k < 0:
             raise OptionError(f"mask_k must be a whole number of 0 or more, not {self.k!r}")
         if self.unit not in UNITS:
             raise OptionError(f"mask unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
-        if self.margin is not None:
-            known = isinstance(self.margin, int | float) and not isinstance(self.margin, bool)
-            if not (known and -1 <= self.margin <= 1):
-                raise OptionError(f"mask margin must be a number from -1 to 1, or None, not {self.margin!r}")
+        if self.margin is not None and not (is_number(self.margin) and -1 <= self.margin <= 1):
+            raise OptionError(f"mask margin must be a number from -1 to 1, or None, not {self.margin!r}")
         if self.survival is not None:
-            known = isinstance(self.survival, int | float) and not isinstance(self.survival, bool)
-            if not (known and 0 < self.survival < 1):
+            if not (is_number(self.survival) and 0 < self.survival < 1):
                 raise OptionError(f"mask survival must be a number above 0 and below 1, or None, not {self.survival!r}")
             if self.margin is not None:
                 raise OptionError("mask margin and mask survival exclude each other, so leave one out")

@@ -22,6 +22,7 @@ from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
+from redraft.events import is_whole
 from redraft.types import ROOT, Capabilities, Rows, Score, common_prefix
 
 #: Sequences that llama.cpp's cache can tell apart.
@@ -67,7 +68,7 @@ class LlamaOptions:
         }
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            if not is_whole(value) or not low <= value <= high:
                 raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
         if self.slots + self.branches > MOST_SEQUENCES:
             raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")

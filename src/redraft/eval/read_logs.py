@@ -16,7 +16,7 @@ from redraft.errors import InputError
 from redraft.eval.delays import join, split, words
 from redraft.eval.record import Record, Step
 from redraft.eval.stream import Segment, Stream
-from redraft.events import Update
+from redraft.events import Update, is_number
 from redraft.languages import parse_language
 from redraft.streams.read import WORD
 
@@ -101,7 +101,7 @@ def _instance(place: str, number: int, row: dict[str, Any], language: str) -> _F
     delays = _numbers(place, row, "delays", row["prediction"], units)
     elapsed = _numbers(place, row, "elapsed", row["prediction"], units) if row.get("elapsed") else delays
     length, source = row.get("source_length"), row.get("source")
-    if isinstance(length, bool) or not isinstance(length, int | float):
+    if not is_number(length):
         raise InputError(f"{place}: source_length must be a number")
     reference = row.get("reference")
     text = source if isinstance(source, str) and length in {words(source), len(source.split())} else None
@@ -129,9 +129,7 @@ def _first_words(text: str, count: int) -> str:
 def _numbers(place: str, row: dict[str, Any], field: str, text: str, units: Sequence[str]) -> list[float]:
     """A number for every unit; where characters are the units, a log may have one for a space as well."""
     values = row.get(field)
-    if not isinstance(values, list) or any(
-        isinstance(each, bool) or not isinstance(each, int | float) for each in values
-    ):
+    if not (isinstance(values, list) and all(map(is_number, values))):
         raise InputError(f"{place}: {field} must be a list of numbers")
     if len(values) == len(text) != len(units) and len(units) == len("".join(text.split())):
         values = [value for value, character in zip(values, text, strict=True) if not character.isspace()]

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from redraft.errors import OptionError
-from redraft.events import Caption, Event, Failure
+from redraft.events import Caption, Event, Failure, is_whole
 from redraft.streams.read import CJK, printable
 from redraft.streams.resize import SizeWatch
 from redraft.streams.write import LinesWriter, failure_line
@@ -68,7 +68,7 @@ class LiveWriter:
     def __init__(self, columns: Sequence[str], console: Console | None = None, *, history: int = 3) -> None:
         if not columns or len(set(columns)) < len(columns):
             raise OptionError(f"columns must be one or more different titles, not {list(columns)!r}")
-        if isinstance(history, bool) or not isinstance(history, int) or history < 0:
+        if not is_whole(history) or history < 0:
             raise OptionError(f"history must be a whole number of 0 or more, not {history!r}")
         self._columns, self._history = tuple(columns), history
         self._console = Console() if console is None else console

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redraft.errors import OptionError
+from redraft.events import is_whole
 
 DTYPES = ("float32", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda")
@@ -34,7 +35,7 @@ class HfOptions:
     def __post_init__(self) -> None:
         for name, low, high in (("context_length", 16, 1 << 20), ("slots", 1, 4096), ("threads", 0, 1024)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            if not is_whole(value) or not low <= value <= high:
                 raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
         for name, words in (("dtype", DTYPES), ("device", DEVICES)):
             if getattr(self, name) not in words:
