@@ -246,6 +246,12 @@ def test_a_misheard_stream_needs_an_option() -> None:
     assert misheard.name == "Flores-200 devtest, misheard at first, to German"
 
 
+def test_a_revised_stream_needs_its_rate() -> None:
+    revised = replace(result("seed:7"), data="flores200.devtest.revised-0.55")
+    expected = "redraft bench beta --data flores200.devtest --revisions 0.55 --to de --seed 7"
+    assert build.reproduce([revised]) == expected
+
+
 @pytest.mark.parametrize(
     ("signature", "expected"),
     [

@@ -24,6 +24,7 @@ from redraft.bench.plots.kinds import PLOTS, Plot, draw, plots_of
 from redraft.bench.report import LIVE as LOAD_TESTS
 from redraft.bench.report import heading
 from redraft.bench.tables import LIVE, STREAMED, TABLES
+from redraft.eval.revise import REVISED
 from redraft.models import SHIPPED
 from tools.build_docs import between, table
 from tools.checks import below, card, folded, sections
@@ -169,8 +170,9 @@ def reproduce(group: Sequence[Result]) -> str:
         return shlex.join(_replay(facts)) if "replay" in facts else ""
     if result.bench not in TABLES:
         return ""
-    data = result.data.removesuffix(PERTURBED)
-    words = ["redraft", "bench", result.bench, "--data", data, *(["--noise"] if data != result.data else [])]
+    data, _, revisions = result.data.removesuffix(PERTURBED).partition(REVISED)
+    words = ["redraft", "bench", result.bench, "--data", data]
+    words += ["--revisions", revisions] if revisions else ["--noise"] if data != result.data else []
     words += [word for each in group for word in ("--to", each.language)]
     for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-small")):
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]

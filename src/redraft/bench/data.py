@@ -6,8 +6,9 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from redraft.errors import InputError
+from redraft.errors import InputError, OptionError
 from redraft.eval.perturb import perturb
+from redraft.eval.revise import revise
 from redraft.eval.sets import SETS, lag_stream, load_set
 from redraft.eval.stream import Segment, Stream
 from redraft.eval.talks import recogniser_stream, talk_stream
@@ -27,6 +28,7 @@ def open_stream(
     least_words: int = 0,
     lag: int = 3,
     noise: bool = False,
+    revisions: float = 0.0,
     seed: int = 0,
 ) -> Stream:
     """The stream of a name or a JSON Lines file, for one target language.
@@ -38,10 +40,13 @@ def open_stream(
         lag: words that come at a time, 0 for whole sentences; a file, the recogniser and the demo's talk have their own
             updates, of which 0 takes the final ones.
         noise: whether the newest words are misheard at first, as a recogniser does.
-        seed: of the noise.
+        revisions: share of the updates that rewrite what was heard, of utterances of several sentences
+            (`redraft.eval.revise`); 0 leaves the data as they are.
+        seed: of the noise and of the revisions.
 
     Raises:
         InputError: there is no such set or file, or the set has no such language.
+        OptionError: ``revisions`` is out of range, or together with noise or whole sentences.
     """
     if name in SETS:
         stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
@@ -58,6 +63,10 @@ def open_stream(
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
         raise InputError(f"--data must be one of {', '.join((TALK, *SETS, *TALKS))} or a JSON Lines file, not {name!r}")
+    if revisions:
+        if noise or lag == 0:
+            raise OptionError("revisions cannot be combined with noise, or with whole sentences (lag 0)")
+        return revise(stream, revisions, seed, lag=lag)
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
     return perturb(stream, seed) if noise else stream

@@ -67,7 +67,17 @@ data_options = (
     ),
     click.option("--noise", is_flag=True, help="Mishear the newest words at first, as a recogniser does."),
     click.option(
-        "--seed", type=common.Whole(0), default=0, help="Random seed of the noise and of the confidence intervals."
+        "--revisions",
+        type=common.Real(0, 0.9),
+        default=0.0,
+        help="Share of updates that rewrite what was heard, as a recogniser does that sends its whole unfinished tail; "
+        "0.55 is one such.",
+    ),
+    click.option(
+        "--seed",
+        type=common.Whole(0),
+        default=0,
+        help="Random seed of noise and revisions, and of the confidence intervals.",
     ),
 )
 run_options = (
@@ -243,7 +253,9 @@ def _bench(
     from redraft.languages import parse_language
 
     tag = parse_language(language).tag
-    of_stream = {name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "seed")}
+    of_stream = {
+        name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
+    }
     data = given.pop("data")
     facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
     if not reveals(data):
