@@ -1,14 +1,15 @@
 """How much of a draft is worth its price.
 
-A pass over n new tokens takes T(n) seconds and yields the tokens accepted and one more.  Time that is not spent on a
-draft token goes into other passes, where it yields tokens at the pace of the whole stream.  So of a draft tree those
-nodes are kept for which
+A pass over n new tokens takes T(n) seconds and yields the tokens accepted and one more.  A guess that is accepted saves
+one of the passes that give the output's tokens one by one, or with guesses.  So of a draft tree those nodes are kept
+for which
 
     sum of the probabilities that a node is reached and accepted  -  pace * (T(tail + nodes) - T(tail))
 
-is greatest, with the pace in tokens a second so far.  (The passes of an update differ: the first may keep thirty
-tokens, the others keep one or two.  Making each pass's own quotient of yield and time greatest would cut the first one
-short.)
+is greatest, with the pace in tokens a second of these passes so far: the draft that is best by this measure makes the
+pace itself greatest (Dinkelbach 1967).  The pass that verifies the previous output does not count.  It may keep thirty
+tokens where the others keep one or two, so time would seem to be worth many tokens, and guesses that pay be left out.
+Nor is the previous output cut by its price: what is cut of it and would have been kept costs a pass.
 
 Nodes are added in the order of their probabilities, and of all these drafts the best is taken.  A node is never more
 probable than its parent, so what is kept is a tree.  Where a pass over many tokens costs no more than one over a single
@@ -93,7 +94,7 @@ class Acceptance:
 
 
 class Pace:
-    """Tokens a second over the passes of a stream so far, by what the passes should cost; lasts as long as it."""
+    """Tokens a second over those passes of a stream that verify guesses or nothing, by what they should cost."""
 
     def __init__(self) -> None:
         self._tokens = self._seconds = 0.0

@@ -1,12 +1,19 @@
 """The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
 
-While nothing of the previous output has been refused, the previous output is the draft, with what the target nearly
-said in place of its end (`redraft.draft.beyond`) behind it.  After that a small tree is drafted for every pass:
+The first draft of an update is the previous output, with what the target nearly said in place of its end
+(`redraft.draft.beyond`) behind it.  After that a small tree is drafted for every pass:
 
     what the model said after the same tokens (`redraft.draft.recycled`)
     what followed the same tokens before      (`redraft.draft.pool`)
 
-of which, where the cost of a pass is known, only as much is verified as pays (`redraft.draft.priced`).
+of which, where the cost of a pass is known, only as much is verified as pays (`redraft.draft.priced`).  The previous
+output has no price: SSBD verifies all of it, and what is cut from it costs a pass each time it would have been kept.
+So the first pass keeps as much of it as SSBD's does, each later pass gives a token or more, and, with equal outputs,
+
+    passes of redraft  =  passes of ssbd  -  guesses that were kept
+
+in every update, whatever passes cost and whatever was learnt.  (An output that is given up as a loop may end in the
+midst of a pass, which then has kept more than it saved.)
 """
 
 from __future__ import annotations
@@ -22,7 +29,6 @@ from redraft.draft.beyond import Beyond
 from redraft.draft.pool import Pool
 from redraft.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
 from redraft.draft.recycled import LONGEST_KEY, Successors
-from redraft.draft.stretch import Stretch
 from redraft.draft.tree import Tree
 from redraft.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
@@ -69,7 +75,6 @@ class Redraft:
     """Proposes the previous output, then trees of guesses.
 
     Args:
-        stretch: shared with the rule.
         shape: of the trees.
         successors, beyond, acceptance, last_prompt, pace: what lasts as long as the stream.
         curve: T(n); None verifies all that is drafted.
@@ -78,7 +83,6 @@ class Redraft:
 
     def __init__(
         self,
-        stretch: Stretch,
         shape: Shape,
         successors: Successors,
         beyond: Beyond,
@@ -88,7 +92,7 @@ class Redraft:
         curve: CostCurve | None,
         end_tokens: frozenset[int],
     ) -> None:
-        self._stretch, self._shape, self._curve = stretch, shape, curve
+        self._shape, self._curve = shape, curve
         self._successors, self._beyond, self._acceptance = successors, beyond, acceptance
         self._end_tokens = end_tokens
         self._last_prompt, self._pace, self._pool = last_prompt, pace, Pool(3, end_tokens)
@@ -101,36 +105,33 @@ class Redraft:
         yield from ()
         first = self._context is None
         self._context = context
-        if first:
-            self._stretch.begin(context.previous)
-        draft = self._piece(context) if self._stretch.open else self._guessed(context)
+        draft = self._first(context) if first and context.previous else self._guessed(context)
         self._tail = self._last_prompt.tail(context.prompt) if first else 1
-        if self._curve is not None and len(draft):
-            reached = self._acceptance.reached(draft, self._kinds)
-            nodes = worth_its_price(reached, self._tail, self._curve, self._pace.rate(self._curve))
-            if len(nodes) < len(draft):
-                draft, self._kinds = draft.keeping(nodes), [self._kinds[node] for node in nodes]
-        if self._stretch.open:
-            self._stretch.drafted = self._stretch.kept + draft.provenance.count(Provenance.PREVIOUS)
-        return draft
+        return draft if self._curve is None else self._cut(draft, self._curve)
 
-    def _piece(self, context: Context) -> Draft:
-        """What is left of the previous output."""
-        rest = context.previous[self._stretch.kept :][: context.room]
-        # Beyond the room SSBD drafts nothing, so the bias has nothing to say there.
-        self._stretch.previous = context.previous[: self._stretch.kept + len(rest)]
-        left = len(context.previous) - self._stretch.kept
-        self._kinds = _kinds_of_previous(left, len(rest))
-        room = context.room - left
-        return self._extended(context.previous, rest, room) if room > 0 else Draft.chain(rest, Provenance.PREVIOUS)
+    def _cut(self, draft: Draft, curve: CostCurve) -> Draft:
+        """The previous output, and of the guesses those that are worth their price."""
+        given = draft.provenance.count(Provenance.PREVIOUS)
+        reached = self._acceptance.reached(draft, self._kinds)[given:]
+        pays = worth_its_price(reached, self._tail + given, curve, self._pace.rate(curve))
+        nodes = [*range(given), *(given + node for node in pays)]
+        self._kinds = [self._kinds[node] for node in nodes]
+        return draft if len(nodes) == len(draft) else draft.keeping(nodes)
 
-    def _extended(self, previous: tuple[int, ...], rest: tuple[int, ...], room: int) -> Draft:
-        """The rest of the previous output, and at most ``room`` tokens of guesses behind it."""
+    def _first(self, context: Context) -> Draft:
+        """The previous output as far as there is room, and guesses where there is more."""
+        rest = context.previous[: context.room]
+        self._kinds = _kinds_of_previous(len(context.previous), len(rest))
+        room = context.room - len(rest)
+        return self._extended(rest, room) if room else Draft.chain(rest, Provenance.PREVIOUS)
+
+    def _extended(self, previous: tuple[int, ...], room: int) -> Draft:
+        """The previous output, and at most ``room`` tokens of guesses behind it."""
         starts = self._beyond.after(previous)[: self._shape.branches]
         if not starts:
-            return Draft.chain(rest, Provenance.PREVIOUS)
-        tree: Tree[Kind] = Tree(self._shape.branches, len(rest) + self._shape.branches * self._shape.length)
-        last = tree.hang(ROOT, zip(rest, self._kinds, strict=True))[-1]
+            return Draft.chain(previous, Provenance.PREVIOUS)
+        tree: Tree[Kind] = Tree(self._shape.branches, len(previous) + self._shape.branches * self._shape.length)
+        last = tree.hang(ROOT, zip(previous, self._kinds, strict=True))[-1]
         for rank, start in enumerate(starts):
             chain = self._chain(previous[-LONGEST_KEY:], start, rank, BEYOND)
             tree.hang(last, islice(chain, min(room, self._shape.length)))
@@ -178,8 +179,8 @@ class Redraft:
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from what came of a draft, and from every row of it."""
         self._acceptance.learn(draft, self._kinds, verdict)
-        if self._curve is not None:
-            self._pace.learn(len(verdict.accepted) + 1, self._curve(self._tail + len(draft)))
+        if self._curve is not None and self._tail == 1 and Provenance.PREVIOUS not in draft.provenance:
+            self._pace.learn(len(verdict.accepted) + 1, self._curve(1 + len(draft)))
         if self._context is None:
             return
         if self._shape.recycle:

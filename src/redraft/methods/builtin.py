@@ -23,7 +23,6 @@ from redraft.draft.priced import Acceptance, Pace
 from redraft.draft.recycled import Successors
 from redraft.draft.redraft import LastPrompt, Redraft, Shape
 from redraft.draft.small_model import SmallModel
-from redraft.draft.stretch import Stretch
 from redraft.draft.then import Then
 from redraft.method import Choice, Method, Option, Setup
 from redraft.methods.registry import register
@@ -328,7 +327,6 @@ register(
 
 
 def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
-    stretch = Stretch()
     biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
     shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     curve = setup.curve if setup.word("cost") == "measured" else None
@@ -339,8 +337,8 @@ def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
         setup.recall(LastPrompt),
         setup.recall(Pace),
     )
-    drafter = Redraft(stretch, shape, *kept, curve, setup.end_tokens)
-    return drafter, FirstStretch(biased, stretch)
+    drafter = Redraft(shape, *kept, curve, setup.end_tokens)
+    return drafter, FirstStretch(biased)
 
 
 GUESSES = (
@@ -362,7 +360,7 @@ register(
         "SSBD's output in fewer passes: behind the previous translation, guesses from earlier rows and from the text",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then the likeliest guess",
-        "biased on the first stretch, exact after it",
+        "biased for the previous output, exact after it",
         _redraft,
         REDRAFT,
     )
@@ -373,7 +371,7 @@ register(
         "redraft with several guesses verified at once",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then a tree of guesses",
-        "biased on the first stretch, exact after it",
+        "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, setup.whole("branches")),
         (*REDRAFT, Option("branches", 6, 2, 16, "most branches of the tree", whole=True)),
         needs=frozenset({"trees"}),
