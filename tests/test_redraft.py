@@ -33,6 +33,7 @@ def stream(
     sources: list[tuple[int, ...]],
     limit: int,
     curve: CostCurve | None = None,
+    trees: bool = False,
 ) -> list[Output]:
     """The outputs for sources that replace one another, each with the one before it as the previous output."""
     method = get_method(name)
@@ -40,7 +41,7 @@ def stream(
     previous: tuple[int, ...] = ()
     found: list[Output] = []
     for source in sources:
-        setup = Setup(method.check(options), model.end_tokens, model.pad_token, memory, curve)
+        setup = Setup(method.check(options), model.end_tokens, model.pad_token, memory, curve, trees)
         drafter, rule = method.build(setup)
         asking = decode(
             source, drafter, rule, previous=previous, source=source, end_tokens=model.end_tokens, limit=limit
@@ -143,6 +144,17 @@ def test_where_a_token_costs_as_much_as_a_pass_little_is_drafted() -> None:
         ]
         drafted[name] = sum(output.drafted for output in outputs)
     assert drafted["steep"] < drafted["flat"] / 2
+
+
+def test_it_drafts_trees_where_the_backend_has_them_and_a_pass_over_one_is_cheap() -> None:
+    def drafts_a_tree(curve: CostCurve | None, trees: bool = True, **options: Value) -> bool:
+        model = RandomModel(3, vocabulary=6, end_bias=-4)
+        stream("redraft", {"beta": 0.0, **options}, model, [(1, 2), (1, 3), (2, 3)], 20, curve, trees)
+        return any(not request.draft.is_chain for request in model.requests)
+
+    assert drafts_a_tree(FLAT) and drafts_a_tree(None) and drafts_a_tree(AMX, cost="flat")
+    assert not (drafts_a_tree(FLAT, trees=False) or drafts_a_tree(FLAT, branches=1))
+    assert not (drafts_a_tree(AMX) or drafts_a_tree(STEEP))
 
 
 def test_each_kind_of_guess_saves_passes() -> None:

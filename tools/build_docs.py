@@ -124,6 +124,8 @@ def methods_page() -> str:
         if method.needs:
             needs = ", ".join(need.replace("_", " ") for need in sorted(method.needs))
             facts.append(f"- Needs a backend with: {needs}")
+        if method.uses:
+            facts.append(f"- Uses, where the backend has them: {', '.join(sorted(method.uses))}")
         parts.append("\n".join(facts) + "\n")
         if method.options:
             parts.append(table(("option", "default", "allowed", "what it is"), [*map(_option_row, method.options)]))

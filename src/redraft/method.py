@@ -98,6 +98,7 @@ class Setup:
         pad_token: an id that stands for nothing.
         memory: what the drafters of one stream into one language keep between its updates, by type.
         curve: what a pass costs; None where that is not known, or of no account.
+        trees: whether the backend scores draft trees.
     """
 
     options: Mapping[str, Value]
@@ -105,6 +106,7 @@ class Setup:
     pad_token: int = 0
     memory: dict[type, object] = field(default_factory=dict)
     curve: CostCurve | None = None
+    trees: bool = False
 
     def recall(self, kind: type[T]) -> T:
         """The one object of a type that lasts for the whole stream; made at the first call."""
@@ -137,6 +139,7 @@ class Method:
         build: makes a fresh drafter and rule for one decoding.
         options: its options.
         needs: names of `Capabilities` that the backend must have.
+        uses: names of those that the method makes use of where the backend has them.
         draft_model: where the drafter's own model comes from: ``""`` if it has none, ``"small"`` for a second model of
             the same vocabulary, ``"layers"`` for the target's first layers (their number is the option of that name).
     """
@@ -149,6 +152,7 @@ class Method:
     build: Callable[[Setup], tuple[Drafter, Rule]]
     options: tuple[Option | Choice, ...] = ()
     needs: frozenset[str] = field(default_factory=frozenset)
+    uses: frozenset[str] = field(default_factory=frozenset)
     draft_model: str = ""
 
     def by_cost(self, options: Mapping[str, Value]) -> bool:

@@ -47,6 +47,7 @@ class Vocabulary:
         context_length: how many ids prompt and output may have together; what an encoder reads may be as long.
         pad_token: an id that stands for nothing.
         as_sentence: what the prompt of a final update has in place of its text (`redraft.sentence`).
+        trees: whether the model's backend scores draft trees.
     """
 
     end_tokens: frozenset[int]
@@ -54,6 +55,7 @@ class Vocabulary:
     context_length: int
     pad_token: int = 0
     as_sentence: Callable[[str], str] = str
+    trees: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,14 @@ class Translation:
     def _decode(self, prompt: Prompt, final: bool) -> Asking[None]:
         vocabulary, settings = self._vocabulary, self._settings
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
-        setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, self._memory, settings.curve)
+        setup = Setup(
+            settings.options,
+            vocabulary.end_tokens,
+            vocabulary.pad_token,
+            self._memory,
+            settings.curve,
+            vocabulary.trees,
+        )
         drafter, rule = settings.method.build(setup)
         watched = _watched(rule, settings.mask)
         output = yield from decode(

@@ -252,7 +252,9 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     # All read the same ids, so the shortest context counts.
     room = min(each.context_length for each in backends.values())
     finished = partial(as_sentence, mark=final_mark(target.metadata))
-    return Vocabulary(target.end_tokens, target.token_bytes, room, target.pad_token, finished)
+    return Vocabulary(
+        target.end_tokens, target.token_bytes, room, target.pad_token, finished, target.capabilities.trees
+    )
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:

@@ -326,7 +326,22 @@ register(
 )
 
 
-def _redraft(setup: Setup, branches: int = 1) -> tuple[Drafter, Rule]:
+#: Trees are drafted where a pass over a whole one costs at most so many passes over a token.  Up to there the further
+#: branches save more than drafting them takes; with AMX (4.1) and without (7 to 9) they save nothing beside a chain.
+DEAREST_TREE = 2.0
+
+
+def _branches(setup: Setup) -> int:
+    """How wide `redraft` drafts: as wide as it may where the backend scores trees and a pass over one is cheap."""
+    branches, curve = setup.whole("branches"), setup.curve
+    if not setup.trees:
+        return 1
+    if curve is None or setup.word("cost") == "flat":
+        return branches
+    return branches if curve(1 + branches * setup.whole("length")) <= DEAREST_TREE * curve(1) else 1
+
+
+def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
     biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
     shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     curve = setup.curve if setup.word("cost") == "measured" else None
@@ -354,15 +369,18 @@ REDRAFT: tuple[Option | Choice, ...] = (
     Choice("cost", "measured", ("measured", "flat"), "draft as much as pays on this machine, or all there is"),
 )
 
+BRANCHES = Option("branches", 6, 2, 16, "most branches of the tree", whole=True)
+
 register(
     Method(
         "redraft",
         "SSBD's output in fewer passes: behind the previous translation, guesses from earlier rows and from the text",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
-        "previous output, then the likeliest guess",
+        "previous output, then the likeliest guess, or a tree of guesses where passes over many tokens are cheap",
         "biased for the previous output, exact after it",
-        _redraft,
-        REDRAFT,
+        lambda setup: _redraft(setup, _branches(setup)),
+        (*REDRAFT, replace(BRANCHES, low=1, help="most branches of a tree, where one is drafted; 1 drafts none")),
+        uses=frozenset({"trees"}),
     )
 )
 register(
@@ -373,7 +391,7 @@ register(
         "previous output, then a tree of guesses",
         "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, setup.whole("branches")),
-        (*REDRAFT, Option("branches", 6, 2, 16, "most branches of the tree", whole=True)),
+        (*REDRAFT, BRANCHES),
         needs=frozenset({"trees"}),
     )
 )
