@@ -38,10 +38,10 @@ def as_sentence(text: str, mark: str) -> str:
     if not mark or first is None:
         return text
     text = text[:first] + text[first].title() + text[first + 1 :].rstrip()
-    return text if _ends(text) else text.rstrip(_BREAKS) + mark
+    return text if ends_sentence(text) else text.rstrip(_BREAKS) + mark
 
 
-def _ends(text: str) -> bool:
+def ends_sentence(text: str) -> bool:
     """Whether a text ends with the mark of a sentence, be it before closing quotes and brackets."""
     for character in reversed(text):
         if character not in "\"' " and unicodedata.category(character) not in _CLOSING:

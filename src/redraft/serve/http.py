@@ -79,7 +79,7 @@ async def translate(request: Request) -> Response:
     """Translate one text."""
     hub, _ = _allowed(request)
     wanted = await _body(request, protocol.Translate.model_validate_json, protocol.Translate)
-    found = await hub.once(wanted.wish(), printable(wanted.text).strip(), _address(request))
+    found = await hub.lines.once(wanted.wish(), printable(wanted.text).strip(), address_of(request))
     captions = [event for each in found.values() for event in each if isinstance(event, events.Caption)]
     failures = [event for each in found.values() for event in each if isinstance(event, events.Failure)]
     answer = protocol.Translated(
@@ -103,7 +103,7 @@ async def begin(request: Request) -> Response:
     """Begin a session whose captions come by POST."""
     hub, owner = _allowed(request)
     wanted = await _body(request, protocol.Begin.model_validate_json, protocol.Begin)
-    session, _ = await hub.open(wanted, owner, _address(request), by_post=True)
+    session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
     return _json(started_of(session), 201)
 
 
@@ -116,7 +116,7 @@ async def ingest(request: Request) -> Response:
     session = _owned(hub, request)
     seq = _whole(request, "seq")
     final = _flag(request, "final", default=True)
-    text = _text(await _bytes(request), request.headers.get("content-type", ""))
+    text = _text(await read_bytes(request), request.headers.get("content-type", ""))
     if len(text) > 20_000:
         raise Refused("size", "a caption must have at most 20000 characters")
     while wait := hub.posts.take(session.token):
@@ -224,7 +224,8 @@ def _allowed(request: Request) -> tuple[Hub, str]:
     return hub, hub.owner(bearer(request.headers.get("authorization", "")))
 
 
-def _address(request: Request) -> str:
+def address_of(request: Request) -> str:
+    """Where a request came from, by which sessions are counted."""
     return request.client.host if request.client else ""
 
 
@@ -272,7 +273,7 @@ def _flag(request: Request, name: str, *, default: bool) -> bool:
     return default if text is None else text in ("true", "1")
 
 
-async def _bytes(request: Request, most: int | None = None) -> bytes:
+async def read_bytes(request: Request, most: int | None = None) -> bytes:
     """The body, of at most so many bytes: those that the operator allows, if None."""
     most = request.app.state.hub.settings.message_bytes if most is None else most
     body = bytearray()
@@ -309,12 +310,12 @@ async def _body(
         request: what has the body.
         read: makes the message.
         kinds: what it could be.
-        most: as of `_bytes`.
+        most: as of `read_bytes`.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused("protocol", "the content type must be application/json")
     try:
-        return read(await _bytes(request, most))
+        return read(await read_bytes(request, most))
     except ValidationError as error:
         raise Refused("protocol", protocol.sentence(error, *kinds)) from None
 

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
-from redraft import events
 from redraft.errors import RedraftError
 from redraft.events import Update
 from redraft.serve import protocol
@@ -19,6 +18,7 @@ from redraft.serve.archive import Archive
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer, Lane
+from redraft.serve.lines import STOPPED, Lines
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
@@ -35,10 +35,7 @@ log = logging.getLogger(__name__)
 #: Sessions that one address may begin at once, before its rate counts.
 _BURST = 50
 _SWEEP_SECONDS = 1.0
-#: How long somebody waits for a text to be translated at once.
-_ONCE_SECONDS = 60
 _DRAINING = "the server is being stopped: connect again in a moment"
-_STOPPED = "the server cannot translate any more and must be started again"
 
 
 class Hub:
@@ -68,8 +65,10 @@ class Hub:
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
-        #: What those wait for who have asked for a text to be translated at once.
-        self._asked: set[asyncio.Future[list[events.Event]]] = set()
+        #: For texts that come without a session.
+        self.lines = Lines(engines, self._admit, self._lanes, self._refused)
+        #: Called about every second.
+        self.swept: list[Callable[[], None]] = [self.lines.sweep]
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
         metrics.watch(engines)
 
@@ -86,6 +85,10 @@ class Hub:
     def offer(self) -> protocol.Offer:
         """What a client may ask for."""
         return offer_of(self._service, key=self._keys is not None, model=self.settings.model)
+
+    def as_sentence(self, text: str) -> str:
+        """A text as the models are to see it where it is finished."""
+        return self._service.as_sentence(text)
 
     def owner(self, key: str | None) -> str:
         """The owner of an API key; empty where the server has no keys.
@@ -192,7 +195,7 @@ class Hub:
         if self.draining:
             raise self._refused("draining", _DRAINING)
         if not self.engines.alive:
-            raise self._refused("engine", _STOPPED)
+            raise self._refused("engine", STOPPED)
 
     def check_places(self, session: LiveSession) -> None:
         """Whether a session has room for one more viewer.
@@ -203,16 +206,24 @@ class Hub:
         if len(session.delivery.viewers) + session.readers >= self.settings.viewers:
             raise self._refused("limit", f"all {self.settings.viewers} places for viewers of this session are taken")
 
+    @property
+    def _full(self) -> bool:
+        return len(self._sessions) + len(self.lines.kept) >= self.settings.sessions
+
+    def _has(self, address: str) -> int:
+        """How many sessions and lines an address has."""
+        return self._addresses[address] + sum(each == address for each in self.lines.kept.values())
+
     def _admit(self, address: str) -> None:
         settings = self.settings
         self.check_working()
         if wait := self._starts.take(address):
             raise self._refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
-        if len(self._sessions) >= settings.sessions or self._addresses[address] >= settings.sessions_per_address:
+        if self._full or self._has(address) >= settings.sessions_per_address:
             self._forget_ended(address)
-        if len(self._sessions) >= settings.sessions:
+        if self._full:
             raise self._refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
-        if self._addresses[address] >= settings.sessions_per_address:
+        if self._has(address) >= settings.sessions_per_address:
             most = settings.sessions_per_address
             raise self._refused("limit", f"all {most} sessions that one address may have are in use")
 
@@ -248,7 +259,7 @@ class Hub:
             engine.post(lambda: engine.remove(made.values()))
             raise
         except Stopped:
-            raise self._refused("engine", _STOPPED) from None
+            raise self._refused("engine", STOPPED) from None
         except RedraftError as error:
             raise self._refused("option", str(error)) from None
         except Refused as refusal:
@@ -276,38 +287,6 @@ class Hub:
             raise self._refused("option", "there is no session of this token")
         return found
 
-    async def once(self, wish: Wish, text: str, address: str) -> dict[str, list[events.Event]]:
-        """What a text gives in every language, without a session.
-
-        Raises:
-            Refused: it is not admitted, or asks for what is not allowed.
-        """
-        self._admit(address)
-        loop = asyncio.get_running_loop()
-        found: dict[str, asyncio.Future[list[events.Event]]] = {}
-
-        def listener(target: str) -> Callable[[Answer, Tally], None]:
-            def answered(answer: Answer, _: Tally) -> None:
-                if not found[target].done():  # the client may have gone meanwhile
-                    found[target].set_result(answer.events)
-
-            return answered
-
-        with self.engines.chosen(len(wish.targets)) as engine:
-            lanes = await self._lanes(engine, wish, listener)
-        found.update((target, loop.create_future()) for target in lanes)
-        self._asked.update(found.values())
-        try:
-            for lane in lanes.values():
-                engine.offer(lane, Update("1", 0, text, final=True))
-            async with asyncio.timeout(_ONCE_SECONDS):
-                return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
-        except TimeoutError:
-            raise self._refused("capacity", f"no translation came within {_ONCE_SECONDS} seconds") from None
-        finally:
-            self._asked.difference_update(found.values())
-            engine.remove(lanes.values())
-
     def _forget(self, session: LiveSession) -> None:
         self._sessions.pop(session.token, None)
         self._by_name.pop(session.name, None)
@@ -328,7 +307,7 @@ class Hub:
 
     def _forget_ended(self, address: str) -> None:
         """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
-        full = len(self._sessions) >= self.settings.sessions
+        full = self._full
         for session in list(self._sessions.values()):
             ours = full or self._address[session] == address
             if ours and session.done and session.delivery.owner is None:
@@ -339,24 +318,18 @@ class Hub:
         """Forget sessions that nobody has come back to, for as long as the server runs."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            if not self.engines.alive:
-                self._tell_those_who_asked()
-            for session in list(self._sessions.values()):
+            looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
+            for look in [*self.swept, *looks]:
                 try:
-                    self._look_after(session)
+                    look()
                 except Exception:  # else none would be looked after any more
                     log.exception("a session could not be looked after")
-
-    def _tell_those_who_asked(self) -> None:
-        for asked in self._asked:
-            if not asked.done():
-                asked.set_exception(self._refused("engine", _STOPPED))
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # those of the last captions, too
         self._rewrite(session)
         if not self.engines.alive:
-            session.fail("engine", _STOPPED)
+            session.fail("engine", STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
         # Without lanes it is only just beginning.
         if session.lanes and session.delivery.owner is None and time.monotonic() - session.touched > keep:

@@ -86,6 +86,10 @@ class Service:
         sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
         return _tags(sources), _tags(targets)
 
+    def as_sentence(self, text: str) -> str:
+        """A text as the models are to see it where it is finished (`redraft.sentence`)."""
+        return self._vocabulary.as_sentence(text)
+
     def lanes(self, wish: Wish, answers: Callable[[str], Callable[[Answer], None]]) -> list[Lane]:
         """One lane a target language.
 
