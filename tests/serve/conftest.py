@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-collect_ignore_glob = [] if find_spec("starlette") and find_spec("websockets") else ["test_*.py"]
+collect_ignore_glob = [] if find_spec("starlette") and find_spec("websockets") else ["test_*.py", "*/test_*.py"]
 
 DESKTOP = {"width": 1280, "height": 800}
 
