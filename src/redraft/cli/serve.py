@@ -16,6 +16,7 @@ Examples:
   redraft serve --config serve.toml --port 9000
   redraft serve --keys keys.txt --new-key stage
   redraft serve --host 0.0.0.0 --keys keys.txt
+  redraft serve --compat deepl,libretranslate,openai
 """
 
 
@@ -49,6 +50,12 @@ Examples:
 @click.option(
     "--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Write transcripts to this folder."
 )
+@click.option(
+    "--compat",
+    metavar="NAMES",
+    help="Stand in for translation services, so that programs made for them can use this server: deepl, "
+    "libretranslate, openai, with commas between.  [default: none]",
+)
 def serve(
     config: Path | None,
     host: str | None,
@@ -61,6 +68,7 @@ def serve(
     keys: Path | None,
     new_key: str | None,
     transcripts: Path | None,
+    compat: str | None,
 ) -> None:
     """Serve live translation to many sessions at once, with a page for speakers, viewers and overlays.
 
@@ -94,6 +102,7 @@ def serve(
         threads=threads,
         keys=keys,
         transcripts=transcripts,
+        compat=None if compat is None else tuple(name.strip() for name in compat.split(",") if name.strip()),
     )
     console = Console(stderr=True, soft_wrap=True)
     logs.set_up(details=chosen.log_text, plain=console.is_terminal)

@@ -20,6 +20,7 @@ from redraft.methods import get_method
 from redraft.models import SMALL_OF
 from redraft.serve import http, pages
 from redraft.serve.batch import budget
+from redraft.serve.compat import compat_routes
 from redraft.serve.engine import Engine
 from redraft.serve.engines import Engines
 from redraft.serve.hub import Hub
@@ -128,7 +129,11 @@ def make_service(settings: ServeSettings, backends: Mapping[str, Backend]) -> Se
 
 
 def make_app(hub: Hub) -> Starlette:
-    """The ASGI application."""
+    """The ASGI application.
+
+    Raises:
+        OptionError: a service is to be imitated that is not known.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -145,7 +150,7 @@ def make_app(hub: Hub) -> Starlette:
     own = {"localhost", "127.0.0.1", "::1", settings.host}
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     app = Starlette(
-        routes=_routes(),
+        routes=[*_routes(), *compat_routes(hub)],
         lifespan=lifespan,
         middleware=[Middleware(Guard, hosts=hosts, origins=settings.origins)],
         exception_handlers={HTTPException: _http_error},

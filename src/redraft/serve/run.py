@@ -14,6 +14,7 @@ from rich.console import Console
 from redraft import interrupt
 from redraft.errors import OptionError
 from redraft.serve.app import make_app, make_hub, make_service, open_backends
+from redraft.serve.compat import check_compat
 from redraft.serve.engine import Stopped
 from redraft.serve.greeting import greet, url
 from redraft.serve.hub import Hub
@@ -133,6 +134,7 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
     """
     # What is wrong with these is better said before the models are loaded.
     check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
+    check_compat(settings)
     with listen(settings.host, settings.port) as listening:
         with interrupt.ends_process():
             engines = open_backends(settings)

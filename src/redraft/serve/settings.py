@@ -99,6 +99,11 @@ class ServeSettings(BaseSettings):
     post_seconds: float = Field(3600, ge=0, le=86_400, description="how long one is kept without captions by POST")
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish after SIGTERM")
 
+    compat: tuple[str, ...] = Field(
+        (), description="translation services to stand in for: `deepl`, `libretranslate`, `openai`"
+    )
+    compat_source: str = Field("en", description="source language of their requests that name none")
+
     transcripts: Path | None = Field(None, description="folder for transcripts; kept in memory only, if not given")
     log_text: bool = Field(False, description="whether logs may hold transcript text")
 

@@ -1,0 +1,204 @@
+"""What a captioning tool shows when this server stands in for its translation service, and what that costs.
+
+The tool is LiveCaptions-Translator.  It reads the text of Windows' Live Captions 40 times a second.  It sends the last
+sentence when that has ended, when it has changed so many times, and once more when it has stood still for a while.  The
+demo talk is what is said.  The same requests are answered twice: as utterances that grow, and each from scratch.
+
+python -m benchmarks.captioning --to de --to ja --requests 500 --interval 0
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import click
+
+from redraft.eval.metrics import Erasure
+from redraft.events import Caption, Update
+from redraft.serve.app import make_hub, make_service, open_backends
+from redraft.serve.compat.callers import Caller, Callers
+from redraft.serve.hub import Hub
+from redraft.serve.service import Wish
+from redraft.serve.settings import ServeSettings
+from redraft.talk import load_talk
+from redraft.types import TARGET, Backend, Rows, Score
+
+POLL = 0.025
+WORD = 0.4
+GAP = 0.1
+SHORTEST = 10  # bytes
+ENDS = ".?!"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request of the tool: a text, the number of the sentence that it belongs to, and when it is sent, in seconds."""
+
+    sentence: int
+    text: str
+    time: float
+
+
+def live_captions(updates: Iterable[Update]) -> Iterator[tuple[float, str]]:
+    """When Live Captions shows which text: new words one by one, revisions at once, the last sentences before them."""
+    said, shown, latest = "", "", 0.0
+    for update in updates:
+        words, old = update.text.split(), shown.split()
+        first = min(len(old) + 1, len(words)) if words[: len(old)] == old else len(words)
+        for length in range(first, len(words) + 1):
+            latest = max(latest + GAP, (update.time or 0.0) - WORD * (len(words) - length))
+            yield latest, f"{said} {' '.join(words[:length])}".strip()
+        shown = "" if update.final else update.text
+        said = f"{said} {update.text}"[-400:].strip() if update.final else said
+
+
+def requests(updates: Iterable[Update], interval: int = 5, idle: int = 20) -> Iterator[Sent]:
+    """What the tool sends.
+
+    Args:
+        updates: what was recognised.
+        interval: changes that it lets pass between two requests.
+        idle: polls without a change after which it sends the text once more.
+    """
+    frames = list(live_captions(updates))
+    place, now, before, changes, still, sentence = 0, 0.0, "", 0, 0, 0
+    while place < len(frames):
+        while place + 1 < len(frames) and frames[place + 1][0] <= now:
+            place += 1
+        text = _latest_sentence(frames[place][1]) if frames[place][0] <= now else ""
+        if text and text != before:
+            sentence += not before or before[-1] in ENDS
+            before, still = text, 0
+            if text[-1] in ENDS:
+                changes = 0
+                yield Sent(sentence, text, now)
+            elif len(text.encode()) >= SHORTEST:
+                changes += 1
+        else:
+            still += 1
+        if before and (changes > interval or still == idle):
+            changes = 0
+            yield Sent(sentence, before, now)
+        if place + 1 == len(frames) and still > idle:
+            return
+        now += POLL
+
+
+def _latest_sentence(text: str) -> str:
+    """What stands behind the last full stop; a short beginning gives way to the sentence before it."""
+    last = max(text[:-1].rfind(mark) for mark in ENDS)
+    found = text[last + 1 :]
+    if last > 0 and len(found.encode()) < SHORTEST:
+        last = max(text[:last].rfind(mark) for mark in ENDS)
+        found = text[last + 1 :]
+        if (end := max(found.rfind(mark) for mark in ENDS)) >= 0:
+            found = found[: end + 1]
+    return found.strip()
+
+
+def erasure(shown: Iterable[tuple[Sent, str]]) -> float:
+    """Normalized erasure of what the tool shows, in words (characters where there are no spaces)."""
+    count, number = Erasure(), -1
+    last: list[int] = []
+    for sent, text in shown:
+        words = [hash(word) for word in (text.split() if " " in text else text)]
+        if sent.sentence == number:
+            count.step(last, words)
+        else:
+            count.final += len(last)
+        last, number = words, sent.sentence
+    count.final += len(last)
+    return count.value
+
+
+class Counted:
+    """Counts the passes of a model.
+
+    Args:
+        backend: the model, whose passes are counted from now on.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.passes, self._score = 0, backend.score
+        backend.score = self.score  # type: ignore[method-assign, assignment]
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> Sequence[Rows]:
+        """A pass."""
+        self.passes += 1
+        return self._score(requests)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of the requests: passes of the model, normalized erasure in words, and seconds for all of them."""
+
+    passes: int
+    erasure: float
+    seconds: float
+
+
+async def _measured(ask: Callable[[Sent], Awaitable[str]], sent: Sequence[Sent], counted: Counted) -> Measured:
+    before, began = counted.passes, time.perf_counter()
+    shown = [(each, await ask(each)) for each in sent]
+    seconds = time.perf_counter() - began
+    return Measured(counted.passes - before, erasure(shown), seconds)
+
+
+async def _compared(hub: Hub, counted: Counted, to: str, sent: Sequence[Sent]) -> tuple[Measured, Measured]:
+    now = 0.0
+    caller = Caller(("benchmark",), "", to, "en")
+    callers = Callers(hub, lambda: now)
+
+    async def stays() -> bool:
+        return False
+
+    async def growing(each: Sent) -> str:
+        nonlocal now
+        now = each.time
+        return (await callers.translate(caller, [each.text], stays))[0].text
+
+    async def from_scratch(each: Sent) -> str:
+        (found,) = (await hub.lines.once(Wish((to,), method="ar"), each.text, "")).values()
+        return next((event.text for event in found if isinstance(event, Caption)), "")
+
+    return await _measured(growing, sent, counted), await _measured(from_scratch, sent, counted)
+
+
+def compare(model: str, to: str, sent: Sequence[Sent]) -> tuple[Measured, Measured]:
+    """The same requests answered as utterances that grow, and each from scratch."""
+    settings = ServeSettings(model=model, engines=1, busy=1000, starts_per_second=10_000, updates_per_second=10_000)
+    engines = open_backends(settings)
+    hub = make_hub(settings, make_service(settings, engines[0]), engines)
+    hub.engines.start()
+    try:
+        return asyncio.run(_compared(hub, Counted(engines[0][TARGET]), to, sent))
+    finally:
+        hub.engines.stop()
+        for backend in engines[0].values():
+            backend.close()
+
+
+@click.command()
+@click.option("--model", default="demo", show_default=True)
+@click.option("--to", "languages", multiple=True, default=["de"], show_default=True)
+@click.option("--requests", "most", default=500, show_default=True, help="The most requests.")
+@click.option("--interval", default=0, show_default=True, help="Changes between two requests.")
+def main(model: str, languages: Sequence[str], most: int, interval: int) -> None:
+    """Measure it; one line of JSON a language."""
+    sent = list(islice(requests(load_talk(), interval), most))
+    for to in languages:
+        growing, scratch = compare(model, to, sent)
+        row = {"model": model, "to": to, "interval": interval, "requests": len(sent)}
+        for name, found in (("growing", growing), ("scratch", scratch)):
+            row |= {f"{name} passes": found.passes, f"{name} NE": round(found.erasure, 3)}
+            row |= {f"{name} ms": round(1000 * found.seconds / len(sent), 1)}
+        click.echo(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The callers of the imitated services: every utterance of theirs has a line, so that it is translated as one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from redraft.events import Caption, Failure, Update
+from redraft.serve.compat.continuation import Continuation, Place
+from redraft.serve.compat.wrappers import Wrapped, Wrapper
+from redraft.serve.hub import Hub
+from redraft.serve.lines import Line
+from redraft.serve.refusals import Refused
+from redraft.serve.service import Wish
+from redraft.streams.read import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks for what; requests of different callers never belong together.
+
+    Attributes:
+        marks: everything that tells callers apart: API key, address, program, and what a dialect adds.
+        address: where it is, by which sessions are counted.
+        target, source: languages.
+    """
+
+    marks: tuple[str, ...]
+    address: str
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A translation.
+
+    Attributes:
+        text: as it is to be shown.
+        cut: whether the model did not end it.
+        read, written: tokens of the prompt and of the translation.
+    """
+
+    text: str
+    cut: bool = False
+    read: int = 0
+    written: int = 0
+
+
+class Newest:
+    """A lock that those who came last get first: an older text of an utterance can wait, since it is out of date."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody has it."""
+        return not self._held
+
+    async def __aenter__(self) -> None:
+        if not self._held:
+            self._held = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._hand_over()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self._waiting:
+            if not (turn := self._waiting.pop()).done():
+                turn.set_result(None)
+                return
+        self._held = False
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One line of a caller, which is opened when it is first needed."""
+
+    lock: Newest = field(default_factory=Newest)
+    line: Line | None = None
+
+
+@dataclass(slots=True)
+class _Known:
+    """A caller that was heard of lately."""
+
+    continuation: Continuation = field(default_factory=Continuation)
+    wrapper: Wrapper = field(default_factory=Wrapper)
+    lanes: dict[int, _Lane] = field(default_factory=dict)
+    touched: float = 0.0
+    #: Requests under way.
+    busy: int = 0
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines that are open."""
+        return [lane.line for lane in self.lanes.values() if lane.line is not None]
+
+
+class Callers:
+    """All callers of the imitated services.  Runs on the server's event loop.
+
+    Args:
+        hub: admits lines, by the limits that hold for sessions, and translates.
+        clock: the time, in seconds.
+    """
+
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
+        self._hub, self._clock = hub, clock
+        self._known: dict[Caller, _Known] = {}
+        hub.swept.append(self.sweep)
+
+    def cut(self, caller: Caller, sent: str) -> Wrapped:
+        """What a caller has sent without what stays the same between its requests (`redraft.serve.compat.wrappers`)."""
+        return self._of(caller).wrapper.cut(sent)
+
+    async def translate(
+        self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]
+    ) -> list[Translated]:
+        """The translations of texts that came in one request, one after the other.
+
+        Args:
+            caller: who asks, and for which languages.
+            texts: what to translate.
+            gone: whether the caller does not wait any more.
+
+        Raises:
+            Refused: no line is admitted, a text cannot be translated, or the caller has gone.
+        """
+        besides: set[int] = set()
+        known = self._of(caller)
+        known.busy += 1
+        try:
+            return [await self._one(caller, known, printable(text).strip(), besides, gone) for text in texts]
+        finally:
+            known.busy -= 1
+            if not known.busy and not known.lines:  # never admitted
+                self._known.pop(caller, None)
+
+    async def _one(
+        self, caller: Caller, known: _Known, text: str, besides: set[int], gone: Callable[[], Awaitable[bool]]
+    ) -> Translated:
+        if not text:
+            return Translated("")
+        while wait := self._hub.posts.take("\n".join(caller.marks)):
+            await asyncio.sleep(wait)
+        self._hub.check_working()
+        known.touched = self._clock()
+        for again in (False, True):
+            place = known.continuation.place(text, known.touched, besides)
+            lane = known.lanes.setdefault(place.line, _Lane())
+            async with lane.lock:
+                if await gone():
+                    raise Refused("stale", "the caller has gone")
+                try:
+                    line = lane.line = lane.line or await self._hub.lines.keep(_wish(caller), caller.address)
+                except Refused as refused:
+                    if again or refused.code not in ("capacity", "limit") or not known.lines:
+                        raise
+                    known.continuation.without(place.line)  # the lines that there are must do
+                else:
+                    besides.add(place.line)
+                    return await self._ask(line, place, text)
+        raise AssertionError("the second time it is translated or refused")
+
+    async def _ask(self, line: Line, place: Place, text: str) -> Translated:
+        # Never final: a finished sentence may be revised all the same, and its translation is the draft then.
+        source = self._hub.as_sentence(text) if place.whole else text
+        (found,) = (await self._hub.lines.ask(line, Update(place.utterance, place.seq, source))).values()
+        captions = [event for event in found if isinstance(event, Caption)]
+        failures = [event for event in found if isinstance(event, Failure)]
+        if not captions:
+            raise Refused("translation", failures[0].message if failures else "the text has no translation")
+        (count,) = (each.translation for each in line.lanes.values())
+        return Translated(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
+
+    def _of(self, caller: Caller) -> _Known:
+        known = self._known.setdefault(caller, _Known())
+        known.touched = self._clock()
+        return known
+
+    def sweep(self) -> None:
+        """Forget callers that nothing was heard of for as long as a session is kept without a connection."""
+        late = self._clock() - self._hub.settings.keep_seconds
+        for caller, known in list(self._known.items()):
+            if known.touched < late and not known.busy:
+                del self._known[caller]
+                for line in known.lines:
+                    self._hub.lines.close(line)
+
+
+def _wish(caller: Caller) -> Wish:
+    return Wish((caller.target,), caller.source)

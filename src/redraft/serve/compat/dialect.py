@@ -1,0 +1,150 @@
+"""What the imitated services have in common: how bodies are read, who asks, how refusals are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from redraft.errors import OptionError
+from redraft.languages import parse_language
+from redraft.serve import protocol
+from redraft.serve.compat.callers import Caller, Callers, Translated
+from redraft.serve.compat.wrappers import marked
+from redraft.serve.http import STATUS, Endpoint, address_of, read_bytes
+from redraft.serve.hub import Hub
+from redraft.serve.refusals import Refused
+
+M = TypeVar("M", bound=BaseModel)
+_OBJECT = TypeAdapter(dict[str, Any])
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+class Body(BaseModel):
+    """A request to an imitated service; fields that mean nothing here are passed over, as those services do."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the endpoints of a dialect have at hand.
+
+    Attributes:
+        hub: the sessions of the server.
+        callers: those of all dialects.
+        source: the language of texts whose caller names none.
+    """
+
+    hub: Hub
+    callers: Callers
+    source: str
+
+    async def translate(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[Translated]:
+        """The translations of texts, see `Callers.translate`."""
+        return await self.callers.translate(caller, texts, request.is_disconnected)
+
+    async def plain(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
+        """The translations of texts whose every word is to be translated; what a pair of marks encloses, by itself."""
+        pieces = [_pieces(text) for text in texts]
+        found = iter(await self.translate(request, caller, [text for each in pieces for text, _ in each]))
+        return ["".join(next(found).text + behind for _, behind in each) for each in pieces]
+
+
+def _pieces(text: str) -> list[tuple[str, str]]:
+    """The parts of a text, each with the marks that stand behind it."""
+    pair = marked(text)
+    if pair is None:
+        return [(text, "")]
+    context = pair.before.rstrip()
+    mark = pair.after.strip()
+    context = context.removesuffix(mark)
+    words = context.rstrip()
+    return [(words, pair.before[len(words) :]), (pair.text, pair.after)]
+
+
+def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
+    """Routes whose refusals, of other methods too, have the form of the imitated service.
+
+    Args:
+        paths: path -> method and endpoint.
+        refuse: makes the answer to a refusal, with the status that the server itself would give.
+    """
+
+    def answering(method: str, endpoint: Endpoint) -> Endpoint:
+        async def answer(request: Request) -> Response:
+            try:
+                if request.method not in (method, "HEAD" if method == "GET" else method):
+                    response = refuse(Refused("protocol", f"this method is not allowed here: use {method}"), 405)
+                    response.headers["allow"] = method
+                    return response
+                return await endpoint(request)
+            except Refused as refused:
+                return refuse(refused, STATUS.get(refused.code, 400))
+            except ClientDisconnect:  # in the middle of the body: nobody reads the answer
+                return Response(status_code=400)
+
+        return answer
+
+    return [
+        Route(path, answering(method, endpoint), methods=list(_METHODS)) for path, (method, endpoint) in paths.items()
+    ]
+
+
+async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a body, of JSON or of a form.
+
+    Args:
+        request: what has the body.
+        lists: fields of a form that may come several times.
+
+    Raises:
+        Refused: it is neither.
+    """
+    body, kind = await read_bytes(request), request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == "application/x-www-form-urlencoded":
+            form = parse_qs(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=1000)
+            return {name: values if name in lists else values[-1] for name, values in form.items()}
+        if kind == "application/json":
+            return dict(_OBJECT.validate_json(body))
+    except ValueError:
+        raise Refused("protocol", "the body must be a JSON object, or a form, in valid UTF-8") from None
+    raise Refused("protocol", "the content type must be application/json or application/x-www-form-urlencoded")
+
+
+def checked(kind: type[M], found: Mapping[str, Any]) -> M:
+    """The message that fields make.
+
+    Raises:
+        Refused: a field is missing or has a wrong value.
+    """
+    try:
+        return kind.model_validate(found)
+    except ValidationError as error:
+        raise Refused("protocol", protocol.sentence(error, kind)) from None
+
+
+def tag(name: str, field: str) -> str:
+    """The canonical tag of a language, as which all its spellings are one and the same.
+
+    Raises:
+        Refused: it is not known.
+    """
+    try:
+        return parse_language(name, field).canonical
+    except OptionError as error:
+        raise Refused("option", str(error)) from None
+
+
+def caller(request: Request, dialect: str, key: str, owner: str, target: str, source: str, *more: str) -> Caller:
+    """Who asks, told from others by all that requests tell of it."""
+    address = address_of(request)
+    marks = (dialect, owner, key, address, request.headers.get("user-agent", ""), *more)
+    return Caller(marks, address, target, source)

@@ -1,0 +1,66 @@
+"""LibreTranslate's ``POST /translate`` and ``GET /languages``, see https://docs.libretranslate.com."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from redraft.languages import parse_language
+from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.refusals import Refused
+
+#: Code of a refusal -> status, where LibreTranslate has another one than this server.
+_STATUS = {"key": 403}
+
+
+class Wanted(Body):
+    """A request; only plain text is translated."""
+
+    q: str | list[str] = Field(max_length=20_000)
+    source: str = Field(min_length=1, max_length=100)
+    target: str = Field(min_length=1, max_length=100)
+    format: Literal["text"] = "text"
+    api_key: str | None = None
+
+
+def libretranslate(asked: Asked) -> list[BaseRoute]:
+    """The routes of this dialect."""
+
+    async def translate(request: Request) -> Response:
+        found = await fields(request)
+        key = found.get("api_key")
+        key = key if isinstance(key, str) else ""
+        owner = asked.hub.owner(key)
+        wanted = checked(Wanted, found)
+        auto = wanted.source.lower() == "auto"
+        source = asked.source if auto else tag(wanted.source, "source")
+        target = tag(wanted.target, "target")
+        who = caller(request, "libretranslate", key, owner, target, source)
+        several = isinstance(wanted.q, list)
+        texts = await asked.plain(request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])
+        answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
+        if auto:
+            detected = {"confidence": 0.0, "language": source}  # nothing was detected
+            answer["detectedLanguage"] = [detected] * len(texts) if several else detected
+        return JSONResponse(answer)
+
+    async def languages(request: Request) -> Response:
+        offer = asked.hub.offer()
+        sources = offer.source_languages or (asked.source,)
+        targets = sorted(offer.target_languages)
+        listed = [
+            {"code": code, "name": parse_language(code).name, "targets": targets}
+            for code in sorted({*sources, *targets})
+        ]
+        return JSONResponse(listed)
+
+    return routes({"/translate": ("POST", translate), "/languages": ("GET", languages)}, refuse)
+
+
+def refuse(refused: Refused, status: int) -> Response:
+    """A refusal as LibreTranslate sends it."""
+    return JSONResponse({"error": refused.sentence}, _STATUS.get(refused.code, status))

@@ -1,0 +1,155 @@
+"""OpenAI's ``POST /v1/chat/completions`` and ``GET /v1/models``, for tools that ask a language model to translate.
+
+The last message of the user holds the text.  The prompt, or the name of the model, says which language is wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from redraft.serve.compat.callers import Translated
+from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.compat.prompts import source_of, target_of
+from redraft.serve.compat.wrappers import instructed
+from redraft.serve.refusals import Refused
+from redraft.serve.sockets import bearer
+
+#: Code of a refusal -> what OpenAI calls the type of such an error.
+_TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
+_CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
+
+
+class Part(Body):
+    """A part of a message."""
+
+    type: str = "text"
+    text: str = ""
+
+
+class Said(Body):
+    """A message of the conversation."""
+
+    role: str
+    content: str | list[Part] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text, whatever form it has."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class StreamOptions(Body):
+    """What comes with a stream."""
+
+    include_usage: bool = False
+
+
+class Wanted(Body):
+    """A request; how a model is to sample means nothing here and is passed over."""
+
+    messages: list[Said] = Field(min_length=1, max_length=1000)
+    model: str = Field("", max_length=1000)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    user: str | None = Field(None, max_length=1000)
+
+
+def openai(asked: Asked) -> list[BaseRoute]:
+    """The routes of this dialect."""
+
+    async def complete(request: Request) -> Response:
+        key = bearer(request.headers.get("authorization", "")) or ""
+        owner = asked.hub.owner(key)
+        wanted = checked(Wanted, await fields(request))
+        asking = [said.text for said in wanted.messages if said.role == "user"]
+        if not asking:
+            raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
+        system = "\n".join(said.text for said in wanted.messages if said.role in ("system", "developer"))
+        sent = instructed(asking[-1])
+        prompt = f"{system}\n{sent.before}\n{sent.after}"
+        target = _target(wanted.model, prompt)
+        source = source_of(prompt) or asked.source
+        who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
+        text = asked.callers.cut(who, sent.text).text
+        (found,) = await asked.translate(request, who, [text])
+        if wanted.stream:
+            usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
+            return Response("".join(_events(wanted.model, found, usage=usage)), media_type="text/event-stream")
+        message = {"role": "assistant", "content": found.text, "refusal": None}
+        answer = {**_head("chat.completion", wanted.model), "choices": [_choice(found, message=message)]}
+        return JSONResponse({**answer, "usage": _usage(found)})
+
+    def _target(model: str, prompt: str) -> str:
+        offer = asked.hub.offer()
+        name, _, language = model.rpartition("/")
+        if name == offer.model:
+            return tag(language, "the language in the name of the model")
+        if found := target_of(prompt):
+            return found
+        example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
+        raise Refused(
+            "option",
+            f"the prompt must name the target language, as in 'Translate into German', or the model {example!r}",
+        )
+
+    async def models(request: Request) -> Response:
+        asked.hub.owner(bearer(request.headers.get("authorization", "")))
+        offer = asked.hub.offer()
+        names = [offer.model, *(f"{offer.model}/{target}" for target in offer.target_languages)]
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]
+        return JSONResponse({"object": "list", "data": listed})
+
+    return routes({"/v1/chat/completions": ("POST", complete), "/v1/models": ("GET", models)}, refuse)
+
+
+def refuse(refused: Refused, status: int) -> Response:
+    """A refusal as OpenAI sends it."""
+    error = {
+        "message": refused.sentence,
+        "type": _TYPES.get(refused.code, "invalid_request_error"),
+        "param": None,
+        "code": _CODES.get(refused.code),
+    }
+    return JSONResponse({"error": error}, status)
+
+
+def _head(kind: str, model: str) -> dict[str, Any]:
+    name = f"chatcmpl-{secrets.token_hex(12)}"
+    return {"id": name, "object": kind, "created": int(time.time()), "model": model, "system_fingerprint": "redraft"}
+
+
+def _choice(found: Translated | None, **content: Any) -> dict[str, Any]:
+    """A choice; with the translation it is at its end."""
+    reason = None if found is None else "length" if found.cut else "stop"
+    return {"index": 0, **content, "logprobs": None, "finish_reason": reason}
+
+
+def _usage(found: Translated) -> dict[str, int]:
+    total = found.read + found.written
+    return {"prompt_tokens": found.read, "completion_tokens": found.written, "total_tokens": total}
+
+
+def _events(model: str, found: Translated, *, usage: bool) -> Iterator[str]:
+    """The translation as server-sent events, all of it at once: it is verified in one pass rather than written."""
+    head = _head("chat.completion.chunk", model)
+    for end, delta in ((None, {"role": "assistant", "content": ""}), (None, {"content": found.text}), (found, {})):
+        yield _event({**head, "choices": [_choice(end, delta=delta)]} | ({"usage": None} if usage else {}))
+    if usage:
+        yield _event({**head, "choices": [], "usage": _usage(found)})
+    yield "data: [DONE]\n\n"
+
+
+def _event(content: dict[str, Any]) -> str:
+    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"

@@ -1,0 +1,18 @@
+"""A server that stands in for all services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+COMPAT = ("deepl", "libretranslate", "openai")
+
+
+@pytest.fixture(scope="module")
+def imitating() -> Iterator[Any]:
+    from tests.serve.servers import running
+
+    with running(compat=COMPAT, busy=1000, updates_per_second=1000) as found:
+        yield found

@@ -1,0 +1,292 @@
+"""Requests of the imitated services, as they are documented, and what comes back."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redraft.cli.main import cli
+from redraft.errors import OptionError
+from redraft.serve.compat import check_compat
+from redraft.serve.security import new_key
+from redraft.serve.settings import ServeSettings
+from tests.serve.compat.conftest import COMPAT
+from tests.serve.servers import Answer, Running, running
+from tests.serve.test_sockets import expected
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+PROMPT = {"role": "system", "content": "Translate what the user says into German."}
+
+
+def chat(server: Running, text: str, **fields: Any) -> Answer:
+    messages = [PROMPT, {"role": "user", "content": text}]
+    return server.ask("/v1/chat/completions", {"model": "m", "user": text, "messages": messages, **fields})
+
+
+def form(**fields: Any) -> bytes:
+    return urlencode(fields, doseq=True).encode()
+
+
+# DeepL
+
+
+@pytest.mark.parametrize("agent", ["json", "form"])
+def test_deepl_translates_several_texts(imitating: Running, agent: str) -> None:
+    sent = {"text": ["we saw", "her duck", " "], "target_lang": "DE"}
+    headers = {"user-agent": agent, "authorization": "DeepL-Auth-Key any"}
+    answer = (
+        imitating.ask("/v2/translate", sent, headers=headers)
+        if agent == "json"
+        else imitating.ask("/v2/translate", form(**sent), headers=headers | FORM)
+    )
+    assert answer.status == 200
+    assert answer.json == {
+        "translations": [
+            {"detected_source_language": "EN", "text": text} for text in (expected("we saw"), expected("her duck"), "")
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("spelling", "target"), [("DE", "de"), ("de-DE", "de"), ("EN-US", "en"), ("ZH-HANS", "zh"), ("JA", "ja")]
+)
+def test_deepl_spells_languages_in_capitals(imitating: Running, spelling: str, target: str) -> None:
+    sent = {"text": "we saw", "target_lang": spelling, "source_lang": "FR", "show_billed_characters": True}
+    (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": spelling}).json["translations"]
+    assert found == {"detected_source_language": "FR", "text": expected("we saw", target), "billed_characters": 6}
+
+
+def test_the_text_between_marks_is_translated_by_itself(imitating: Running) -> None:
+    sent = {"text": ["we all. 🔤 we saw 🔤"], "target_lang": "DE"}
+    (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": "marks"}).json["translations"]
+    assert found["text"] == f"{expected('we all.')} 🔤 {expected('we saw')} 🔤"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "part"),
+    [
+        ({"text": ["a"]}, 400, "target_lang is missing"),
+        ({"target_lang": "DE"}, 400, "text is missing"),
+        ({"text": [], "target_lang": "DE"}, 400, "text must be a list of 1 to 50"),
+        ({"text": ["a"] * 51, "target_lang": "DE"}, 400, "text must be a list of 1 to 50"),
+        ({"text": ["a"], "target_lang": "XX"}, 400, "target_lang 'XX' is not known"),
+        ({"text": ["a"], "target_lang": "DE", "source_lang": "XX"}, 400, "source_lang 'XX' is not known"),
+        ({"text": ["a"], "target_lang": "DE", "formality": "more"}, 400, "formality must be one of"),
+        ({"text": ["a"], "target_lang": "DE", "glossary_id": "g"}, 400, "glossary_id is not supported"),
+        ({"text": ["a" * 70_000], "target_lang": "DE"}, 413, "at most 65536 bytes"),
+        ([], 400, "the body must be a JSON object"),
+        (b"\xff", 400, "the body must be a JSON object"),
+        (b"[" * 60_000, 400, "the body must be a JSON object"),
+        (b'{"text": ["\\ud800"], "target_lang": "DE"}', 400, "the body must be a JSON object"),
+    ],
+)
+def test_bad_requests_to_deepl(imitating: Running, body: Any, status: int, part: str) -> None:
+    answer = imitating.ask("/v2/translate", body)
+    assert (answer.status, list(answer.json)) == (status, ["message"])
+    assert part in answer.json["message"]
+
+
+def test_other_methods_and_types_are_refused_in_the_form_of_the_service(imitating: Running) -> None:
+    for path, method in (("/v2/translate", "GET"), ("/translate", "PUT"), ("/v1/models", "DELETE")):
+        answer = imitating.ask(path, method=method)
+        assert answer.status == 405
+        assert "this method is not allowed here" in answer.text
+        assert answer.headers["allow"] in ("GET", "POST")
+        assert "sentence" not in answer.text
+    plain = imitating.ask("/v2/translate", b"a", headers={"content-type": "text/plain"})
+    assert "application/json" in plain.json["message"]
+
+
+# LibreTranslate
+
+
+@pytest.mark.parametrize("agent", ["libre json", "libre form"])
+def test_libretranslate_translates_a_text(imitating: Running, agent: str) -> None:
+    sent = {"q": "we saw", "source": "en", "target": "de", "format": "text", "api_key": ""}
+    body: Any = sent if agent == "libre json" else form(**sent)
+    headers = {"user-agent": agent} | ({} if agent == "libre json" else FORM)
+    assert imitating.ask("/translate", body, headers=headers).json == {"translatedText": expected("we saw")}
+
+
+def test_libretranslate_translates_several_texts_of_an_unknown_language(imitating: Running) -> None:
+    sent = {"q": ["we saw", "her duck"], "source": "auto", "target": "de"}
+    answer = imitating.ask("/translate", sent, headers={"user-agent": "libre several"})
+    assert answer.json == {
+        "translatedText": [expected("we saw"), expected("her duck")],
+        "detectedLanguage": [{"confidence": 0.0, "language": "en"}] * 2,
+    }
+    one = imitating.ask("/translate", sent | {"q": "we saw"}, headers={"user-agent": "libre one"})
+    assert one.json["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
+
+
+def test_libretranslate_lists_its_languages(imitating: Running) -> None:
+    for listed in imitating.ask("/languages").json:
+        assert set(listed) == {"code", "name", "targets"}
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({"source": "en", "target": "de"}, "q is missing"),
+        ({"q": "a", "target": "de"}, "source is missing"),
+        ({"q": "a", "source": "en", "target": "xx"}, "target 'xx' is not known"),
+        ({"q": "a", "source": "en", "target": "de", "format": "html"}, "format must be text"),
+        ({"q": 5, "source": "en", "target": "de"}, "q must be a string"),
+    ],
+)
+def test_bad_requests_to_libretranslate(imitating: Running, body: Any, part: str) -> None:
+    answer = imitating.ask("/translate", body)
+    assert (answer.status, list(answer.json)) == (400, ["error"])
+    assert part in answer.json["error"]
+
+
+# OpenAI
+
+
+def test_openai_completes_a_chat(imitating: Running) -> None:
+    answer = chat(imitating, "🔤 we saw 🔤", max_tokens=64, temperature=1.0)
+    assert answer.status == 200
+    (choice,) = answer.json["choices"]
+    message = {"role": "assistant", "content": expected("we saw"), "refusal": None}
+    assert choice == {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    usage = answer.json["usage"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
+    assert (answer.json["object"], answer.json["model"]) == ("chat.completion", "m")
+    assert {"id", "created", "system_fingerprint"} <= set(answer.json)
+
+
+def test_openai_streams_a_chat(imitating: Running) -> None:
+    answer = chat(imitating, "her duck", stream=True, stream_options={"include_usage": True})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = re.findall(r"data: (.*)\n\n", answer.text)
+    assert events[-1] == "[DONE]"
+    chunks = [json.loads(event) for event in events[:-1]]
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[:-1]]
+    assert deltas[0]["role"] == "assistant"
+    assert "".join(delta.get("content", "") for delta in deltas) == expected("her duck")
+    assert [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]] == [None, None, "stop"]
+    assert (chunks[-1]["choices"], chunks[-1]["usage"]["prompt_tokens"] > 0) == ([], True)
+
+
+def test_the_prompt_or_the_name_of_the_model_names_the_language(imitating: Running) -> None:
+    name = imitating.hub.offer().model
+
+    def ask(model: str, *said: str) -> Answer:
+        messages = [{"role": "user", "content": text} for text in said]
+        return imitating.ask("/v1/chat/completions", {"model": model, "user": str(said), "messages": messages})
+
+    assert ask(f"{name}/ja", "we saw").json["choices"][0]["message"]["content"] == expected("we saw", "ja")
+    told = ask("gpt", "earlier", "Translate this English text into Japanese:\n\nwe saw")
+    assert told.json["choices"][0]["message"]["content"] == expected("we saw", "ja")
+    refused = ask("gpt", "we saw")
+    assert refused.status == 400
+    assert "the prompt must name the target language" in refused.json["error"]["message"]
+    assert name in [model["id"] for model in imitating.ask("/v1/models").json["data"]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "part"),
+    [
+        ({"messages": []}, 400, "messages must be a list of 1 to 1000"),
+        ({"messages": [PROMPT]}, 400, "messages must have one of the role user"),
+        ({"messages": [{"role": "user", "content": 5}]}, 400, "content must be"),
+        ({"n": 2}, 400, "n must be 1"),
+        ({"model": "x", "messages": [{"role": "user", "content": "a" * 70_000}]}, 413, "at most 65536 bytes"),
+    ],
+)
+def test_bad_requests_to_openai(imitating: Running, fields: Any, status: int, part: str) -> None:
+    answer = chat(imitating, "a", **fields)
+    assert (answer.status, answer.json["error"]["type"]) == (status, "invalid_request_error")
+    assert set(answer.json["error"]) == {"message", "type", "param", "code"}
+    assert part in answer.json["error"]["message"]
+
+
+# All of them
+
+
+BODIES: dict[str, dict[str, Any]] = {
+    "/v2/translate": {"text": ["a"], "target_lang": "DE"},
+    "/translate": {"q": "a", "source": "en", "target": "de"},
+    "/v1/chat/completions": {"messages": [PROMPT, {"role": "user", "content": "a"}]},
+}
+
+
+def test_keys_are_given_as_each_service_wants_them(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "keys", "stage")
+    with running(compat=COMPAT, keys=tmp_path / "keys") as server:
+        statuses = [(path, server.ask(path, body).status) for path, body in BODIES.items()]
+        assert [status for _, status in statuses] == [403, 403, 401]
+        wrong = server.ask(
+            "/v1/chat/completions", BODIES["/v1/chat/completions"], headers={"authorization": "Bearer x"}
+        )
+        assert wrong.json["error"]["code"] == "invalid_api_key"
+        deepl, libre, openai = BODIES.items()
+        assert server.ask(*deepl, headers={"authorization": f"DeepL-Auth-Key {key}"}).status == 200
+        assert server.ask(deepl[0], deepl[1] | {"auth_key": key}).status == 200
+        assert server.ask(libre[0], libre[1] | {"api_key": key}).status == 200
+        assert server.ask(*openai, headers={"authorization": f"Bearer {key}"}).status == 200
+        assert server.ask("/v1/models").status == 401
+
+
+def test_limits_hold_for_callers_too() -> None:
+    with running(compat=COMPAT, sessions=1) as server:
+        assert [server.ask(path, body).status for path, body in BODIES.items()] == [200, 503, 503]
+        again = server.ask("/v2/translate", BODIES["/v2/translate"])
+        assert again.status == 200
+
+
+def test_hosts_and_origins_are_checked_as_everywhere(imitating: Running) -> None:
+    for path, body in BODIES.items():
+        assert imitating.ask(path, body, headers={"origin": "https://elsewhere.example"}).status == 403
+        assert imitating.ask(path, body, headers={"host": "elsewhere.example"}).status == 403
+
+
+def test_nothing_is_imitated_unless_asked_for() -> None:
+    with running(compat=("libretranslate",)) as server:
+        assert [server.ask(path, body).status for path, body in BODIES.items()] == [404, 200, 404]
+    with running() as server:
+        assert [server.ask(path, body).status for path, body in BODIES.items()] == [404] * 3
+
+
+def test_unknown_services_are_refused_at_the_start() -> None:
+    said = "compat must be one or more of deepl, libretranslate, openai, not 'bing'"
+    with pytest.raises(OptionError, match=re.escape(said)):
+        check_compat(ServeSettings(compat=("openai", "bing")))
+    with pytest.raises(OptionError, match="compat_source 'xx-none' is not known"):
+        check_compat(ServeSettings(compat=("openai",), compat_source="xx-none"))
+    done = CliRunner().invoke(cli, ["serve", "--port", "0", "--compat", "deepl, bing"])
+    assert said in str(done.exception or done.output)
+
+
+@given(
+    st.sampled_from(list(BODIES)),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(["de", "a 🔤 b 🔤", "user"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["text", "target_lang", "q", "source", "target", "messages", "role", "content", "model"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+    ),
+)
+@settings(deadline=None, max_examples=150)
+def test_anything_at_all_gets_an_answer_of_the_service(imitating: Running, path: str, body: Any) -> None:
+    fields = body if isinstance(body, dict) else {"text": body, "q": body, "messages": body}
+    answer = imitating.ask(path, BODIES[path] | fields)
+    assert answer.status in (200, 400, 413, 429, 503), answer.text
+    form = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}[path]
+    assert answer.status == 200 or list(answer.json) == [form]

@@ -1,0 +1,17 @@
+"""What a captioning tool shows if its requests are translated as utterances that grow, and if each is by itself."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from benchmarks.captioning import compare, requests
+from redraft.talk import load_talk
+
+
+@pytest.mark.slow
+def test_growing_requests_flicker_less_and_cost_less() -> None:
+    growing, scratch = compare("demo", "ja", list(islice(requests(load_talk(), interval=0), 150)))
+    assert growing.passes < 0.5 * scratch.passes
+    assert growing.erasure < 0.6 * scratch.erasure
