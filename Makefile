@@ -16,10 +16,10 @@ DEV_READY := $(VENV)/.ready-$(EXTRAS)
 TRAIN_READY := $(VENV)/.ready-train
 
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check fix docs size train
+.PHONY: help demo test fuzz check fix docs size train benchmarks
 
 help: ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUN_READY) ## watch a talk being translated into German, Chinese and Japanese
 	$(BIN)/redraft demo $(ARGS)
@@ -44,6 +44,10 @@ fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
 
 docs: $(DEV_READY) ## write the generated pages; ARGS=--picture plays the talk first, for docs/demo.svg
 	$(BIN)/python -m tools.build_docs $(ARGS)
+
+benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks.md anew (hours); the same command resumes
+	$(BIN)/python -m tools.run_benchmarks $(ARGS)
+	$(BIN)/python -m tools.build_benchmarks
 
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size

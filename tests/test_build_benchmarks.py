@@ -127,8 +127,8 @@ def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
     shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
     line = f"{shipped}|data:talk@1|processor:any"
     assert below([line, line]) == f"`{line}`  \n"
-    both = below([shipped, "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-small-q8_0.gguf@2"])
-    names = "redraft-demo-q8_0.gguf and redraft-demo-small-q8_0.gguf"
+    both = below([shipped, "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2"])
+    names = "redraft-demo-q8_0.gguf and redraft-demo-tiny-q8_0.gguf"
     assert both.endswith(f"\n*Measured on other weights of {names} than those that ship.*\n")
 
 
@@ -217,7 +217,7 @@ def test_one_command_measures_all_languages(root: Path) -> None:
         ("aasd", "drafts:plain model.gguf@1", "--drafts 'plain model.gguf@1'"),
         ("beta", "seed:3", "--seed 3"),
         ("beta", "seed:none", ""),
-        ("beta", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-small-q8_0.gguf@2", ""),
+        ("beta", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),
         (
             "beta",
             "model:qwen3.gguf@1|small:a.gguf@2|small1:b.gguf@3",

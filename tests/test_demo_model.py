@@ -24,7 +24,7 @@ from redraft.eval.sets import lag_stream, load_set
 from redraft.events import Caption
 from redraft.talk import load_talk
 
-SEGMENTS = 8
+SEGMENTS = 4
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def shipped() -> Iterator[LlamaCpp]:
 
 @pytest.fixture(scope="module")
 def in_floats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaCpp]:
-    path: Path = tmp_path_factory.mktemp("model") / "demo-f32.gguf"
-    quantise(resolve("demo"), path, "F32")
+    path: Path = tmp_path_factory.mktemp("model") / "tiny-f32.gguf"
+    quantise(resolve("demo-tiny"), path, "F32")
     backend = LlamaCpp(path, LlamaOptions(context_length=512, slots=3, threads=1, exact=True))
     yield backend
     backend.close()

@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,12 +117,12 @@ def translated(backend: LlamaCpp, language: str, sentences: list[str]) -> tuple[
 
 
 def held_back(data: Path, language: str) -> list[str]:
-    """Sentences of Tatoeba that were kept from training, as many as there are of ours."""
+    """Sentences of Tatoeba that were kept from training, half as many as there are of ours."""
     with gzip.open(data / "train" / f"en-{language}.tsv.gz", "rt", encoding="utf-8") as lines:
         rows = [line.split("\t") for line in lines]
     sources = {source for source, _, origin, _ in rows if origin.startswith("tatoeba") and held_out(source)}
     whole = sorted(source for source in sources if source.endswith(".") and len(source.split()) >= 3)
-    return random.Random(0).sample(whole, len(SENTENCES))
+    return random.Random(0).sample(whole, len(SENTENCES) // 2)
 
 
 def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tuple[str, str]]:
@@ -141,8 +142,8 @@ def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tu
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
 def test_no_final_without_a_mark_is_cut_short(shipped: LlamaCpp, language: str) -> None:
-    found = shortened(shipped, language, SENTENCES)
-    assert len(found) <= 2  # of 120; which ones depends on how the processor rounds, hence exact kernels here
+    found = shortened(shipped, language, SENTENCES[::2])
+    assert len(found) <= 2  # of 60; which ones depends on how the processor rounds, hence exact kernels here
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
 
 
@@ -151,14 +152,16 @@ def test_of_those_kept_from_training_few_are_short_and_these_are_sentences(
     shipped: LlamaCpp, data_dir: Path, language: str
 ) -> None:
     found = shortened(shipped, language, held_back(data_dir, language))
-    assert len(found) <= 4  # of 120: the model reads some in another way where their capitals are missing
+    assert len(found) <= 4  # of 60: the model reads some in another way where their capitals are missing
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
 
 
-def test_every_final_that_was_cut_says_so(shipped: LlamaCpp, data_dir: Path) -> None:
+def test_every_final_that_was_cut_says_so(data_dir: Path) -> None:
+    """By the tiny model, whose outputs go round in circles more often."""
     sources = sorted({pair.source for pair in read_pairs(data_dir, "ja") if held_out(pair.source)})
-    chosen = random.Random(0).sample([source for source in sources if len(source.split()) > 15], 60)
-    finals, failures, _ = translated(shipped, "ja", chosen)
+    chosen = random.Random(0).sample([source for source in sources if len(source.split()) > 15], 40)
+    with closing(open_model("demo-tiny", LlamaOptions(context_length=512, threads=1))) as tiny:
+        finals, failures, _ = translated(tiny, "ja", chosen)
     cut = [(caption.utterance, caption.seq) for caption in finals if caption.cut]
     said = [(each.utterance, each.seq) for each in failures if each.seq == last_seq(chosen[int(each.utterance or 0)])]
     assert len(finals) == len(chosen) and cut == said and cut != []

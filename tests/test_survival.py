@@ -85,7 +85,7 @@ def test_a_session_shows_what_survives_and_drafts_all_of_it() -> None:
     shown: dict[float | None, list[Caption]] = {}
     for survival in (None, 0.8, 0.999):
         with Translator.open(
-            "demo", to=["de"], mask=Mask(survival=survival), engine=LlamaOptions(256, threads=1)
+            "demo-tiny", to=["de"], mask=Mask(survival=survival), engine=LlamaOptions(256, threads=1)
         ) as found:
             shown[survival] = [
                 each for update in updates for each in found.translate(update) if isinstance(each, Caption)

@@ -53,7 +53,7 @@ def test_calls_from_several_threads_wait_for_each_other() -> None:
     ],
 )
 def test_target_languages_are_a_list(to: Any, message: str) -> None:
-    for opening in (lambda: opened(RandomModel(), to), lambda: Translator.open("demo", to=to)):
+    for opening in (lambda: opened(RandomModel(), to), lambda: Translator.open("demo-tiny", to=to)):
         with pytest.raises(OptionError) as raised:
             opening()
         assert str(raised.value) == message

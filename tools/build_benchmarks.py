@@ -174,7 +174,7 @@ def reproduce(group: Sequence[Result]) -> str:
     words = ["redraft", "bench", result.bench, "--data", data]
     words += ["--revisions", revisions] if revisions else ["--noise"] if data != result.data else []
     words += [word for each in group for word in ("--to", each.language)]
-    for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-small")):
+    for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-tiny")):
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
             words += [word for name in names for word in (option, name)]

@@ -30,7 +30,7 @@ from tools import compilers
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
 ENGINE = "llama-cpp-python"
-SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-small-q8_0.gguf"
+SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-tiny-q8_0.gguf"
 
 #: Names of the processor features that decide what a compiler emits.
 FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", "sve")

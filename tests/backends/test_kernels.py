@@ -152,7 +152,7 @@ def test_models_are_opened_with_the_kernels_that_may_run(
     monkeypatch.setattr(lib, "llama_model_load_from_file", spy)
     monkeypatch.setattr(kernels, "trusted", lambda: trusted)
     monkeypatch.setattr(kernels, "tiles_are_ours", lambda: True)  # another test may have loaded torch
-    LlamaModel(shipped_path("demo-small"), exact=exact).close()
+    LlamaModel(shipped_path("demo-tiny"), exact=exact).close()
     assert seen == [extra]
 
 
@@ -227,7 +227,7 @@ matrix @ matrix
 OPEN = """from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.types import Score
-backend = open_model("demo-small", LlamaOptions(context_length=64, threads=1))
+backend = open_model("demo-tiny", LlamaOptions(context_length=64, threads=1))
 slot = backend.open_slot()
 """
 PASSES = """for length in (32, 48):

@@ -51,7 +51,7 @@ def logits(backend: LlamaCpp) -> np.ndarray:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_their_number_changes_no_logit(exact: bool) -> None:
-    with closing(open_model("demo", LlamaOptions(context_length=256, threads=1, exact=exact))) as backend:
+    with closing(open_model("demo-tiny", LlamaOptions(context_length=256, threads=1, exact=exact))) as backend:
         alone = logits(backend)
         with backend.fixed_threads(2):
             together = logits(backend)
@@ -70,7 +70,7 @@ def test_every_pass_runs_on_the_threads_decided_on(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lib, "llama_set_n_threads", note)
     decides = Listed(1, 2, 2, 1)
     monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend, _free: decides)
-    with closing(open_model("demo", LlamaOptions(context_length=256))) as backend:
+    with closing(open_model("demo-tiny", LlamaOptions(context_length=256))) as backend:
         slot = backend.open_slot()
         backend.score([(slot, Score(PREFIX))])
         backend.score([(slot, Score(PREFIX, DRAFT))])
@@ -95,7 +95,7 @@ def test_they_adapt_where_nothing_else_is_asked_for(
     monkeypatch.setattr(llamacpp, "usable_cores", lambda: cores)
     monkeypatch.setattr(llamacpp, "on_gpu", lambda layers: layers != 0)
     monkeypatch.setattr(llamacpp, "SMALL_MODEL", 1 << 40 if small else 1)
-    with closing(open_model("demo", LlamaOptions(context_length=64, threads=threads))) as backend:
+    with closing(open_model("demo-tiny", LlamaOptions(context_length=64, threads=threads))) as backend:
         backend.options = LlamaOptions(threads=threads, gpu_layers=layers)
         chosen = backend._choose_threads(FreeCores(cores, lambda: None))
         assert backend.thread_counts() == (() if layers else backend._threads.counts())
@@ -111,7 +111,7 @@ def test_several_contexts_share_the_cores_and_a_single_one_adapts(
     monkeypatch: pytest.MonkeyPatch, count: int, expected: int
 ) -> None:
     monkeypatch.setattr("redraft.backends.load.usable_cores", lambda: 2)
-    contexts = open_contexts("demo", LlamaOptions(context_length=64), count)
+    contexts = open_contexts("demo-tiny", LlamaOptions(context_length=64), count)
     try:
         assert {each.options.threads for each in contexts} == {expected}
     finally:

@@ -85,7 +85,7 @@ def test_vocabularies_of_llama_cpp_are_compared_as_lists(monkeypatch: pytest.Mon
         raise AssertionError("token by token takes more than twice as long")
 
     options = LlamaOptions(context_length=64, threads=1)
-    with closing(open_model("demo", options)) as target, closing(open_model("demo-small", options)) as small:
+    with closing(open_model("demo", options)) as target, closing(open_model("demo-tiny", options)) as small:
         monkeypatch.setattr(target, "token_bytes", refuse)
         monkeypatch.setattr(small, "token_bytes", refuse)
         check_same_vocabulary(target, small)

@@ -11,7 +11,7 @@ from redraft.backends import selftest
 from redraft.backends.selftest import Verdict, examine, judge
 from redraft.models import shipped_path
 
-MODEL = shipped_path("demo-small")
+MODEL = shipped_path("demo-tiny")
 SRC = Path(selftest.__file__).parents[2]
 
 #: As much of llama-cpp-python as the self-test uses.  Its logits are those of a seed, and `misbehave` is called where

@@ -75,7 +75,7 @@ def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
     opened: list[System] = []
 
     def open_one(name: str, path: Path = model, language: str = "de", **changes: object) -> System:
-        settings = {"small": shipped_path("demo-small"), "max_tokens": 256, **changes}
+        settings = {"small": shipped_path("demo-tiny"), "max_tokens": 256, **changes}
         peer = open_peer(
             name,
             path,

@@ -270,7 +270,7 @@ UPDATES = (
 @pytest.fixture(scope="module")
 def recorded() -> Recording:
     """The demo model on a stream with a correction; a tree, and rows of the whole prompt (aasd), too."""
-    backend = LlamaCpp(shipped_path("demo"), LlamaOptions(context_length=256, slots=3, branches=15, threads=1))
+    backend = LlamaCpp(shipped_path("demo-tiny"), LlamaOptions(context_length=256, slots=3, branches=15, threads=1))
     contenders = [Contender("ar", "de"), Contender("ssbd", "de", (("beta", 0.2),)), Contender("aasd", "de")]
     runs = open_runs(backend, [replace(each, max_tokens=20) for each in contenders])
     compare(runs, UPDATES)
@@ -304,7 +304,7 @@ def test_llama_cpp_reads_as_many_ids_as_recorded(recorded: Recording, monkeypatc
         return decode(context, feed)
 
     monkeypatch.setattr(LlamaContext, "decode", counting)
-    backend = LlamaCpp(shipped_path("demo"), LlamaOptions(context_length=recorded.context_length, threads=1))
+    backend = LlamaCpp(shipped_path("demo-tiny"), LlamaOptions(context_length=recorded.context_length, threads=1))
     player = Player(backend, random.Random(0))
     wanted = [each for records in recorded.records.values() for each in records]
     played = [player.play(each) for each in wanted]

@@ -137,6 +137,6 @@ def test_acceptance_by_position_falls(done: Bench) -> None:
 
 def test_every_table_has_the_baseline_first_and_no_line_twice() -> None:
     for table in TABLES.values():
-        found = table.contenders("de", ["demo-small"])
+        found = table.contenders("de", ["demo-tiny"])
         assert found[0] == Contender("ar", "de")
         assert len({each.name for each in found}) == len(found)

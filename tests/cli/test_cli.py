@@ -109,7 +109,7 @@ class TestTables:
     def test_models(self, redraft: Run) -> None:
         rows = redraft("models", "--json").rows
         states = {row["model"]: row["state"] for row in rows}
-        assert states == {"demo": "ships", "demo-small": "ships"} | dict.fromkeys(CATALOGUE, "not fetched")
+        assert states == {"demo": "ships", "demo-tiny": "ships"} | dict.fromkeys(CATALOGUE, "not fetched")
         assert {row["model"]: row["megabytes"] for row in rows}["demo"] > 1
 
     @pytest.mark.parametrize("terminal", [True, False])
@@ -137,7 +137,7 @@ class TestTables:
     def test_doctor_says_which_kernels_run(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         monkeypatch.setattr(kernels, "report", lambda: "AMX kernels crash. To get right ones:\nsome command")
-        done = redraft("doctor", "--model", "demo-small", "--threads", "1")
+        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
         assert done.status == 0
         assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
 

@@ -31,16 +31,16 @@ BAD = [
     ([*SAMPLING, "-o", "temperature=-1"], ["temperature must be a number from 0 to 2", "-1.0"]),
     ([*SAMPLING, "-o", "seed=0.5"], ["seed must be a whole number from 0 to 999999", "0.5"]),
     ([*SAMPLING, "-o", "seed=random"], ["seed must be a whole number", "'random'"]),
-    ([*T, "--draft-model", "demo-small"], ["method 'ssbd' drafts without a small model", "--draft-model out"]),
+    ([*T, "--draft-model", "demo-tiny"], ["method 'ssbd' drafts without a small model", "--draft-model out"]),
     (
-        [*T, "--method", "bild-early-exit", "--draft-model", "demo-small"],
+        [*T, "--method", "bild-early-exit", "--draft-model", "demo-tiny"],
         ["method 'bild-early-exit' drafts without a small model", "--draft-model out"],
     ),
     ([*T, "--method", "bild-early-exit"], ["method 'bild-early-exit' needs a backend with early exit"]),
     ([*BILD, "--draft-model", "wonder"], ["model 'wonder'", "demo", "`redraft models`"]),
     ([*BILD, "--draft-model", "/no/such.gguf"], ["such.gguf", "does not exist"]),
     ([*BILD, "--draft-model"], ["--draft-model"]),
-    ([*BILD, "--model", "demo-small"], ["'bild' needs a small model", "'demo-small'", "name it with --draft-model"]),
+    ([*BILD, "--model", "demo-tiny"], ["'bild' needs a small model", "'demo-tiny'", "name it with --draft-model"]),
 ]
 
 
@@ -105,6 +105,4 @@ def test_the_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> 
 
 
 def test_the_demo_refuses_a_small_model_that_is_not_there(redraft: Run) -> None:
-    check_refusal(
-        redraft("demo", "--method", "bild", "--model", "demo-small"), ["'bild'", "none ships", "'demo-small'"]
-    )
+    check_refusal(redraft("demo", "--method", "bild", "--model", "demo-tiny"), ["'bild'", "none ships", "'demo-tiny'"])

@@ -22,7 +22,7 @@ RUN = [*T, "--to", "ja", "--output", "jsonl", "--threads", "1", "--gpu-layers", 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("models") / "demo"
-    gguf_to_hf(shipped_path("demo"), path)
+    gguf_to_hf(shipped_path("demo-tiny"), path)
     return str(path)
 
 
@@ -38,7 +38,7 @@ def test_a_folder_translates(redraft: Run, folder: str, more: list[str]) -> None
 
 
 def test_the_prefix_hf_and_a_gguf_beside_it_make_a_pair(redraft: Run, folder: str) -> None:
-    pair = ["--model", f"hf:{folder}", "--method", "bild", "--draft-model", "demo-small"]
+    pair = ["--model", f"hf:{folder}", "--method", "bild", "--draft-model", "demo-tiny"]
     plain = redraft(*RUN, "--model", folder, "--method", "ar", stdin=TALK)
     assert redraft(*RUN, *pair, "-o", "rollback=0", "--dtype", "float32", stdin=TALK) == plain
 
@@ -52,7 +52,7 @@ def test_the_dtype_of_a_gguf_is_that_of_its_file(redraft: Run) -> None:
 @pytest.mark.parametrize("command", ["demo", "doctor"])
 @pytest.mark.parametrize("prefix", ["", "hf:"])
 def test_commands_that_need_llama_cpp_say_so(redraft: Run, folder: str, command: str, prefix: str) -> None:
-    words = [folder, "is one of transformers", "llama.cpp is needed: demo, demo-small", "GGUF file"]
+    words = [folder, "is one of transformers", "llama.cpp is needed: demo, demo-tiny", "GGUF file"]
     check_refusal(redraft(command, "--model", prefix + folder), words)
 
 

@@ -35,7 +35,7 @@ COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"
 def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server in a process of its own, and its port."""
     process = subprocess.Popen(
-        [*COMMAND, "--model", "demo-small", "--threads", "1", "--slots", "4", *arguments],
+        [*COMMAND, "--model", "demo-tiny", "--threads", "1", "--slots", "4", *arguments],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "REDRAFT_SERVE_CONTEXT_LENGTH": "256"},
@@ -203,7 +203,7 @@ def test_the_viewers_link_leads_to_the_page_of_a_session_that_exists(redraft: Ru
 
 
 def test_a_person_is_greeted_with_the_addresses_and_others_get_json() -> None:
-    arguments = ("serve", "--model", "demo-small", "--threads", "1", "--port", "0")
+    arguments = ("serve", "--model", "demo-tiny", "--threads", "1", "--port", "0")
     with Terminal(80, 24, program(*arguments)) as terminal:
         terminal.wait_for("Ctrl-C stops the server")
         terminal.wait_for("\n", terminal.output.index("Ctrl-C"))

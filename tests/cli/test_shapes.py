@@ -86,7 +86,7 @@ class TestReplay:
         assert (first["method"], first["replay"], first["segments"], first["target_passes"]) == ("ar", True, 2, 6)
         assert (second["method"], second["options"], second["target_passes"]) == ("ssbd", "beta=0.2", 2)
         assert first["speedup"] == 1 and second["speedup"] > 0 and second["limit_distance"] > 0
-        for part in ("replay:a.records.jsonl@", "shape:qwen3-5x256|quant:Q8_0|engine:llama.cpp|device:cpu|threads:1"):
+        for part in ("replay:a.records.jsonl@", "shape:qwen3-6x512|quant:Q8_0|engine:llama.cpp|device:cpu|threads:1"):
             assert part in first["signature"]
         assert "redraft: bild, de is left out, since the passes of a small model" in done.stderr
 

@@ -214,10 +214,10 @@ class TestWithTheTrainExtra:
         for row in done.rows:
             assert row["held_out"] == 3 and row["chrf_before"] is not None and row["length_after"] > 0
             assert "model:new.gguf@" in row["signature"] and "of:old.gguf|tokens:6000|share:0.65" in row["signature"]
-        first, before = out.read_bytes(), {path: path.stat().st_mtime_ns for path in tmp_path.rglob("distilled.jsonl")}
+        first, before = out.read_bytes(), {path: path.stat().st_mtime_ns for path in tmp_path.rglob("examples.npz")}
         assert len(before) == 1
         out.unlink()
         done = redraft(*command, *options, "--out", str(out), "--format", "F32")
         assert (done.status, done.out.splitlines()[0].split()[:4]) == (0, ["to", "sources", "unfinished", "held"])
         assert out.read_bytes() == first
-        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("distilled.jsonl")} == before
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("examples.npz")} == before

@@ -11,7 +11,7 @@ from tests.cli.conftest import Run
 
 DDG = ["viz", "ddg", "We met at the station.", "--to", "de"]
 DRAFTS = ["viz", "drafts", "-", "--to", "de"]
-SMALL = ["--model", "demo-small", "--threads", "1"]
+SMALL = ["--model", "demo-tiny", "--threads", "1"]
 
 
 @pytest.mark.parametrize("command", [DDG, DRAFTS])
@@ -72,7 +72,7 @@ def test_the_graph_of_a_sentence(redraft: Run, tmp_path: Path, method: str, stop
     assert done.status == 0
     page = path.read_text(encoding="utf-8")
     assert "We met at the station. →" in page
-    shown = f"demo-small, {method} (stopping paper)" if stopping == "paper" else f"demo-small, {method}: "
+    shown = f"demo-tiny, {method} (stopping paper)" if stopping == "paper" else f"demo-tiny, {method}: "
     assert shown in page
     assert page.count("<th class") + page.count("<th data") > 3
 

@@ -19,7 +19,7 @@ TEXT = "<s> The man saw the dog and the dog saw the man, and the man and the dog
 @pytest.fixture(scope="module")
 def backend() -> Iterator[LlamaCpp]:
     # Exact: the passes over a tree give the bits of the passes over one token, so that no tie is decided by rounding.
-    opened = open_model("demo", LlamaOptions(512, branches=BRANCHES_OF_A_TREE, threads=1, exact=True))
+    opened = open_model("demo-tiny", LlamaOptions(512, branches=BRANCHES_OF_A_TREE, threads=1, exact=True))
     yield opened
     opened.close()
 

@@ -112,7 +112,7 @@ def keep(found: list[tuple[str, str]], answer: Answer) -> None:
 
 def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
     talk = [update for update in load_talk() if update.utterance in {"1", "2", "3"}]
-    path = shipped_path("demo-small")
+    path = shipped_path("demo-tiny")
     options = LlamaOptions(context_length=256, slots=4, threads=1, gpu_layers=0, exact=True)
     model = LlamaCpp(path, options)
     backends = {TARGET: model}

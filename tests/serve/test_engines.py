@@ -120,7 +120,7 @@ def test_a_fault_on_one_harms_no_session_of_the_other() -> None:
 
 
 def test_the_operator_chooses_how_many_there_are() -> None:
-    given = {"model": "demo-small", "context_length": 64, "threads": 1, "methods": ("ar",)}
+    given = {"model": "demo-tiny", "context_length": 64, "threads": 1, "methods": ("ar",)}
     settings = ServeSettings(**given, slots=3, engines=2)
     engines = open_backends(settings)
     hub = make_hub(settings, make_service(settings, engines[0]), engines)
@@ -134,7 +134,7 @@ def test_the_operator_chooses_how_many_there_are() -> None:
 
 
 def test_every_engine_has_its_small_model() -> None:
-    settings = ServeSettings(model="demo-small", draft_model="demo-small", methods=("bild",), slots=2, engines=2)
+    settings = ServeSettings(model="demo-tiny", draft_model="demo-tiny", methods=("bild",), slots=2, engines=2)
     engines = open_backends(settings)
     assert [sorted(each) for each in engines] == [sorted((TARGET, DRAFT_MODEL))] * 2
     assert len({id(backend) for each in engines for backend in each.values()}) == 4
@@ -149,7 +149,7 @@ def test_a_model_of_transformers_has_one() -> None:
 
 
 def test_slots_leave_room_for_draft_trees() -> None:
-    given = {"model": "demo-small", "context_length": 64, "methods": ("ar", "redraft-tree"), "engines": 2}
+    given = {"model": "demo-tiny", "context_length": 64, "methods": ("ar", "redraft-tree"), "engines": 2}
     with pytest.raises(OptionError, match="slots must be at most 30 for redraft-tree, whose draft trees .*, not 31"):
         open_backends(ServeSettings(**given, slots=31))
     for each in reversed(open_backends(ServeSettings(**given, slots=30))):

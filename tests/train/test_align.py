@@ -283,7 +283,7 @@ class TestRefusals:
         cut = tmp_path / "cut.gguf"
         cut.write_bytes((toys / "large.gguf").read_bytes()[:4000])
         for path, words in (
-            (write_llama(tmp_path / "other.gguf"), "'other.gguf' was not made by this recipe: use demo, demo-small or"),
+            (write_llama(tmp_path / "other.gguf"), "'other.gguf' was not made by this recipe: use demo, demo-tiny or"),
             (cut, "cannot be read"),
             (tmp_path / "none.gguf", "does not exist"),
         ):

@@ -16,10 +16,11 @@ pytest.importorskip("tqdm", reason="the train extra is not installed")
 from redraft.train import distil as distilling  # noqa: E402
 from redraft.train.calibrate import Calibration, best_outputs, draw  # noqa: E402
 from redraft.train.corpus import Pair  # noqa: E402
-from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, read_examples, translate  # noqa: E402
+from redraft.train.distil import Distillation, RecipeTeacher, distil, examples, translate  # noqa: E402
 from redraft.train.examples import ExampleStream, Mixture  # noqa: E402
 from redraft.train.export import write_gguf  # noqa: E402
 from redraft.train.model import Decoder, Shape  # noqa: E402
+from redraft.train.packed import Packed  # noqa: E402
 from redraft.train.prefixes import Cuts, at_word_end, repeats, supported  # noqa: E402
 from redraft.train.score import score  # noqa: E402
 from redraft.train.tokenizer import EOS, train_tokenizer  # noqa: E402
@@ -181,18 +182,18 @@ class TestExamples:
 
         monkeypatch.setattr(distilling, "calibrate", lambda t, _tokenizer, a, f, p, s: answered(t, a, f, p, s))
         how = Distillation(sources=30, samples=1, cuts=Cuts(beginnings=1))
-        shares, files = {"de": 0.5, "zh": 0.3, "ja": 0.2}, [tmp_path / name for name in ("made.jsonl", "outputs.jsonl")]
+        shares, files = {"de": 0.5, "zh": 0.3, "ja": 0.2}, [tmp_path / name for name in ("made.npz", "outputs.jsonl")]
         answers = translate(tmp_path / "teacher.gguf", pairs, shares, how, files[1], 1)
         assert len(answers) == 30
         distil(tmp_path / "teacher.gguf", answers, how, files[0], 1)
-        made = read_examples(tmp_path / "made.jsonl")
+        made = Packed.load(tmp_path / "made.npz")
         tags = {language: tokenizer.token_to_id(f"<2{language}>") for language in pairs}
         assert {ids[start] for ids, start in made} == set(tags.values())
         assert len(made) > 30  # toy outputs that go round in circles are left out
         assert not (tmp_path / "made.part").exists()
         one = replace(how, learnt=("ja",))
-        distil(tmp_path / "teacher.gguf", answers, one, tmp_path / "ja.jsonl", 1)
-        assert {ids[start] for ids, start in read_examples(tmp_path / "ja.jsonl")} == {tags["ja"]}
+        distil(tmp_path / "teacher.gguf", answers, one, tmp_path / "ja.npz", 1)
+        assert {ids[start] for ids, start in Packed.load(tmp_path / "ja.npz")} == {tags["ja"]}
         given = {tuple(ids) for ids, _start in made}
         stream = ExampleStream({}, tokenizer, Mixture(0.0, given=1.0), 512, seed=0, given=made)
         end = tokenizer.token_to_id(EOS)

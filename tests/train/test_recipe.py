@@ -1,47 +1,37 @@
-"""The recipe's stages: averages of weights, what stages start from and learn of, what a warm start stands in for."""
+"""The recipe at toy size: one command makes what ships and resumes; a teacher's translations become examples."""
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 torch = pytest.importorskip("torch", reason="the train extra is not installed")
 pytest.importorskip("tokenizers", reason="the train extra is not installed")
 pytest.importorskip("gguf", reason="the train extra is not installed")
 pytest.importorskip("tqdm", reason="the train extra is not installed")
 
-from redraft.errors import ModelError  # noqa: E402
-from redraft.train import stages as running  # noqa: E402
+from redraft.models import shipped_path  # noqa: E402  # noqa: E402
+from redraft.train import __main__ as command  # noqa: E402
+from redraft.train import teach as teaching  # noqa: E402
 from redraft.train.__main__ import train  # noqa: E402
-from redraft.train.average import Average, average  # noqa: E402
-from redraft.train.corpus import LANGUAGE_SHARES, LANGUAGES, Pair  # noqa: E402
-from redraft.train.model import Decoder, Shape  # noqa: E402
-from redraft.train.recipe import EXPORTED, STAGES, Stage  # noqa: E402
-from redraft.train.restart import read_model  # noqa: E402
-from redraft.train.stages import FINAL, checkpoint, origin, prepare  # noqa: E402
+from redraft.train.corpus import LANGUAGES, Pair  # noqa: E402
+from redraft.train.distil import Distillation  # noqa: E402
+from redraft.train.loop import Hardware  # noqa: E402
+from redraft.train.model import Shape  # noqa: E402
+from redraft.train.packed import Packed  # noqa: E402
+from redraft.train.recipe import EXPORTED, SHIPPED, STAGES  # noqa: E402
+from redraft.train.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
+from redraft.train.stages import FINAL, taught  # noqa: E402
+from redraft.train.teach import every_source  # noqa: E402
 from redraft.train.tokenizer import train_tokenizer  # noqa: E402
+from tests.train.toys import toy_pairs, write_pairs  # noqa: E402
 
+EVERYDAY = [f"{who} {does} {what}." for who in ("I", "We") for does in ("have", "like") for what in ("a dog", "tea")]
 SHAPE = Shape(300, hidden=32, layers=1, heads=1, feed_forward=32, head=32)
-
-
-def save(file: Path, shape: Shape = SHAPE, seed: int = 0) -> dict[str, Any]:
-    """A checkpoint with random weights, which are returned."""
-    torch.manual_seed(seed)
-    weights = Decoder(shape).state_dict()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"shape": asdict(shape), "model": weights}, file)
-    return weights
-
-
-def trained(name: str) -> Stage:
-    """A stage that is trained."""
-    stage = STAGES[name]
-    assert isinstance(stage, Stage)
-    return stage
 
 
 @pytest.fixture
@@ -52,102 +42,105 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class TestAverage:
-    def test_it_is_the_weighted_mean_of_every_weight(self, tmp_path: Path) -> None:
-        one, two = save(tmp_path / "one.pt", seed=1), save(tmp_path / "two.pt", seed=2)
-        average({tmp_path / "one.pt": 0.75, tmp_path / "two.pt": 0.25}, tmp_path / "new" / FINAL)
-        made = torch.load(tmp_path / "new" / FINAL)
-        assert made["shape"] == asdict(SHAPE)
-        assert made["model"].keys() == one.keys()
-        for name, weight in made["model"].items():
-            assert weight.dtype == torch.float32
-            assert torch.equal(weight, 0.75 * one[name] + 0.25 * two[name])
-        assert not torch.equal(one["embedding.weight"], two["embedding.weight"])
-        assert [file.name for file in (tmp_path / "new").iterdir()] == [FINAL]
+def small(monkeypatch) -> None:
+    """Every stage of the recipe becomes one of a few steps and a toy's size."""
+    for name, stage in STAGES.items():
+        phase = replace(stage.phase, tokens=3_000, batch=512)
+        distillation = stage.distillation and replace(stage.distillation, sources=40)
+        monkeypatch.setitem(STAGES, name, replace(stage, shape=SHAPE, phase=phase, distillation=distillation))
 
-    def test_models_of_different_shapes_are_refused(self, tmp_path: Path) -> None:
-        save(tmp_path / "one.pt")
-        save(tmp_path / "two.pt", Shape(300, hidden=64, layers=1, heads=1, feed_forward=32, head=32))
-        with pytest.raises(ModelError, match=r"one\.pt' and .*two\.pt' cannot be averaged: .* of one shape"):
-            average({tmp_path / "one.pt": 0.5, tmp_path / "two.pt": 0.5}, tmp_path / "mean.pt")
-        assert not (tmp_path / "mean.pt").exists()
 
-    def test_the_command_writes_the_model_that_ships(self, out: Path) -> None:
-        one, two = save(out / "late" / FINAL, seed=1), save(out / "steady" / FINAL, seed=2)
-        result = CliRunner().invoke(train, ["--data", str(out), "--out", str(out), "--only", "demo", "--format", "F16"])
-        assert result.exit_code == 0, result.output
-        assert "stage demo: the average of late and steady" in result.output
-        assert (out / "redraft-demo-f16.gguf").exists()
-        for name, weight in read_model(out / "redraft-demo-f32.gguf").state_dict().items():
-            torch.testing.assert_close(weight, 0.5 * one[name] + 0.5 * two[name])
+def recipe(out: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(train, ["--data", str(out), "--out", str(out), "--no-compile", *arguments])
 
-    @pytest.mark.parametrize("more", [[], ["--warm-start", "tokenizer.json"]])
-    def test_a_stage_that_is_missing_is_named(self, out: Path, more: list[str], monkeypatch) -> None:
-        save(out / "late" / FINAL)
-        monkeypatch.chdir(out)
-        result = CliRunner().invoke(train, ["--data", ".", "--out", ".", "--only", "demo", *more])
+
+class TestCommand:
+    def test_one_command_makes_what_ships(self, out: Path, monkeypatch) -> None:
+        """At toy size, from the data to the GGUF files; a second run finds all of it."""
+        small(monkeypatch)
+        write_pairs(out, toy_pairs(60))
+        (out / "tokenizer.json").unlink()
+        monkeypatch.setattr(command, "VOCABULARY", SHAPE.vocabulary)
+        done = recipe(out, "--processes", "1", "--format", "F16")
+        assert done.exit_code == 0, done.output
+        for name in SHIPPED:
+            assert (out / f"redraft-{name}-f16.gguf").exists()
+            assert not (out / name / "last.pt").exists()
+        again = recipe(out, "--no-export")
+        assert again.output.count("finished before") == len(SHIPPED)
+
+    def test_it_stops_in_time_and_goes_on(self, out: Path, monkeypatch) -> None:
+        small(monkeypatch)
+        write_pairs(out, toy_pairs(60))
+        hurried = recipe(out, "--only", "demo", "--minutes", "0.0001", "--processes", "1", "--no-export")
+        assert "stage demo: out of time; run the same command again to resume" in hurried.output
+        assert (out / "demo" / "last.pt").exists()
+        assert recipe(out, "--only", "demo", "--processes", "1", "--no-export").exit_code == 0
+        assert (out / "demo" / FINAL).exists()
+
+    def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
+        result = recipe(out, "--only", "demo-taught")
         assert result.exit_code == 1
-        assert "Error: stage 'steady' is not in '.': run it first, with --only steady" in result.output
-        assert not (out / "demo").exists()
+        assert "Error: stage 'teacher' is not in" in result.output
+        assert "run it first, with --only teacher" in result.output
+        assert not (out / "demo-taught").exists()
 
 
 class TestGraph:
-    def test_every_stage_stands_after_those_that_it_needs(self) -> None:
+    def test_every_stage_stands_after_its_teacher(self) -> None:
         done: set[str] = set()
         for name, stage in STAGES.items():
-            if isinstance(stage, Average):
-                assert set(stage.shares) <= done
-                assert sum(stage.shares.values()) == pytest.approx(1)
-                assert len({trained(part).shape for part in stage.shares}) == 1
-            else:
-                assert {stage.start, stage.teacher} - {None} <= done
-                assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
-                if stage.start:  # an average has no optimizers to go on with
-                    assert stage.shape.layers % trained(stage.start).shape.layers == 0
-                    assert replace(trained(stage.start).shape, layers=stage.shape.layers) == stage.shape
+            assert {stage.teacher} - {None} <= done
+            assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
             done.add(name)
-        assert set(EXPORTED) <= done
+        assert set(SHIPPED) <= set(EXPORTED) <= done
 
 
-class TestOrigin:
-    def test_a_warm_start_stands_in_for_what_is_missing_only(self, tmp_path: Path) -> None:
-        given = tmp_path / "given.gguf"
-        assert origin(tmp_path, "late", given) == given
-        with pytest.raises(ModelError, match="stage 'late' is not in .*: run it first, with --only late"):
-            origin(tmp_path, "late", None)
-        save(tmp_path / "late" / FINAL)
-        assert origin(tmp_path, "late", given) == origin(tmp_path, "late", None) == checkpoint(tmp_path, "late")
+class TestTeaching:
+    def test_every_source_is_asked_for_in_every_language(self) -> None:
+        pairs = {
+            "de": [Pair("one", "EINS", "de", 0.5), Pair("two", "ZWEI", "de", 1.0)],
+            "ja": [Pair("one", "\u4e00", "ja", 0.8)],
+        }
+        asked = every_source(pairs)
+        assert {language: {(each.source, each.weight) for each in of} for language, of in asked.items()} == {
+            language: {("one", 0.8), ("two", 1.0)} for language in pairs
+        }
+        assert {each.target for of in asked.values() for each in of} == {""}
 
-    def test_outputs_of_a_teacher_are_made_once(self, out: Path, monkeypatch) -> None:
-        """By the same file at the same place, which is what `redraft.train.calibrate` knows them by."""
-        save(out / "late" / FINAL)
-        asked, learnt = [], []
-        monkeypatch.setattr(running, "cached_split", lambda *_: ({"de": []}, {}))
-        monkeypatch.setattr(
-            running,
-            "translate",
-            lambda teacher, _pairs, *rest: asked.append((teacher.read_bytes(), teacher.name, *rest)),
-        )
-        monkeypatch.setattr(running, "distil", lambda _teacher, _answered, *rest: learnt.append(rest))
-        prepare(trained("steady"), out / "steady", out, 1, None)
-        [(_weights, name, shares, _distillation, outputs, _processes)] = asked
-        [(_distillation, file, _processes)] = learnt
-        assert name == "late-f32.gguf"
-        assert shares == LANGUAGE_SHARES
-        assert file == out / "steady" / "distilled.jsonl"
-        assert outputs == out / "late-f32.outputs.jsonl"
-        asked.clear()
-        prepare(trained("late"), out / "late", out, 1, None)
-        file.write_text("")
-        prepare(trained("steady"), out / "steady", out, 1, None)
-        assert asked == []
+    def test_examples_are_made_once_in_parts(self, out: Path, monkeypatch) -> None:
+        """By the shipped tiny model, of everyday sentences."""
+        model = shipped_path("demo-tiny")
+        tokenizer = read_tokenizer(model)
+        tokenizer.save(str(out / "tokenizer.json"))
+        (out / "teacher").mkdir()
+        network = read_model(model)
+        torch.save({"shape": asdict(network.shape), "model": network.state_dict()}, out / "teacher" / FINAL)
+        with gzip.open(out / "pairs.tsv.gz", "wt", encoding="utf-8") as cache:
+            cache.writelines(f"0\t{language}\t1.0\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY)
+        stage = replace(STAGES["demo-taught"], distillation=Distillation(24, samples=0, joined=0.0))
+        file = taught(stage, out, out, Hardware(workers=2))
+        assert file is not None
+        made = Packed.load(file)
+        assert len(made) >= 24
+        end = tokenizer.token_to_id("</s>")
+        for ids, start in made:
+            assert tokenizer.id_to_token(ids[start]) in ("<2de>", "<2zh>", "<2ja>")
+            assert ids[-1] == end
+        assert len(list((out / "teacher-parts").iterdir())) == 2
+        monkeypatch.setattr(teaching, "_part", None)
+        file.unlink()
+        assert list(Packed.load(taught(stage, out, out, Hardware(workers=2)) or file)) == list(made)
+        assert taught(STAGES["demo"], out, out, Hardware()) is None
 
-    def test_a_warm_start_teaches_where_the_teacher_is_missing(self, out: Path, monkeypatch) -> None:
-        asked = []
-        monkeypatch.setattr(running, "cached_split", lambda *_: ({}, {}))
-        monkeypatch.setattr(running, "translate", lambda teacher, *rest: asked.append((teacher, rest[-2])))
-        monkeypatch.setattr(running, "distil", lambda *_: None)
-        prepare(trained("steady"), out / "steady", out, 1, out / "given.gguf")
-        assert asked == [(out / "given.gguf", out / "given.outputs.jsonl")]
-        with pytest.raises(ModelError, match="stage 'late' is not in"):
-            prepare(trained("steady"), out / "steady", out, 1, None)
+
+def test_packed_examples_are_those_that_went_in(tmp_path: Path) -> None:
+    given = [([1, 65_535, 3], 1), ([4], 0), ([5, 6], 1)]
+    packed = Packed.joined([Packed.of(given[:2]), Packed.of([]), Packed.of(given[2:])])
+    packed.save(tmp_path / "examples.npz")
+    again = Packed.load(tmp_path / "examples.npz")
+    assert list(again) == given
+    assert again[-1] == given[-1]
+    assert len(again) == 3
+    with pytest.raises(IndexError):
+        again[3]

@@ -100,7 +100,7 @@ def report() -> str:
 
 def test(here: Processor) -> Verdict:
     """Run the self-test, and remember what it found."""
-    verdict = selftest.examine(shipped_path("demo-small"))
+    verdict = selftest.examine(shipped_path("demo-tiny"))
     # A test that failed before its first kernel says nothing of the next time.
     if verdict.plain_run and verdict.kernels != "untested":
         with suppress(OSError, RuntimeError):  # where it cannot be remembered, it is tested again

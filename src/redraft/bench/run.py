@@ -56,7 +56,7 @@ class Engine:
     """
 
     model: str = "demo"
-    smalls: tuple[str, ...] = ("demo-small",)
+    smalls: tuple[str, ...] = ("demo-tiny",)
     options: LlamaOptions = LlamaOptions(context_length=1024)
     dtype: str | None = None
 

@@ -90,7 +90,7 @@ run_options = (
         "small",
         multiple=True,
         metavar="MODEL",
-        help="Small model, for methods that draft with one; `bench bild` takes several.  [default: demo-small for "
+        help="Small model, for methods that draft with one; `bench bild` takes several.  [default: demo-tiny for "
         "demo, else none]",
     ),
     click.option(

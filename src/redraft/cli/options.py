@@ -60,7 +60,7 @@ def _bounds(range: Whole | Real) -> str:
 to = click.option(
     "--to", "-t", required=True, multiple=True, metavar="LANGUAGE", help="de, ja, zh-CN, ... Repeat for several."
 )
-MODELS = "demo, demo-small, a name that `redraft models` lists, or a GGUF file."
+MODELS = "demo, demo-tiny, a name that `redraft models` lists, or a GGUF file."
 HF_MODELS = "For transformers: hf:NAME, or a model's folder."
 #: Of --mask-margin.
 MARGIN = "Hide a partial caption from the first token whose lead over the runner-up is below this; -1 hides nothing."
@@ -70,7 +70,7 @@ draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
     help="Small model, for methods that draft with one, such as bild; same forms as --model; must share its "
-    "vocabulary.  [default: demo-small for demo, else none]",
+    "vocabulary.  [default: demo-tiny for demo, else none]",
 )
 dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"For transformers: the model's data type.  [default: {DTYPES[0]}]"

@@ -34,7 +34,7 @@ train.add_command(prefix)
 
 @train.command(epilog=EXAMPLES, short_help="Fine-tune a small model on a large one's outputs.")
 @click.option("--large", default="demo", metavar="MODEL", help="The model to follow: demo, or a GGUF of the recipe.")
-@click.option("--small", default="demo-small", metavar="MODEL", help="The model to fine-tune, of the same vocabulary.")
+@click.option("--small", default="demo-tiny", metavar="MODEL", help="The model to fine-tune, of the same vocabulary.")
 @click.option(
     "--data",
     type=click.Path(path_type=Path),

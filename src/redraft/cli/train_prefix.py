@@ -40,7 +40,7 @@ Examples:
     "-m",
     default="demo",
     metavar="MODEL",
-    help="demo, demo-small or a GGUF file of the recipe, trained whole; or hf:NAME or the folder of a model of "
+    help="demo, demo-tiny or a GGUF file of the recipe, trained whole; or hf:NAME or the folder of a model of "
     "transformers, trained by LoRA.",
 )
 @click.option(

@@ -6,10 +6,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 #: Name -> file in this folder.
-SHIPPED = {"demo": "redraft-demo-q8_0.gguf", "demo-small": "redraft-demo-small-q8_0.gguf"}
+SHIPPED = {"demo": "redraft-demo-q8_0.gguf", "demo-tiny": "redraft-demo-tiny-q8_0.gguf"}
 
 #: Model -> the small one of the same vocabulary that drafts for it.
-SMALL_OF = {"demo": "demo-small"}
+SMALL_OF = {"demo": "demo-tiny"}
 
 
 def shipped_path(name: str) -> Path:

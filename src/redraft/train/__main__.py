@@ -12,22 +12,19 @@ from typing import Any
 import click
 import torch.multiprocessing as mp
 
-from redraft.backends.quantise import FORMATS
 from redraft.errors import ModelError
-from redraft.train.average import Average, average
 from redraft.train.corpus import cached_split
 from redraft.train.loop import Hardware
-from redraft.train.recipe import EXPORTED, STAGES, VOCABULARY, Stage
-from redraft.train.restart import read_tokenizer
-from redraft.train.stages import FINAL, PAIRS, checkpoint, export, origin, prepare, work
+from redraft.train.recipe import EXPORTED, SHIPPED, STAGES, VOCABULARY, Stage
+from redraft.train.stages import FINAL, PAIRS, export, taught, work
 from redraft.train.tokenizer import load_tokenizer, train_tokenizer
 
-#: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
 #: Settings that depend on the device.
 USUAL: dict[str, dict[str, Any]] = {
     "cpu": {"processes": 2, "scale": 1, "workers": 0},
     "cuda": {"processes": 1, "scale": 8, "workers": 12},
 }
+#: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 
 
@@ -44,24 +41,22 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_":
     default="runs",
     help="Checkpoints, logs and GGUF files go here.",
 )
-@click.option("--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: all]")
+@click.option(
+    "--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: demo, tiny]"
+)
 @click.option("--processes", type=click.IntRange(1), help="Training processes of one thread.  [default: 2; 1 on a GPU]")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="What to train on.")
 @click.option("--compile/--no-compile", "compiled", default=True, help="Fuse the work between matrix products.")
 @click.option("--scale", type=click.IntRange(1), help="Times the batch on a CPU.  [default: 1; 8 on a GPU]")
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
-@click.option(
-    "--warm-start",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Weights and tokenizer to start from, and to learn of, where the stage before is not in --out.",
-)
-@click.option("--format", type=click.Choice(FORMATS), default="Q8_0", help="Weights of the GGUF files.")
+@click.option("--export/--no-export", "exported", default=True, help="Write the GGUF files; needs llama.cpp.")
+@click.option("--format", default="Q8_0", help="Weights of the GGUF files.")
 def train(
     data: Path,
     out: Path,
     only: tuple[str, ...],
-    warm_start: Path | None,
+    exported: bool,
     format: str,
     device: str,
     **chosen: Any,
@@ -72,41 +67,35 @@ def train(
     usual = USUAL[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **usual)
     if not (out / "tokenizer.json").exists():
-        pairs = {} if warm_start else cached_split(data, out / PAIRS)[0]
-        tokenizer = read_tokenizer(warm_start) if warm_start else train_tokenizer(pairs, VOCABULARY)
-        tokenizer.save(str(out / "tokenizer.json"))
-    for name in only or list(STAGES):
+        train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
+    for name in only or SHIPPED:
         stage, folder = STAGES[name], out / name
         try:
             if (folder / FINAL).exists():
                 click.echo(f"stage {name}: finished before")
-            elif isinstance(stage, Average):
-                click.echo(f"stage {name}: the average of {' and '.join(stage.shares)}")
-                average({checkpoint(out, part): share for part, share in stage.shares.items()}, folder / FINAL)
             else:
-                train_stage(name, stage, folder, data, hardware, warm_start)
+                train_stage(name, stage, folder, data, hardware)
         except ModelError as error:
             raise click.ClickException(str(error)) from error
         if not (folder / FINAL).exists():
             click.echo(f"stage {name}: out of time; run the same command again to resume")
             return
-        if name in EXPORTED:
+        if exported and name in EXPORTED:
             export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
 
 
-def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware, warm_start: Path | None) -> None:
+def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware) -> None:
     """Train one stage to its end, from its last checkpoint if there is one.
 
     Raises:
-        ModelError: the stage before has not been run, and there is no warm start.
+        ModelError: its teacher has not been run.
     """
-    start = origin(folder.parent, stage.start, warm_start) if stage.start else warm_start
-    begins = f"from {start}" if start else "from random weights"
-    where = f"{hardware.processes} x {hardware.device}"
-    click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {where}, {begins}")
-    prepare(stage, folder, data, hardware.processes, warm_start)
-    meet = folder.parent / f".rendezvous-{os.getpid()}-{name}"
-    mp.spawn(work, (stage, folder, data, folder.parent / PAIRS, hardware, start, meet), nprocs=hardware.processes)
+    out = folder.parent
+    examples = taught(stage, out, data, hardware)
+    click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {hardware.processes} x {hardware.device}")
+    meet = out / f".rendezvous-{os.getpid()}-{name}"
+    task = (stage, folder, data, out / PAIRS, hardware, examples, None, meet)
+    mp.spawn(work, task, nprocs=hardware.processes)
 
 
 if __name__ == "__main__":

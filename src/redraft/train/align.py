@@ -193,7 +193,7 @@ def require_recipe(path: Path) -> None:
     architecture = fields.get("general.architecture")
     if architecture is None or architecture.contents() != "qwen3" or PLAIN_KEY not in fields:
         raise ModelError(
-            f"model {path.name!r} was not made by this recipe: use demo, demo-small or a GGUF file that "
+            f"model {path.name!r} was not made by this recipe: use demo, demo-tiny or a GGUF file that "
             "`python -m redraft.train` or `redraft train align` has written"
         )
 

@@ -172,7 +172,7 @@ def _outputs(group: list[Calibration]) -> tuple[list[Calibration], Outputs]:
 
 def best_outputs(model: Decoder, tokenizer: Tokenizer, samples: int, group: Sequence[Calibration]) -> Outputs:
     """For every prompt, all of one length, the greedy output or a better one of ``samples`` sampled ones."""
-    prompts = torch.tensor([each.prompt for each in group])
+    prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
     end, most = tokenizer.token_to_id(EOS), limit(group[0].prompt)
     drawn = [generate(model, prompts, end, most, TEMPERATURE if seed else 0.0, seed) for seed in range(samples + 1)]
     best: Outputs = []

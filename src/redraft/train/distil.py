@@ -8,7 +8,6 @@ beginning of the sentence is taught a beginning of that same translation (`redra
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from redraft.train.calibrate import Calibration, calibrate, draw
 from redraft.train.corpus import Pair
 from redraft.train.examples import Example, Mixture
 from redraft.train.model import Decoder
+from redraft.train.packed import Packed
 from redraft.train.prefixes import Cuts, Ids, Translated, prefix_pairs
 from redraft.train.restart import read_model, read_tokenizer
 from redraft.train.score import score
@@ -83,26 +83,19 @@ def distil(teacher: Path, answered: Sequence[Calibration], how: Distillation, fi
     """Write the examples that are learnt of what `translate` has answered.
 
     Args:
-        file: JSON Lines to write: the ids of an example, and where its target begins.
+        file: to write, as `redraft.train.packed.Packed`.
     """
     learnt = [each for each in answered if how.learnt is None or each.language in how.learnt]
     parts = [learnt[start : start + PART] for start in range(0, len(learnt), PART)]
-    part_file = file.with_suffix(".part")
+    packed: list[Packed] = []
     with (
-        part_file.open("w", encoding="utf-8") as out,
         tqdm(total=len(learnt), unit="sentence", desc="prefix pairs", mininterval=2) as bar,
         mp.get_context("spawn").Pool(processes, _load, (teacher, how)) as pool,
     ):
-        for part, examples in zip(parts, pool.imap(_examples, enumerate(parts)), strict=True):
-            out.writelines(json.dumps(example) + "\n" for example in examples)
+        for part, made in zip(parts, pool.imap(_examples, enumerate(parts)), strict=True):
+            packed.append(made)
             bar.update(len(part))
-    part_file.replace(file)
-
-
-def read_examples(file: Path) -> list[Example]:
-    """What `distil` has written."""
-    with file.open(encoding="utf-8") as lines:
-        return [(ids, start) for ids, start in map(json.loads, lines)]
+    Packed.joined(packed).save(file)
 
 
 _loaded: list[tuple[Decoder, Tokenizer, Distillation]] = []
@@ -114,10 +107,11 @@ def _load(teacher: Path, how: Distillation) -> None:
     _loaded.append((read_model(teacher).eval(), read_tokenizer(teacher), how))
 
 
-def _examples(numbered: tuple[int, Sequence[Calibration]]) -> list[Example]:
+def _examples(numbered: tuple[int, Sequence[Calibration]]) -> Packed:
     number, part = numbered
     model, tokenizer, how = _loaded[0]
-    return list(examples(RecipeTeacher(model, tokenizer), part, how.cuts, random.Random(how.seed * 1_000_003 + number)))
+    generator = random.Random(how.seed * 1_000_003 + number)
+    return Packed.of(examples(RecipeTeacher(model, tokenizer), part, how.cuts, generator))
 
 
 def examples(

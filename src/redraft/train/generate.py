@@ -15,10 +15,19 @@ from redraft.train.model import Decoder, Layer, rotation_table
 #: Keys and values of every layer, (rows, heads, capacity, head) each.
 Cache: TypeAlias = list[tuple[Tensor, Tensor]]
 
+#: Steps between two looks at which outputs have ended: a GPU works ahead in between.
+LOOK = 4
+
 
 @torch.inference_mode()
 def generate(
-    model: Decoder, prompts: Tensor, end: int, limit: int, temperature: float = 0.0, seed: int = 0
+    model: Decoder,
+    prompts: Tensor,
+    end: int,
+    limit: int,
+    temperature: float = 0.0,
+    seed: int = 0,
+    spare: float = 0.0,
 ) -> list[list[int] | None]:
     """The greedy output for every prompt, or a sampled one.
 
@@ -28,15 +37,17 @@ def generate(
         limit: the most ids of an output, its end included.
         temperature: of the distributions that tokens are drawn from; 0 is greedy.
         seed: of the random numbers, which are the same for every call.
+        spare: share of outputs, 0-1, that need not be waited for: few are much longer than all others.
 
     Returns:
-        Ids without the end; None where the model has not ended its output within the limit.
+        Ids without the end; None where the model has not ended its output within the limit, or in time.
     """
     written = prompts.new_full((len(prompts), limit), -1)
-    rows = torch.arange(len(prompts))
-    ended = torch.zeros(len(prompts), dtype=torch.bool)
+    device = prompts.device
+    rows = torch.arange(len(prompts), device=device)
+    ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     cache = _empty_cache(model, prompts, prompts.shape[1] + limit)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed)
     new, past = prompts, 0
     for step in range(limit):
         logits = _advance(model, new, cache, past)
@@ -47,20 +58,23 @@ def generate(
         past += new.shape[1]
         written[rows, step] = tokens
         ended |= tokens == end
-        if ended.all():
-            break
-        if 4 * int(ended.sum()) >= len(ended):  # smaller batches are faster, but making one copies the cache
-            going = (~ended).nonzero().squeeze(1)
-            rows, tokens, ended = rows[going], tokens[going], ended[going]
-            cache = [(keys[going], values[going]) for keys, values in cache]
         new = tokens[:, None]
+        if step % LOOK != LOOK - 1:
+            continue
+        done = int(ended.sum())
+        if len(ended) - done <= spare * len(prompts):
+            break
+        if 4 * done >= len(ended):  # smaller batches are faster, but making one copies the cache
+            going = (~ended).nonzero().squeeze(1)
+            rows, new, ended = rows[going], new[going], ended[going]
+            cache = [(keys[going], values[going]) for keys, values in cache]
     return [ids[: ids.index(end)] if end in ids else None for ids in written.tolist()]
 
 
 def _empty_cache(model: Decoder, prompts: Tensor, capacity: int) -> Cache:
     shape = (len(prompts), model.shape.heads, capacity, model.shape.head)
-    dtype = model.embedding.weight.dtype
-    return [(torch.empty(shape, dtype=dtype), torch.empty(shape, dtype=dtype)) for _ in model.layers]
+    like = model.embedding.weight
+    return [(like.new_empty(shape), like.new_empty(shape)) for _ in model.layers]
 
 
 def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
@@ -82,6 +96,6 @@ def _through_layer(
     keys[:, :, past : past + new], values[:, :, past : past + new] = key, value
     scores = query @ keys[:, :, seen].transpose(2, 3) * layer.shape.head**-0.5
     if new > 1:
-        scores += torch.full((new, past + new), float("-inf"), dtype=x.dtype).triu(past + 1)
+        scores += torch.full((new, past + new), float("-inf"), dtype=x.dtype, device=x.device).triu(past + 1)
     mixed = torch.softmax(scores, dim=-1) @ values[:, :, seen]
     return layer.combine(x, mixed.transpose(1, 2))

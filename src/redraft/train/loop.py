@@ -10,8 +10,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -20,7 +22,7 @@ from tqdm import tqdm
 
 from redraft.train.corpus import LANGUAGE_SHARES, Pair
 from redraft.train.examples import BATCH, Batch, Example, ExampleStream, Mixture
-from redraft.train.model import Decoder, Shape
+from redraft.train.model import Decoder, Shape, product_type
 
 #: Steps that a short training is to have at least, as far as batches of this many ids allow.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
@@ -197,38 +199,13 @@ class Trainer:
         torch.save(state, part)
         part.replace(path)
 
-    def restore(self, path: Path, *, new_phase: bool) -> None:
-        """Go on from a checkpoint.
-
-        Args:
-            path: written by `save`.
-            new_phase: start this trainer's own phase with the checkpoint's weights.  If this model is deeper, the
-                layers of the checkpoint are stacked (`stacked`) and the optimizers start from nothing.
-        """
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint that `save` has written."""
         state = torch.load(path, map_location=self.hardware.device)
-        deeper = state["shape"]["layers"] != self.model.shape.layers
-        self.model.load_state_dict(stacked(state["model"], self.model.shape.layers) if deeper else state["model"])
-        if not deeper:
-            for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-                optimizer.load_state_dict(saved)
-        if not new_phase:
-            self.tokens, self.step = state["tokens"], state["step"]
-
-
-def stacked(weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """The weights of a shallow model as those of one with ``layers``: its layers in order, again and again.
-
-    Training the first part of a run at a fraction of the depth costs that fraction of the time, and stacking whole
-    blocks loses next to nothing (Du et al. 2024, "Stacking your transformers", G_stack).
-    """
-    few = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
-    grown = {name: tensor for name, tensor in weights.items() if not name.startswith("layers.")}
-    for layer in range(layers):
-        prefix = f"layers.{layer % few}."
-        for name, tensor in weights.items():
-            if name.startswith(prefix):
-                grown[f"layers.{layer}.{name.removeprefix(prefix)}"] = tensor.clone()
-    return grown
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.tokens, self.step = state["tokens"], state["step"]
 
 
 def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -252,12 +229,20 @@ def batch_loss(
     model: Decoder, batch: Batch, device: str, slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
 ) -> Tensor:
     """Mean cross-entropy over the learnt positions; no label smoothing, which would flatten what the bias compares."""
-    ids = torch.from_numpy(batch.ids).to(device)
-    with torch.autocast(device, torch.bfloat16):
-        hidden = model.hidden(ids)[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
-    targets = torch.from_numpy(batch.targets).to(device)
+    ids, rows, columns, targets = (
+        moved(array, device) for array in (batch.ids, batch.rows, batch.columns, batch.targets)
+    )
+    lower = product_type(device)
+    with torch.autocast(device, lower, enabled=lower != torch.float32):
+        hidden = model.hidden(ids)[rows, columns]
     loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, targets, slope)
     return loss
+
+
+def moved(array: NDArray[np.int64], device: str) -> Tensor:
+    """``array`` on a device; a copy to a GPU does not wait for the work before it."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor
 
 
 class TiedCrossEntropy(torch.autograd.Function):
@@ -277,9 +262,9 @@ class TiedCrossEntropy(torch.autograd.Function):
         """``hidden`` (n, hidden), ``weight`` (vocabulary, hidden), ``targets`` (n,) -> a scalar."""
         n, chunk = len(hidden), TiedCrossEntropy.CHUNK[hidden.device.type]
         padding = -n % chunk
-        rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(torch.bfloat16)
+        rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(product_type(hidden.device.type))
         wanted = F.pad(targets, (0, padding), value=-1)
-        low = weight.detach().to(torch.bfloat16)
+        low = weight.detach().to(rows.dtype)
         grad_rows, grad_weight = torch.empty_like(rows), torch.zeros_like(weight)
         total = torch.zeros((), device=hidden.device)
         scale = torch.full((), 1.0 / n, device=hidden.device)

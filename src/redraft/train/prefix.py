@@ -1,6 +1,6 @@
 """Self-distilled prefix training of a model that the recipe has made, from its GGUF to a new one.
 
-What stage ``steady`` of the recipe does, for any such model: it translates sources of the corpus, learns its best
+It translates sources of the corpus, learns its best
 translations with prefix pairs cut by what it knows itself (`redraft.train.distil`), and goes on with the corpus beside
 them.
 """
@@ -97,7 +97,16 @@ def train_prefix(settings: Settings) -> list[Calibration]:
         rendezvous.unlink(missing_ok=True)
         hardware = Hardware(processes=settings.processes)
         # The folder is of this data alone, so what is kept in it cannot be of another.
-        task = (stage, folder, settings.data, folder / PAIRS, hardware, settings.model, rendezvous)
+        task = (
+            stage,
+            folder,
+            settings.data,
+            folder / PAIRS,
+            hardware,
+            folder / EXAMPLES,
+            settings.model,
+            rendezvous,
+        )
         mp.spawn(work, task, nprocs=settings.processes)
     whole = settings.training / f"{settings.out.stem}-f32.gguf"
     write_checkpoint(folder / FINAL, tokenizer, whole)
@@ -120,13 +129,13 @@ def training_pairs(data: Path, languages: Sequence[str]) -> dict[str, list[Pair]
 
 
 def _stage(settings: Settings) -> Stage:
-    """Stage ``steady`` of the recipe, for this model and of this length."""
+    """`STEADY` for this model, of this length."""
     phase = replace(
-        STEADY.phase,
+        STEADY,
         tokens=settings.tokens,
         distilled=settings.share,
         batch=batch_size(settings.tokens, settings.processes),
-        languages={tag: share for tag, share in STEADY.phase.languages.items() if tag in settings.languages},
+        languages={tag: share for tag, share in STEADY.languages.items() if tag in settings.languages},
         seed=settings.distillation.seed,
     )
     return Stage(read_model(settings.model).shape, phase, distillation=settings.distillation)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.languages import parse_language
-from redraft.train.examples import as_spoken
+from redraft.train.examples import heard
 
 Ids: TypeAlias = tuple[int, ...]
 #: What a teacher is prompted with.
@@ -99,19 +99,19 @@ def prefix_pairs(
 
     def prompt(words: Sequence[str], language: str) -> P:
         text = " ".join(words)
-        return teacher.prompt(as_spoken(text) if generator.random() < how.spoken else text, language)
+        return teacher.prompt(heard(text, generator) if generator.random() < how.spoken else text, language)
 
     for place, each in enumerate(translated):
         words = each.source.split(" ")
         yield prompt(words, each.language), (*each.output, each.end)
         for _ in range(how.beginnings if len(words) > 1 else 0):
             cut.append((place, prompt(words[: generator.randrange(1, len(words))], each.language)))
-    beginnings = teacher.score([(heard, translated[place].output) for place, heard in cut])
-    for (place, heard), logs in zip(cut, beginnings, strict=True):
+    beginnings = teacher.score([(begun, translated[place].output) for place, begun in cut])
+    for (place, begun), logs in zip(cut, beginnings, strict=True):
         each = translated[place]
         length = supported(wholes[place], logs, how.tolerances.get(each.language, how.tolerance))
         kept = at_word_end(each.output, length, spaced(each.language), teacher.text)
-        yield heard, (*each.output[:kept], each.end)
+        yield begun, (*each.output[:kept], each.end)
 
 
 def repeats(output: Sequence[int]) -> bool:

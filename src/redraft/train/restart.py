@@ -20,11 +20,16 @@ from redraft.train.tokenizer import blank_tokenizer
 
 
 def read_model(path: Path) -> Decoder:
-    """The model of a GGUF in torch; quantised weights are unpacked.
+    """The model of a checkpoint (``.pt``) or of a GGUF in torch; quantised weights are unpacked.
 
     Raises:
         ModelError: it is not of the recipe's architecture.
     """
+    if path.suffix == ".pt":
+        state = torch.load(path, map_location="cpu")
+        model = Decoder(Shape(**state["shape"]))
+        model.load_state_dict(state["model"])
+        return model
     reader = GGUFReader(path)
     tensors = {tensor.name: np.asarray(dequantize(tensor.data, tensor.tensor_type)) for tensor in reader.tensors}
     if _text(reader, "general.architecture") != "qwen3":

@@ -10,20 +10,23 @@ import torch
 from numpy.typing import NDArray
 
 from redraft.train.examples import grouped, padded
-from redraft.train.model import Decoder
+from redraft.train.model import Decoder, product_type
 
 #: (prompt ids, output ids without the end)
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
-#: Ids that are scored together, padding included.
-TOKENS = 4096
+#: By device: ids that are scored together, padding included, and rows of logits: as many as a CPU's cache holds, or a
+#: GPU is filled by.
+TOKENS = {"cpu": 4096, "cuda": 65_536}
+ROWS = {"cpu": 256, "cuda": 8192}
 
 
 @torch.inference_mode()
 def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.float32]]:
     """For every pair, the (length,) log-probabilities of the output's tokens, the end token ruled out."""
     found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
-    for group in grouped([len(prompt) + len(output) for prompt, output in pairs], TOKENS):
+    device = model.embedding.weight.device
+    for group in grouped([len(prompt) + len(output) for prompt, output in pairs], TOKENS[device.type]):
         length = padded(max(len(prompt) + len(output) for prompt, output in (pairs[place] for place in group)))
         ids = torch.zeros(len(group), length, dtype=torch.long)
         rows: list[int] = []
@@ -33,7 +36,7 @@ def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.fl
             ids[row, : len(prompt) + len(output)] = torch.tensor([*prompt, *output])
             rows += [row] * len(output)
             columns += range(len(prompt) - 1, len(prompt) - 1 + len(output))
-        logs = _log_probabilities(model, ids, torch.tensor(rows), torch.tensor(columns), end)
+        logs = _log_probabilities(model, ids.to(device), torch.tensor(rows), torch.tensor(columns), end)
         lengths = [len(pairs[place][1]) for place in group]
         for place, part in zip(group, np.split(logs, np.cumsum(lengths)[:-1]), strict=True):
             found[place] = part
@@ -43,14 +46,16 @@ def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.fl
 def _log_probabilities(
     model: Decoder, ids: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, end: int
 ) -> NDArray[np.float32]:
-    with torch.autocast(ids.device.type, torch.bfloat16):
+    lower = product_type(ids.device.type)
+    with torch.autocast(ids.device.type, lower, enabled=lower != torch.float32):
         hidden = model.hidden(ids)[rows, columns]
     parts = []
-    for start in range(0, len(hidden), 256):  # logits of more rows leave the processor's cache
-        here = slice(start, start + 256)
-        logits = model.logits(hidden[here].float())
+    chunk = ROWS[ids.device.type]
+    for start in range(0, len(hidden), chunk):
+        here = slice(start, start + chunk)
+        logits = model.logits(hidden[here].to(model.embedding.weight.dtype)).float()
         logits[:, end] = float("-inf")
         following = ids[rows[here], columns[here] + 1]
         parts.append(torch.log_softmax(logits, -1).gather(1, following[:, None]).squeeze(1))
-    logs: NDArray[np.float32] = torch.cat(parts).numpy() if parts else np.empty(0, np.float32)
+    logs: NDArray[np.float32] = torch.cat(parts).cpu().numpy() if parts else np.empty(0, np.float32)
     return logs

@@ -28,14 +28,14 @@ TEXTS = ("I have", "I have a very small dog", "I had a very small dog that barks
 
 @pytest.fixture(scope="module")
 def on_transformers(folders: dict[str, Path]) -> HfDecoder:
-    backend = open_backend(str(folders["demo"]), ENGINE)
+    backend = open_backend(str(folders["demo-tiny"]), ENGINE)
     assert isinstance(backend, HfDecoder)
     return backend
 
 
 @pytest.fixture(scope="module")
 def on_llama_cpp(files: dict[str, Path]) -> Iterator[LlamaCpp]:
-    backend = LlamaCpp(files["demo"], ENGINE)
+    backend = LlamaCpp(files["demo-tiny"], ENGINE)
     yield backend
     backend.close()
 
@@ -91,23 +91,23 @@ def test_an_early_exit_drafts_and_both_kinds_of_pass_are_counted(
 ) -> None:
     with Translator(on_transformers, ["de"], method="ar", max_tokens=40) as translator:
         expected, plain = outputs(translator), translator.tallies["de"]
-    ids, tally = early_exit(folders["demo"], fallback=0, rollback=0)  # all is drafted, nothing kept
+    ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=0)  # all is drafted, nothing kept
     assert (ids, tally.passes, tally.accepted) == (expected, plain.passes, 0)
     assert tally.draft_passes == tally.drafted > tally.passes
-    ids, tally = early_exit(folders["demo"], fallback=1)  # nothing is drafted, since no layer is that sure
+    ids, tally = early_exit(folders["demo-tiny"], fallback=1)  # nothing is drafted, since no layer is that sure
     assert (ids, tally.passes, tally.drafted) == (expected, plain.passes, 0)
     assert 0 < tally.draft_passes <= tally.passes
-    ids, tally = early_exit(folders["demo"], fallback=0, rollback=100, window=3)  # all that is drafted is kept
+    ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=100, window=3)  # all that is drafted is kept
     assert tally.accepted >= tally.drafted - tally.finished > 0  # end tokens that are kept count as drafted only
     assert tally.passes == sum(-(-(len(each) + 1) // 4) for each in ids)
 
 
-@pytest.mark.parametrize("layers", [5, 6])
+@pytest.mark.parametrize("layers", [4, 5])
 def test_an_exit_after_the_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
-    with pytest.raises(CapabilityError, match=rf"leave after 1 to 4 of its 5 layers, not after {layers}"):
-        early_exit(folders["demo"], layers=layers)
+    with pytest.raises(CapabilityError, match=rf"leave after 1 to 3 of its 4 layers, not after {layers}"):
+        early_exit(folders["demo-tiny"], layers=layers)
 
 
 def test_llama_cpp_has_no_early_exit(files: dict[str, Path]) -> None:
     with pytest.raises(CapabilityError, match="^method 'bild-early-exit' needs a backend with early exit$"):
-        early_exit(files["demo"])
+        early_exit(files["demo-tiny"])

@@ -56,7 +56,7 @@ def test_the_dtype_that_was_asked_for(folder: Path) -> None:
 
 
 def test_a_gguf_beside_it_keeps_the_dtype_of_its_file(folder: Path) -> None:
-    target, small = open_models(get_method("bild"), str(folder), "demo-small", ENGINE, "bfloat16")
+    target, small = open_models(get_method("bild"), str(folder), "demo-tiny", ENGINE, "bfloat16")
     assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
     small.close()
     with pytest.raises(OptionError, match="^dtype is for models of transformers; that of 'demo' is in its file"):

@@ -144,20 +144,3 @@ def test_a_lock_that_was_handed_to_somebody_who_gave_up_goes_on_to_the_next() ->
         assert lock.free
 
     asyncio.run(check())
-
-
-def test_a_tool_that_wraps_its_texts_gets_what_others_get(by_itself: list[list[str]]) -> None:
-    system = {"role": "system", "content": "Translate the sentence in 🔤 to German within a single line."}
-    forms = (
-        ("🔤 {} 🔤", [system]),  # LiveCaptions-Translator
-        ("Translate the following English text:\n\n{}", [system]),  # LocalVocal
-        ("Translate into German: {}", []),
-    )
-    for form, before in forms:
-        with fresh() as server:
-            found = []
-            for text in TALKS[0]:
-                messages = [*before, {"role": "user", "content": form.format(text)}]
-                answer = server.ask("/v1/chat/completions", {"model": "any", "messages": messages})
-                found.append(answer.json["choices"][0]["message"]["content"])
-        assert found == by_itself[0]

@@ -1,0 +1,114 @@
+"""Runs every table of docs/benchmarks.md with the models that ship, one after another.
+
+    python -m tools.run_benchmarks [--only ssbd --only mask] [--list]
+
+A run whose rows in benchmarks/results are of the shipped model is skipped, and `redraft bench` itself goes on where a
+run was cut off, so the same command resumes.  Hours on two cores; run it when nothing else does, since times count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from redraft.bench.load import ENDING
+from redraft.eval.signature import file_hash
+from redraft.models import shipped_path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+LANGUAGES = ("de", "zh", "ja")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of ``redraft bench``.
+
+    Attributes:
+        table: its command.
+        data: name of the text.
+        language: code of the target.
+        limit: sentences; 0 takes all.
+        more: further arguments.
+    """
+
+    table: str
+    data: str
+    language: str
+    limit: int
+    more: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        return f"{self.table}-{self.data}-{self.language}"
+
+    def command(self, out: Path) -> list[str]:
+        """Its command line."""
+        chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
+        return [sys.executable, "-m", "redraft", "bench", self.table, *chosen, *self.more, "--out", str(out)]
+
+
+def runs() -> Iterator[Run]:
+    """All of them; what is read first comes first."""
+    for language in LANGUAGES:
+        for data in ("flores200.devtest", "acl6060.dev"):
+            yield Run("ssbd", data, language, 40)
+    yield Run("beta", "flores200.devtest", "de", 40)
+    for language in LANGUAGES:
+        for data in ("flores200.devtest", "acl6060.dev"):
+            yield Run("mask", data, language, 30)
+    for language in LANGUAGES:
+        yield Run("redraft", "flores200.devtest", language, 30)
+        yield Run("cold", "flores200.devtest", language, 20)
+    yield Run("bild", "tatoeba2021", "de", 40)
+    yield Run("aasd", "tatoeba2021", "de", 60)
+    yield Run("peers", "flores200.devtest", "de", 10)
+    for data in ("flores200.devtest", "acl6060.dev", "tatoeba2021", "mexpresso"):
+        for language in LANGUAGES if data != "mexpresso" else ("de", "zh"):
+            yield Run("quality", data, language, 0)
+
+
+def measured() -> set[str]:
+    """Names of the runs whose rows are of the shipped model."""
+    shipped = f"@{file_hash(shipped_path('demo'))}"
+    files = RESULTS.glob(f"*{ENDING}")
+    return {file.name.removesuffix(ENDING) for file in files if shipped in file.read_text(encoding="utf-8")}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing; returns how many runs failed."""
+    parser = argparse.ArgumentParser(description="Run every table of docs/benchmarks.md with the shipped models.")
+    parser.add_argument("--only", action="append", default=[], help="a table, such as ssbd; repeat")
+    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "bench", help="records, to resume from")
+    parser.add_argument("--list", action="store_true", help="say what is missing, and run nothing")
+    chosen = parser.parse_args(arguments)
+    done = measured()
+    missing = [run for run in runs() if run.name not in done and (not chosen.only or run.table in chosen.only)]
+    failed = 0
+    for number, run in enumerate(missing, 1):
+        print(f"{number} of {len(missing)}: {run.name}", flush=True)
+        if not chosen.list and not perform(run, chosen.out):
+            failed += 1
+            print(f"{run.name} failed", file=sys.stderr)
+    return failed
+
+
+def perform(run: Run, out: Path) -> bool:
+    """Make one run and keep its rows; returns whether it went well."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    if subprocess.run(run.command(out), env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+        return False
+    rows = f"{run.name}{ENDING}"
+    shutil.copyfile(out / rows, RESULTS / rows)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())
