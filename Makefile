@@ -45,7 +45,7 @@ fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
 docs: $(DEV_READY) ## write the generated pages; ARGS=--picture plays the talk first, for docs/demo.svg
 	$(BIN)/python -m tools.build_docs $(ARGS)
 
-benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks.md anew (hours); the same command resumes
+benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours); the same command resumes
 	$(BIN)/python -m tools.run_benchmarks $(ARGS)
 	$(BIN)/python -m tools.build_benchmarks
 

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: it is what the checked-in results make of it, and its commands are commands."""
+"""docs/benchmarks: it is what the checked-in results make of it, and its commands are commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from redraft.errors import InputError
 from redraft.eval.signature import file_hash
 from redraft.models import shipped_path
 from tools import build_benchmarks as build
-from tools.checks import below, sections
+from tools.benchmark_pages import page
+from tools.checks import below, checks
+from tools.reproduce import reproduce
 
 ROWS = [
     json.loads(line)
@@ -55,24 +57,46 @@ def test_the_checked_in_page_is_fresh() -> None:
 
 def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    (root / "docs" / "benchmarks-old.svg").write_text("<svg/>")
-    pictures = [
-        f"docs/benchmarks-{name}.svg" for name in ("ssbd-flores200.devtest-quality", "beta-flores200.devtest-speed")
-    ]
-    assert {"docs/benchmarks.md", "README.md", *pictures} <= {*build.stale(root)}
+    folder = root / "docs" / "benchmarks"
+    pictures = ["ssbd-flores200.devtest-quality.svg", "beta-flores200.devtest-speed.svg"]
+    names = [f"docs/benchmarks/{name}" for name in ("README.md", "ssbd.md", "beta.md", *pictures)]
+    assert {"README.md", *names} <= {*build.stale(root)}
     build.write(root)
     assert build.stale(root) == []
-    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    shown = re.findall(r"!\[[^]]*\]\(([^)]*)\)", page)
-    assert {f"docs/{name}" for name in shown} >= {*pictures}
-    assert {path.name for path in (root / "docs").glob("*.svg")} == {*shown}
-    before = {path: path.read_bytes() for path in (root / "docs").iterdir()}
+    pages = [path.read_text(encoding="utf-8") for path in folder.glob("*.md")]
+    shown = re.findall(r"!\[[^]]*\]\(([^)]*)\)", "".join(pages))
+    assert {*shown} >= {*pictures}
+    assert {path.name for path in folder.glob("*.svg")} == {*shown}
+    before = {path: path.read_bytes() for path in folder.iterdir()}
     build.write(root)
-    assert {path: path.read_bytes() for path in (root / "docs").iterdir()} == before
-    monkeypatch.setattr(build, "stale", lambda: ["docs/benchmarks.md"])
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    monkeypatch.setattr(build, "stale", lambda: ["docs/benchmarks/beta.md"])
     assert build.main(["--check"]) == (
-        "benchmarks: out of date, run `python -m tools.build_benchmarks`: docs/benchmarks.md"
+        "benchmarks: out of date, run `python -m tools.build_benchmarks`: docs/benchmarks/beta.md"
     )
+
+
+def test_pages_and_pictures_of_no_result_are_noticed_and_removed(root: Path) -> None:
+    pytest.importorskip("matplotlib")
+    build.write(root)
+    folder = root / "docs" / "benchmarks"
+    for path in (root / "benchmarks" / "results").glob("ssbd-*"):
+        path.unlink()
+    (folder / "old.svg").write_text("<svg/>")
+    found = build.stale(root)
+    assert found[0] == "docs/benchmarks/README.md"
+    assert {"docs/benchmarks/ssbd.md", "docs/benchmarks/old.svg"} <= {*found}
+    build.write(root)
+    assert build.stale(root) == []
+    assert {path.name for path in folder.glob("*.md")} == {"README.md", "beta.md"}
+    assert not [*folder.glob("ssbd-*"), *folder.glob("old*")]
+
+
+def test_the_index_says_what_each_table_answers_and_its_figures(root: Path) -> None:
+    index = build.documents(root)[root / "docs" / "benchmarks" / "README.md"]
+    assert "## [What the bias does (Table 3 of SSBD v2)](beta.md)\n" in index
+    assert "faster and calmer captions, at a cost in quality. *Measured on earlier weights.*\n" in index
+    assert "- Flores-200 devtest, to German and Japanese: `ssbd beta=0.2` speed-up 1.77, by passes " in index
 
 
 def test_another_model_has_a_table_a_command_and_pictures_of_its_own(root: Path) -> None:
@@ -82,24 +106,24 @@ def test_another_model_has_a_table_a_command_and_pictures_of_its_own(root: Path)
     saved.rename(saved.with_name("beta-de-other.rows.jsonl"))
     save(root, "beta", "de")
     build.write(root)
-    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert "### Flores-200 devtest, to German\n" in page
-    assert "### Flores-200 devtest, to German, by other\n" in page
+    page = (root / "docs" / "benchmarks" / "beta.md").read_text(encoding="utf-8")
+    assert "## Flores-200 devtest, to German\n" in page
+    assert "## Flores-200 devtest, to German, by other\n" in page
     assert "--to de --to ja --limit 8 --threads 1" in page and "--to de --model other.gguf --limit 8" in page
     for name in ("flores200.devtest-speed", "flores200.devtest-other-speed"):
-        assert (root / "docs" / f"benchmarks-beta-{name}.svg").exists()
+        assert (root / "docs" / "benchmarks" / f"beta-{name}.svg").exists()
 
 
 def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) -> None:
     pytest.importorskip("matplotlib")
     build.write(root)
     save(root, "ssbd", "de", chrf=1.25)
-    assert build.stale(root) == ["docs/benchmarks.md"]
+    assert build.stale(root) == ["docs/benchmarks/ssbd.md"]
     save(root, "beta", "de", chrf=1.25)
-    assert build.stale(root) == ["docs/benchmarks.md", "README.md"]
+    assert build.stale(root) == [*(f"docs/benchmarks/{name}.md" for name in ("README", "ssbd", "beta")), "README.md"]
     build.write(root)
-    (root / "docs" / "benchmarks-beta-flores200.devtest-speed.svg").unlink()
-    assert build.stale(root) == ["docs/benchmarks-beta-flores200.devtest-speed.svg"]
+    (root / "docs" / "benchmarks" / "beta-flores200.devtest-speed.svg").unlink()
+    assert build.stale(root) == ["docs/benchmarks/beta-flores200.devtest-speed.svg"]
 
 
 def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
@@ -107,26 +131,28 @@ def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
     assert build.stale(tmp_path) == []
 
 
-def test_the_page_holds_tables_signatures_claims_and_notes(root: Path) -> None:
-    page = build.documents(root)[root / "docs" / "benchmarks.md"]
-    first, second = page.split("## What the bias does (Table 3 of SSBD v2)\n")
-    assert "## Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)\n" in first
-    assert "### Flores-200 devtest, to German\n" in second and "### Flores-200 devtest, to Japanese\n" in second
+def test_the_pages_hold_tables_signatures_claims_and_notes(root: Path) -> None:
+    pages = build.documents(root)
+    first, second = (pages[root / "docs" / "benchmarks" / f"{name}.md"] for name in ("ssbd", "beta"))
+    assert first.startswith("# Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)\n")
+    assert second.startswith("# What the bias does (Table 3 of SSBD v2)\n")
+    assert "## Flores-200 devtest, to German\n" in second and "## Flores-200 devtest, to Japanese\n" in second
     assert "| method | chrF | NE | NE shown | A/D | A/O | passes | speed-up | by passes | × limit |\n" in second
     assert "| ssbd beta=0.2 | 35.6 | 0.60 | 0.60 | 88.6% | 74.4% | 751 | 1.77 |" in second
-    assert second.count(f"`{FACTS}|processor:not recorded`") == 2
+    signature = f"<details><summary>Signature</summary>\n\n`{FACTS}|processor:not recorded`  \n\n</details>"
+    assert second.count(signature) == 2
     assert "<summary>10 of 10 claims hold</summary>" in second
     assert "- ✓ A/D and A/O do not fall as `beta` grows.\n" in second
     assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
     assert "Our models differ" not in first
     assert "- **A/D**: share of the drafted tokens that were kept; those of a repetition that was cut" in second
-    assert "COMET" not in page and "old" not in build.documents(root)[root / "README.md"]
+    assert "COMET" not in second and "old" not in pages[root / "README.md"]
 
 
 def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
     shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
     line = f"{shipped}|data:talk@1|processor:any"
-    assert below([line, line]) == f"`{line}`  \n"
+    assert below([line, line]) == f"<details><summary>Signature</summary>\n\n`{line}`  \n\n</details>\n"
     both = below([shipped, "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2"])
     names = "redraft-demo-q8_0.gguf and redraft-demo-tiny-q8_0.gguf"
     assert both.endswith(f"\n*Measured on other weights of {names} than those that ship.*\n")
@@ -134,7 +160,7 @@ def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
 
 def test_a_claim_that_fails_is_open_to_see(root: Path) -> None:
     save(root, "beta", "de", draft_passes=3)
-    page = build.documents(root)[root / "docs" / "benchmarks.md"]
+    page = build.documents(root)[root / "docs" / "benchmarks" / "beta.md"]
     assert "<details open><summary>9 of 10 claims hold</summary>" in page
     assert (
         "- ✗ Methods that draft with a small model run it, and no others do.\n  - small model's passes of ar is 3"
@@ -145,17 +171,18 @@ def test_a_claim_that_fails_is_open_to_see(root: Path) -> None:
 def test_long_tables_are_folded(root: Path) -> None:
     (result, *_) = read_results(root / "benchmarks" / "results")
     long = replace(result, rows=result.rows * 3)
-    assert f"<summary>{len(long.rows)} rows</summary>" in build.page([long], root)
-    assert "rows</summary>" not in build.page([result], root)
+    assert f"<summary>{len(long.rows)} rows</summary>" in page([long], root)
+    assert "rows</summary>" not in page([result], root)
 
 
 def test_replays_say_so(root: Path) -> None:
     save(root, "ssbd", "de", replay=True)
-    page = build.documents(root)[root / "docs" / "benchmarks.md"]
-    before, after = page.split("## Replay: ")
-    assert "(replay)" not in before
-    assert "### Flores-200 devtest, to German (replay)\n" in after
-    assert "| ssbd beta=0.2 (replay) |" in after
+    pages = build.documents(root)
+    plain, replayed = (pages[root / "docs" / "benchmarks" / f"{name}.md"] for name in ("ssbd", "replay-ssbd"))
+    assert "(replay)" not in plain
+    assert replayed.startswith("# Replay: ")
+    assert "## Flores-200 devtest, to German (replay)\n" in replayed
+    assert "| ssbd beta=0.2 (replay) |" in replayed
 
 
 def save_live(root: Path, bench: str, rows: list[dict[str, Any]], **more: Any) -> None:
@@ -174,13 +201,14 @@ def test_load_tests_have_their_tables_and_a_plot(root: Path) -> None:
     save_live(root, "capacity", rows, trials=trials)
     save_live(root, "load", [{**rows[0], "admission": "on", "refused": 7, "refusals": "capacity 7"}])
     build.write(root)
-    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    search, load = page.split("## How many live talks a server carries\n")[1].split("## Many live talks at once")
-    assert search.count("### the demo talk, to German and Japanese\n") == 1
+    folder = root / "docs" / "benchmarks"
+    search, load = ((folder / f"{name}.md").read_text(encoding="utf-8") for name in ("capacity", "load"))
+    assert search.startswith("# How many live talks a server carries\n")
+    assert search.count("## the demo talk, to German and Japanese\n") == 1
     assert "| method | NE, words | talks | caption lag p95 (ms) |\n" in search
     assert "| ssbd slots=64 batch_lanes=1 | 0.21 | 9 | 412 |" in search
     assert "| ssbd slots=64 | 0.21 | on | 48 | 7 | capacity 7 | 412 |" in load
-    picture = (root / "docs" / "benchmarks-capacity-talk-talks.svg").read_text(encoding="utf-8")
+    picture = (folder / "capacity-talk-talks.svg").read_text(encoding="utf-8")
     assert "batch_lanes=1" in picture and "slots=64 batch_lanes=1" not in picture  # what all have says nothing
     assert build.stale(root) == []
 
@@ -199,11 +227,12 @@ def result(signature: str, bench: str = "beta", **more: Any) -> Result:
 
 
 def test_one_command_measures_all_languages(root: Path) -> None:
-    page = build.documents(root)[root / "docs" / "benchmarks.md"]
-    assert re.findall(r"^```sh\n(.*)\n```$", page, re.MULTILINE) == [
-        f"redraft bench {bench} --data flores200.devtest --to de --to ja --limit 8 --threads 1"
-        for bench in ("ssbd", "beta")
-    ]
+    pages = build.documents(root)
+    for bench in ("ssbd", "beta"):
+        page = pages[root / "docs" / "benchmarks" / f"{bench}.md"]
+        assert re.findall(r"^```sh\n(.*)\n```$", page, re.MULTILINE) == [
+            f"redraft bench {bench} --data flores200.devtest --to de --to ja --limit 8 --threads 1"
+        ]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +255,7 @@ def test_one_command_measures_all_languages(root: Path) -> None:
     ],
 )
 def test_a_command_follows_the_signature_and_is_understood(bench: str, signature: str, expected: str) -> None:
-    command = build.reproduce([result(signature, bench)])
+    command = reproduce([result(signature, bench)])
     assert command == f"redraft bench {bench} --data flores200.devtest --to de {expected}".strip()
     drafts = [] if bench != "aasd" or "--drafts" in command else ["--drafts", "x"]
     group = cli.commands["bench"]
@@ -242,14 +271,14 @@ def program() -> click.Context:
 
 def test_a_misheard_stream_needs_an_option() -> None:
     misheard = replace(result("seed:7"), data="flores200.devtest.perturbed")
-    assert build.reproduce([misheard]) == "redraft bench beta --data flores200.devtest --noise --to de --seed 7"
+    assert reproduce([misheard]) == "redraft bench beta --data flores200.devtest --noise --to de --seed 7"
     assert misheard.name == "Flores-200 devtest, misheard at first, to German"
 
 
 def test_a_revised_stream_needs_its_rate() -> None:
     revised = replace(result("seed:7"), data="flores200.devtest.revised-0.55")
     expected = "redraft bench beta --data flores200.devtest --revisions 0.55 --to de --seed 7"
-    assert build.reproduce([revised]) == expected
+    assert reproduce([revised]) == expected
 
 
 @pytest.mark.parametrize(
@@ -264,7 +293,7 @@ def test_a_revised_stream_needs_its_rate() -> None:
 )
 def test_a_replay_names_its_recording(tmp_path: Path, signature: str, expected: str) -> None:
     replayed = result(f"replay:x.records.jsonl@1|{signature}", "replay", replay=True)
-    command = build.reproduce([replayed])
+    command = reproduce([replayed])
     assert command == f"redraft bench replay --records x.records.jsonl {expected}"
     (tmp_path / "x.records.jsonl").touch()
     words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)[3:]]
@@ -272,14 +301,16 @@ def test_a_replay_names_its_recording(tmp_path: Path, signature: str, expected: 
 
 
 def test_what_no_command_measures_has_none() -> None:
-    assert build.reproduce([result("", "a bench of one's own")]) == ""
-    assert build.reproduce([result("", replay=True)]) == ""
+    assert reproduce([result("", "a bench of one's own")]) == ""
+    assert reproduce([result("", replay=True)]) == ""
 
 
 def test_threads_are_shown_with_what_else_ran(tmp_path: Path) -> None:
     row = {"model": "demo", "busy": 1, "setting": "default", "updates_per_second": 56.816, "of_one_thread": 1.1}
     line = json.dumps({**row, "of_best": 0.96, "signature": "redraft:0|processor:any"})
     (tmp_path / "threads.jsonl").write_text(f"{line}\n", encoding="utf-8")
-    page = "\n".join(sections(tmp_path))
+    (found,) = checks(tmp_path)
+    page = found.page()
+    assert found.headline() == "of the best 96%"
     assert "| demo | 1 | default | 56.8 | 110% | 96% |" in page
     assert "`redraft:0|processor:any`" in page

@@ -30,6 +30,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "ATTRIBUTION.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "benchmarks").glob("*.md")),
     ROOT / "packaging" / "README.md",
 ]
 
@@ -135,7 +136,7 @@ def test_files_that_commands_read_are_written_by_an_earlier_one_or_are_the_reade
     assert "talk.txt" in written
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
         path, _, anchor = target.partition("#")
@@ -144,11 +145,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), target
 
 
-def test_the_index_names_every_page() -> None:
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in PAGES if page.parent.name == "docs" and f"({page.name})" not in index] == [
-        "README.md"
-    ]
+@pytest.mark.parametrize("folder", ["docs", "docs/benchmarks"])
+def test_the_index_names_every_page(folder: str) -> None:
+    index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    names = [page.name for page in PAGES if page.parent == ROOT / folder]
+    assert [name for name in names if f"({name})" not in index] == ["README.md"]
+
+
+def test_the_index_of_all_pages_leads_to_the_benchmarks() -> None:
+    assert "(benchmarks/README.md)" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", ["design.md", "development.md", "training.md"])

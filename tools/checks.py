@@ -1,4 +1,4 @@
-"""What docs/benchmarks.md and the model card show besides benches: exactness, AMX, beam search, and the card's table.
+"""What docs/benchmarks and the model card show besides benches: exactness, AMX, beam search, and the card's table.
 
 ``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold
 what the modules of these names in `benchmarks` have printed.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -87,39 +88,106 @@ CARD: Columns = {
     "chrF": lambda row: f"{row['chrf']:.1f}",
     "cut short": lambda row: str(row["failures"]),
 }
-#: More signatures below a table are folded.
-SIGNATURES = 4
-#: What is to be said beside a table.
-REMARKS = {
-    "exact": "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
-    "such a place cannot be looked at, and counts as not explained.",
-    "threads": "An update is a pass over 20 new tokens and seven over one. Spin is the number of turns for which a "
-    "thread of libgomp waits before it sleeps; libgomp's default is 300,000, ours 30,000.",
-    "curves": "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
-    "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
-    "amx": "CPU time of one thread, both kinds of kernels in one run. For a shape, the passes of the demo model's "
-    "output are priced by the shape's T(n), by which the methods also draft. The load is how many "
-    "processes wanted a core meanwhile: beside others caches and memory are shared, so T(n) is higher than on a quiet "
-    "machine, and rows of one load compare best.",
-}
+#: The second line of every page.
+BACK = "[All tables](README.md)\n"
 
 
-def sections(results: Path) -> list[str]:
-    """The parts of the page on exactness, prices of guesses, AMX and beam search, as far as there are results."""
-    parts = []
-    for name, title, columns in (
-        ("exact", "The same ids: ssbd with beta 0 as ar, redraft as ssbd", EXACT),
-        ("curves", "What guesses could save at best", CURVES),
-        ("amx", "What AMX is worth", AMX),
-        ("threads", "Threads, alone and beside busy processes", THREADS),
-        ("beam", "Beam search on transformers, for comparison", BEAM),
-    ):
-        path = results / f"{name}.jsonl"
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A measurement that is not a bench, and its page.
+
+    Attributes:
+        name: of the module in `benchmarks`, of its file of rows and of the page.
+        about: one sentence on what it answers.
+        figures: the columns that the index shows.
+        remark: what one must know to read the table.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Columns
+    figures: tuple[str, ...]
+    remark: str = ""
+    rows: Sequence[Row] = ()
+
+    def page(self) -> str:
+        """The page, with the table and the signatures of its rows."""
+        command = f"`python -m benchmarks.{self.name} --help` measures this. {self.remark}".rstrip()
+        return "\n".join([f"# {self.title}\n", BACK, f"{command}\n", signed(self.rows, self.columns)])
+
+    def headline(self) -> str:
+        """The least and the greatest figure of each column that counts."""
+        found = []
+        for name in self.figures:
+            cells = sorted({self.columns[name](row) for row in self.rows}, key=lambda text: float(text.rstrip("%")))
+            found.append(f"{name} {'–'.join(dict.fromkeys((cells[0], cells[-1])))}")
+        return ", ".join(found)
+
+
+CHECKS = (
+    Check(
+        "exact",
+        "The same ids: ssbd with beta 0 as ar, redraft as ssbd",
+        "Whether methods that must give the same ids do, and whether rounding explains where they do not.",
+        EXACT,
+        ("mismatches", "not explained by rounding"),
+        "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
+        "such a place cannot be looked at, and counts as not explained.",
+    ),
+    Check(
+        "curves",
+        "What guesses could save at best",
+        "What drafts and guesses would be worth if passes cost what they cost on other weights.",
+        CURVES,
+        ("ssbd over ar", "free guesses over ssbd"),
+        "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
+        "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
+    ),
+    Check(
+        "amx",
+        "What AMX is worth",
+        "The cost of passes and the speed-ups with and without AMX kernels.",
+        AMX,
+        ("ssbd over ar", "redraft-tree, flat"),
+        "CPU time of one thread, both kinds of kernels in one run. For a shape, the passes of the demo model's "
+        "output are priced by the shape's T(n), by which the methods also draft. The load is how many "
+        "processes wanted a core meanwhile: beside others caches and memory are shared, so T(n) is higher than on a "
+        "quiet machine, and rows of one load compare best.",
+    ),
+    Check(
+        "threads",
+        "Threads, alone and beside busy processes",
+        "How settings of threads compare on a quiet and on a busy machine.",
+        THREADS,
+        ("of the best",),
+        "An update is a pass over 20 new tokens and seven over one. Spin is the number of turns for which a "
+        "thread of libgomp waits before it sleeps; libgomp's default is 300,000, ours 30,000.",
+    ),
+    Check(
+        "beam",
+        "Beam search on transformers, for comparison",
+        "How much quality greedy decoding leaves to beam search.",
+        BEAM,
+        ("BLEU", "chrF"),
+    ),
+)
+
+
+def checks(results: Path) -> list[Check]:
+    """The measurements on exactness, prices of guesses, AMX, threads and beam search that have results."""
+    found = []
+    for each in CHECKS:
+        path = results / f"{each.name}.jsonl"
         if path.exists():
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            command = f"`python -m benchmarks.{name} --help` measures this. {REMARKS.get(name, '')}".rstrip()
-            parts += [f"## {title}\n", f"{command}\n", signed(rows, columns)]
-    return parts
+            found.append(replace(each, rows=rows))
+    return found
+
+
+def span(values: Sequence[float], form: str) -> str:
+    """The least and the greatest of some figures, or the one that all are."""
+    return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))
 
 
 def card(results: Sequence[Result]) -> str:
@@ -129,14 +197,20 @@ def card(results: Sequence[Result]) -> str:
 
 
 def below(signatures: Iterable[str]) -> str:
-    """Signatures as lines below a table; a remark, if they name other weights of a demo model than those that ship."""
+    """Folded signatures below a table; a remark, if they name other weights of a demo model than those that ship."""
     lines = list(dict.fromkeys(map(with_processor, signatures)))
-    weights = {file: file_hash(shipped_path(name)) for name, file in SHIPPED.items()}
-    found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(lines)))
-    earlier = sorted({name for name, seen in found if weights.get(name, seen) != seen})
-    remark = f"\n*Measured on other weights of {' and '.join(earlier)} than those that ship.*\n" if earlier else ""
+    names = earlier(lines)
+    remark = f"\n*Measured on other weights of {' and '.join(names)} than those that ship.*\n" if names else ""
     text = "".join(f"`{line}`  \n" for line in lines)
-    return (folded(f"{len(lines)} signatures", text) if len(lines) > SIGNATURES else text) + remark
+    words = f"{len(lines)} signatures" if len(lines) > 1 else "Signature"
+    return (folded(words, text) if lines else "") + remark
+
+
+def earlier(signatures: Iterable[str]) -> list[str]:
+    """The files of demo models that signatures name with other weights than those that ship."""
+    weights = {file: file_hash(shipped_path(name)) for name, file in SHIPPED.items()}
+    found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(signatures)))
+    return sorted({name for name, seen in found if weights.get(name, seen) != seen})
 
 
 def folded(words: str, text: str, opened: bool = False) -> str:

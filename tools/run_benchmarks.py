@@ -1,4 +1,4 @@
-"""Runs every table of docs/benchmarks.md with the models that ship, one after another.
+"""Runs every table of docs/benchmarks with the models that ship, one after another.
 
     python -m tools.run_benchmarks [--only ssbd --only mask] [--list]
 
@@ -84,7 +84,7 @@ def measured() -> set[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing; returns how many runs failed."""
-    parser = argparse.ArgumentParser(description="Run every table of docs/benchmarks.md with the shipped models.")
+    parser = argparse.ArgumentParser(description="Run every table of docs/benchmarks with the shipped models.")
     parser.add_argument("--only", action="append", default=[], help="a table, such as ssbd; repeat")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "bench", help="records, to resume from")
     parser.add_argument("--list", action="store_true", help="say what is missing, and run nothing")

@@ -1,0 +1,101 @@
+"""The index of docs/benchmarks: for every table a link, what it answers, and its headline figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from redraft.bench.columns import column, named
+from redraft.bench.load import Result
+from redraft.eval.figures import Row
+from tools.benchmark_pages import groups, page_name, title
+from tools.checks import Check, earlier, span
+
+INTRODUCTION = """# Benchmarks
+
+What was measured, a page for each table, with the commands that measure it. Each page has the signatures of its tables:
+what was measured, on what, with how many threads. The lines of a table take turns, update by update, so speed-ups are
+ratios within one run. A range such as 1.2–1.5 covers all languages and lines named. *Measured on earlier weights*
+marks tables whose demo models have been trained further or replaced since; their pages name the models.
+
+Made by `python -m tools.build_benchmarks` from `benchmarks/results`; do not edit these pages.
+"""
+#: Page -> what it answers.
+ABOUT = {
+    "ssbd": "How fast each streaming method is beside re-translation (`ar`), and how much it retracts.",
+    "redraft": "Which kinds of guesses save passes, and whether that saves time.",
+    "beta": "More bias keeps more of the previous output: faster and calmer captions, at a cost in quality.",
+    "mask": "What hiding the end of a caption does to flicker and to lag.",
+    "cold": "What the decoders of the other papers save where there is no previous output to draft from.",
+    "bild": "Speed against quality over BiLD's fallback and rollback thresholds.",
+    "aasd": "Whether n-grams of the prompt pay where the prompt holds a draft of the translation.",
+    "quality": "Translation quality of the demo models, whole sentences at a time.",
+    "peers": "Redraft beside llama-cpp-python, transformers and LocalAgreement.",
+    "capacity": "Live talks that two cores carry with p95 of the caption lag under a second.",
+    "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
+    "replay": "Recorded passes, run through a model of realistic size to see what they cost there.",
+}
+#: Page -> the lines (as `redraft.bench.columns.named` has them) and the columns that the index shows.
+HEADLINES = {
+    "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
+    "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
+    "beta": ("ssbd beta=0.2", ("speedup", "pass_speedup", "ne_output", "chrf")),
+    "mask": ("ssbd beta=0.2, hides below margin 0", ("ne_output", "ne_display", "laal")),
+    "cold": ("pld|aasd", ("pass_speedup", "speedup")),
+    "bild": ("bild .*", ("pass_speedup", "speedup", "chrf")),
+    "aasd": ("pld|aasd", ("pass_speedup", "speedup")),
+    "quality": ("ar.*", ("bleu", "chrf")),
+    "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
+    "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
+    "load": ("ssbd .*", ("talks", "caption_lag_p95_ms")),
+    "replay": (r"(?:ssbd beta=0.2|redraft-tree beta=0.2 cost=flat) \(replay\)", ("speedup", "pass_speedup")),
+}
+
+
+def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
+    """The index of the pages of results and of measurements that are not benches."""
+    parts = [INTRODUCTION]
+    for name, bench in groupby(results, key=page_name):
+        found = list(bench)
+        headlines = [f"- {_where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
+        signatures = [each for result in found for each in result.signatures]
+        parts.append(_entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures))
+    for each in checks:
+        signatures = [str(row["signature"]) for row in each.rows]
+        parts.append(_entry(each.title, each.name, each.about, [f"- {each.headline()}"], signatures))
+    return "\n".join(parts)
+
+
+def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatures: Iterable[str]) -> str:
+    words = f"{about} {'*Measured on earlier weights.*' * bool(earlier(signatures))}".strip()
+    lines = [f"## [{title}]({name}.md)\n", *([f"{words}\n"] if words else []), *headlines]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _where(group: Sequence[Result]) -> str:
+    """The data set and all languages."""
+    *most, last = [result.language_name for result in group]
+    languages = f"{', '.join(most)} and {last}" if most else last
+    return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
+
+
+def _headline(name: str, group: Sequence[Result]) -> str:
+    """The figures of the lines that count, over all languages; nothing if no line is there."""
+    pattern, fields = HEADLINES.get(name, ("", ()))
+    rows = [row for result in group for row in result.rows if re.fullmatch(pattern, named(row))]
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        line = named(row)
+        lines.setdefault(line if line in pattern.split("|") else str(row["method"]), []).append(row)
+    return "; ".join(f"`{method}` {_figures(found, fields)}" for method, found in lines.items())
+
+
+def _figures(rows: Sequence[Row], fields: Iterable[str]) -> str:
+    found = []
+    for field in fields:
+        values = [value for row in rows if isinstance(value := row.get(field), int | float)]
+        if values:
+            each = column(field, rows)
+            found.append(f"{each.heading} {span(values, each.form or 'g')}")
+    return ", ".join(found)

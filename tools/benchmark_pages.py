@@ -1,0 +1,134 @@
+"""The page of one bench: its command, tables, claims and pictures, and what its columns mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from redraft.bench.claims import verdicts
+from redraft.bench.columns import COLUMNS, cell, column, filled
+from redraft.bench.load import Result
+from redraft.bench.plots.kinds import PLOTS, Plot, plots_of
+from redraft.bench.report import LIVE as LOAD_TESTS
+from redraft.bench.report import heading
+from redraft.bench.tables import LIVE, STREAMED, TABLES
+from tools.build_docs import table
+from tools.checks import BACK, below, folded
+from tools.reproduce import reproduce
+
+#: Columns beside those of the terminal.
+MORE = {
+    "ssbd": ("bleu", "tokens_per_second"),
+    "redraft": ("ne_output", "chrf", "model_share"),
+    "mask": ("laal",),
+    "peers": ("same_as_ar", "tokens_per_second", "laal"),
+    "replay": ("tokens_per_second",),
+    "capacity": ("lanes_a_pass",),
+    "load": ("seconds", "sessions", "refusals", "caption_lag_slope", "lanes_a_pass"),
+}
+#: Bench -> its plots that are shown.
+PICTURES = {
+    "ssbd": ("quality", "limit", "acceptance", "cost"),
+    "redraft": ("speedups",),
+    "beta": ("quality", "speed"),
+    "mask": ("flicker", "lag"),
+    "cold": ("limit",),
+    "bild": ("tradeoff", "tradeoff-passes"),
+    "aasd": ("limit",),
+    "peers": ("speedups",),
+    "replay": ("speedups", "limit", "cost"),
+    "capacity": ("talks",),
+}
+#: Tables of more rows are folded.
+FOLDED = 20
+
+
+def page_name(result: Result) -> str:
+    """The name of the page that shows a result: the bench's; a replay has a page of its own."""
+    if not result.replayed or result.bench == "replay":
+        return result.bench
+    return f"replay-{result.bench}"
+
+
+def title(result: Result) -> str:
+    """The heading of the page that shows a result."""
+    return heading(result).rstrip(".")
+
+
+def groups(results: Sequence[Result]) -> Iterator[list[Result]]:
+    """The results of one bench on one data set by one model, in all languages."""
+    for _, group in groupby(results, key=lambda each: (each.replayed, each.bench, each.data, each.other_model)):
+        yield list(group)
+
+
+def page(results: Sequence[Result], notes: Path) -> str:
+    """The page of the results of one bench.
+
+    Args:
+        notes: a folder with what there is to say about the tables of a bench, in a file ``BENCH.md``.
+    """
+    parts = [f"# {title(results[0])}\n", BACK]
+    for group in groups(results):
+        parts += _section(group)
+    note = notes / f"{results[0].bench}.md"
+    if note.exists() and not results[0].replayed:
+        parts += ["## Notes\n", note.read_text(encoding="utf-8")]
+    used = {name for result in results for name in _columns(result)}
+    parts.append("## Columns\n")
+    parts.append("".join(f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in used))
+    return "\n".join(parts)
+
+
+def _section(group: Sequence[Result]) -> Iterator[str]:
+    command = reproduce(group)
+    if command:
+        # Blocks of sh are tried by the tests; the recording of a replay is not checked in.
+        yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
+    for result in group:
+        yield f"## {result.name}{' (replay)' if result.replayed else ''}\n"
+        yield folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
+        yield below(result.signatures)
+        yield _claims(result)
+    for name, plot, _results in pictures(group):
+        yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
+
+
+def markdown(result: Result) -> str:
+    """The table of a result, with the columns that matter for its bench."""
+    fields = _columns(result)
+    columns = [column(field, result.rows) for field in fields]
+    rows = [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows]
+    return table([each.heading for each in columns], rows)
+
+
+def _columns(result: Result) -> list[str]:
+    columns = {**{name: each.columns for name, each in TABLES.items()}, **dict.fromkeys(LOAD_TESTS, LIVE)}
+    usual = columns.get(result.bench, STREAMED)
+    wanted = {*usual, *MORE.get(result.bench, ())}
+    return filled(result.rows, [name for name in COLUMNS if name in wanted])
+
+
+def _claims(result: Result) -> str:
+    found = verdicts(result.rows)
+    failed = sum(bool(each.broken) for each in found)
+    lines = []
+    for each in found:
+        lines.append(f"- {'✗' if each.broken else '✓'} {each.claim}\n")
+        lines += [f"  - {sentence}\n" for sentence in each.broken]
+    if not found:
+        return ""
+    return folded(f"{len(found) - failed} of {len(found)} claims hold", "".join(lines), opened=failed > 0)
+
+
+def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
+    """File name, plot and results of every picture of one bench and data set."""
+    found = []
+    for plot in PLOTS:
+        drawn = [result for result in group if plot in plots_of(result)]
+        if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
+            parts = page_name(drawn[0]), drawn[0].data, drawn[0].other_model, plot.name
+            stem = "-".join(filter(None, parts))
+            found.append((f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, drawn))
+    return found

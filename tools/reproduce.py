@@ -1,0 +1,51 @@
+"""The command that measures a table, from the signature of its rows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from redraft.bench.load import PERTURBED, Result
+from redraft.bench.tables import TABLES
+from redraft.eval.revise import REVISED
+from redraft.models import SHIPPED
+
+
+def reproduce(group: Sequence[Result]) -> str:
+    """The command that measures results of one bench and data set, as their signature has it; nothing if none does."""
+    result, facts = group[0], group[0].facts
+    if result.replayed:
+        return shlex.join(_replay(facts)) if "replay" in facts else ""
+    if result.bench not in TABLES:
+        return ""
+    data, _, revisions = result.data.removesuffix(PERTURBED).partition(REVISED)
+    words = ["redraft", "bench", result.bench, "--data", data]
+    words += ["--revisions", revisions] if revisions else ["--noise"] if data != result.data else []
+    words += [word for each in group for word in ("--to", each.language)]
+    for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-tiny")):
+        names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
+        if names and names != [SHIPPED[shipped]]:
+            words += [word for name in names for word in (option, name)]
+    for option, usual in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
+        words += [f"--{option}", facts[option]] if facts.get(option, usual) not in (usual, "none") else []
+    return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
+
+
+def _replay(facts: Mapping[str, str]) -> list[str]:
+    words = ["redraft", "bench", "replay", "--records", _file(facts["replay"])]
+    if facts.get("engine") != "transformers":
+        return [*words, "--model", _file(facts["model"]), *_size(facts)]
+    shape, dtype, device = facts["model"].rsplit("-", 2)
+    return [*words, "--shape", shape, "--dtype", dtype, "--device", device, *_size(facts)]
+
+
+def _size(facts: Mapping[str, str]) -> list[str]:
+    words = ["--limit", facts["segments"]] if "segments" in facts else []
+    words += ["--least-words", facts["least_words"]] if "least_words" in facts else []
+    return [*words, "--threads", facts["threads"]] if facts.get("threads", "").isdigit() else words
+
+
+def _file(label: str) -> str:
+    """The name in ``name@hash``."""
+    return label.partition("@")[0]
