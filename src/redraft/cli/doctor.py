@@ -57,7 +57,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     with closing(open_model(model, engine)) as backend:
         found = []
         for count in stopwatch.thread_counts(backend):
-            words = f"measuring, {count} threads" if count else "measuring"
+            words = f"measuring, {_threads(count)}" if count else "measuring"
             shown = partial(track, description=words, transient=True, disable=as_json)
             found.append(costs.keep(backend, stopwatch.measure(backend, count, shown)))
         path = backend.model.path
@@ -103,9 +103,13 @@ def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
     console.print(_table(found))
     for each in found:
         if each.problem:
-            name = f"T(n) on {each.threads} threads" if each.threads else "T(n)"
+            name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
             console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{line}[/dim]", soft_wrap=True, highlight=False)
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' * (count > 1)}"
 
 
 def _table(found: Sequence[Measured]) -> Table:
@@ -117,7 +121,7 @@ def _table(found: Sequence[Measured]) -> Table:
     table, curve = Table(box=None), best_of(found)
     table.add_column("n new tokens", justify="right")
     for each in found:
-        ending = f", {each.threads} thread{'s' * (each.threads > 1)}" if each.threads else ""
+        ending = f", {_threads(each.threads)}" if each.threads else ""
         table.add_column(f"T(n) ms{ending}", justify="right")
         table.add_column("spread", justify="right")
     table.add_column("T(n)/T(1)", justify="right")
