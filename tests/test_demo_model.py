@@ -24,6 +24,8 @@ from redraft.eval.sets import lag_stream, load_set
 from redraft.events import Caption
 from redraft.talk import load_talk
 
+pytestmark = pytest.mark.slow
+
 SEGMENTS = 4
 
 

@@ -18,6 +18,8 @@ from redraft.streams.read import prefixes
 from redraft.streams.write import SubtitleWriter
 from redraft.train.corpus import held_out, read_pairs
 
+pytestmark = pytest.mark.slow
+
 #: Everyday sentences, written for this test; the model has not seen them.
 SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
 SENTENCES = """\
