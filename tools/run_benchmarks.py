@@ -60,7 +60,7 @@ def runs() -> Iterator[Run]:
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)
-    yield Run("beta", "flores200.devtest", "de", 40)
+    yield Run("beta", "flores200.devtest", "de", 60)
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("mask", data, language, 30)
