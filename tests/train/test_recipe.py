@@ -78,6 +78,12 @@ class TestCommand:
         assert recipe(out, "--only", "demo", "--processes", "1", "--no-export").exit_code == 0
         assert (out / "demo" / FINAL).exists()
 
+    def test_a_format_that_is_none_is_refused_before_anything_is_trained(self, out: Path) -> None:
+        result = recipe(out, "--format", "Q9")
+        assert result.exit_code == 2
+        assert "'Q9' is not one of 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M'" in result.output
+        assert not (out / "demo").exists()
+
     def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
         result = recipe(out, "--only", "demo-taught")
         assert result.exit_code == 1

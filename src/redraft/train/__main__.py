@@ -13,6 +13,7 @@ import click
 import torch.multiprocessing as mp
 
 from redraft.errors import ModelError
+from redraft.models.shape import FORMATS  # that of the quantiser needs llama.cpp
 from redraft.train.corpus import cached_split
 from redraft.train.loop import Hardware
 from redraft.train.recipe import EXPORTED, SHIPPED, STAGES, VOCABULARY, Stage
@@ -51,7 +52,7 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_":
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
 @click.option("--export/--no-export", "exported", default=True, help="Write the GGUF files; needs llama.cpp.")
-@click.option("--format", default="Q8_0", help="Weights of the GGUF files.")
+@click.option("--format", type=click.Choice(list(FORMATS)), default="Q8_0", help="Weights of the GGUF files.")
 def train(
     data: Path,
     out: Path,
