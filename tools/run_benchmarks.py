@@ -17,13 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.bench.load import ENDING
+from redraft.bench.load import ENDING, LANGUAGES
 from redraft.eval.signature import file_hash
 from redraft.models import shipped_path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-LANGUAGES = ("de", "zh", "ja")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,12 @@ class Run:
         data: name of the text.
         language: code of the target.
         limit: sentences; 0 takes all.
-        more: further arguments.
     """
 
     table: str
     data: str
     language: str
     limit: int
-    more: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -52,7 +49,7 @@ class Run:
     def command(self, out: Path) -> list[str]:
         """Its command line."""
         chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
-        return [sys.executable, "-m", "redraft", "bench", self.table, *chosen, *self.more, "--out", str(out)]
+        return [sys.executable, "-m", "redraft", "bench", self.table, *chosen, "--out", str(out)]
 
 
 def runs() -> Iterator[Run]:

@@ -173,7 +173,7 @@ def open_models(
         )
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
-    # A processor's passes are too dear for wide trees, and a cache for them is slower for many slots.
+    # On a CPU, passes over wide trees cost too much, and a cache that allows them slows many slots down.
     trees = "trees" in method.needs or ("trees" in method.uses and on_gpu(options.gpu_layers))
     branches = max(options.branches, BRANCHES_OF_A_TREE * options.slots) if trees else options.branches
     opened = [open_backend(model, replace(options, branches=branches), dtype)]

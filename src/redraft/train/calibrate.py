@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -149,12 +149,16 @@ def _answered(
         yield from pool.imap_unordered(_outputs, groups)
 
 
-def batches(asked: Sequence[Calibration]) -> list[list[Calibration]]:
-    """``asked`` in groups whose prompts have one length, at most `ROWS` each."""
+def batches(asked: Sequence[Calibration], most: Callable[[int], int] = lambda length: ROWS) -> list[list[Calibration]]:
+    """``asked`` in groups whose prompts have one length; ``most`` says for a length how many a group may have."""
     by_length: dict[int, list[Calibration]] = {}
     for each in asked:
         by_length.setdefault(len(each.prompt), []).append(each)
-    return [group[start : start + ROWS] for group in by_length.values() for start in range(0, len(group), ROWS)]
+    return [
+        group[start : start + most(length)]
+        for length, group in by_length.items()
+        for start in range(0, len(group), most(length))
+    ]
 
 
 _loaded: list[tuple[Decoder, Tokenizer, int]] = []

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from redraft.errors import ModelError
-from redraft.train.calibrate import Calibration, draw
+from redraft.train.calibrate import Calibration, batches, draw
 from redraft.train.clean import usable
 from redraft.train.corpus import LANGUAGE_SHARES, Pair, cached_split
 from redraft.train.distil import Distillation, RecipeTeacher, examples
@@ -112,14 +112,10 @@ def most(length: int) -> int:
 def translated(model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration]) -> Iterator[Calibration]:
     """``asked`` with greedy outputs, short prompts first; those that are not ended or not `usable` are left out."""
     positions = POSITIONS[model.embedding.weight.device.type]
-    waiting = sorted(asked, key=lambda each: len(each.prompt))
-    while waiting:
-        length = len(waiting[0].prompt)
-        rows = max(1, positions // (length + most(length)))
-        group = [each for each in waiting[:rows] if len(each.prompt) == length]
-        del waiting[: len(group)]
+    in_order = sorted(asked, key=lambda each: len(each.prompt))
+    for group in batches(in_order, lambda length: max(1, positions // (length + most(length)))):
         prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
-        outputs = generate(model, prompts, tokenizer.token_to_id(EOS), most(length), spare=SPARE)
+        outputs = generate(model, prompts, tokenizer.token_to_id(EOS), most(prompts.shape[1]), spare=SPARE)
         for each, output in zip(group, outputs, strict=True):
             if output and usable(tokenizer.decode(each.prompt), tokenizer.decode(output), each.language):
                 yield replace(each, output=tuple(output))
