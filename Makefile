@@ -53,7 +53,7 @@ size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size
 
 train: $(TRAIN_READY) ## train the demo models anew (hours)
-	$(BIN)/python -m redraft.train $(ARGS)
+	$(BIN)/python -m recipe $(ARGS)
 
 $(RUN_READY): $(SETUP)
 	@$(PYTHON) -m tools.setup_env $(VENV)

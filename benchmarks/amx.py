@@ -29,14 +29,14 @@ from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
 from redraft.backends.machine import processor
 from redraft.backends.quantise import quantise
 from redraft.backends.random_gguf import write_random
-from redraft.cost import CostCurve, least, sample
-from redraft.eval.contender import Contender
-from redraft.eval.measure import Method
-from redraft.eval.sets import SETS, lag_stream, load_set
-from redraft.eval.signature import signature
-from redraft.eval.table import print_json
-from redraft.events import Update
-from redraft.method import Value
+from redraft.captions.events import Update
+from redraft.decoding.cost import CostCurve, least, sample
+from redraft.decoding.method import Value
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.measure import Method
+from redraft.measure.eval.sets import SETS, lag_stream, load_set
+from redraft.measure.eval.signature import signature
+from redraft.measure.eval.table import print_json
 from redraft.models.shape import FORMATS, SHAPES
 
 #: Column -> method and options.

@@ -14,20 +14,20 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from recipe.export_hf import gguf_to_hf
 from redraft.backends.hf.beam import beam_search
 from redraft.backends.hf.model import open_hf
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import resolve
-from redraft.eval.figures import Row
-from redraft.eval.quality import quality
-from redraft.eval.sets import SETS, load_set
-from redraft.eval.signature import signature
-from redraft.eval.table import print_json, print_table
-from redraft.languages import parse_language
-from redraft.prompt import Prompter, Request
-from redraft.session import longest_output
-from redraft.train.export_hf import gguf_to_hf
-from redraft.types import Prompt
+from redraft.captions.languages import parse_language
+from redraft.captions.prompt import Prompter, Request
+from redraft.captions.session import longest_output
+from redraft.decoding.types import Prompt
+from redraft.measure.eval.figures import Row
+from redraft.measure.eval.quality import quality
+from redraft.measure.eval.sets import SETS, load_set
+from redraft.measure.eval.signature import signature
+from redraft.measure.eval.table import print_json, print_table
 
 BEAMS = (1, 5)
 

@@ -18,15 +18,15 @@ from itertools import islice
 
 import click
 
-from redraft.eval.metrics import Erasure
-from redraft.events import Caption, Update
+from redraft.captions.events import Caption, Update
+from redraft.captions.talk import load_talk
+from redraft.decoding.types import TARGET, Backend, Rows, Score
+from redraft.measure.eval.metrics import Erasure
 from redraft.serve.app import make_hub, make_service, open_backends
 from redraft.serve.compat.callers import Caller, Callers
 from redraft.serve.hub import Hub
 from redraft.serve.service import Wish
 from redraft.serve.settings import ServeSettings
-from redraft.talk import load_talk
-from redraft.types import TARGET, Backend, Rows, Score
 
 POLL = 0.025
 WORD = 0.4

@@ -2,8 +2,8 @@
 
 Outputs are decoded once, with the margin of every token, and kept in --out, so a run that was cut off can be resumed.
 Every display is then replayed over them, which decodes nothing.  NE and lags are counted on what is shown, in words or
-characters.  With --fit the weights of `redraft.stabilise.surviving` are fitted on the same outputs instead; fit them on
-other segments than those that displays are compared on.
+characters.  With --fit the weights of `redraft.captions.stabilise.surviving` are fitted on the same outputs instead;
+fit them on other segments than those that displays are compared on.
 
 python -m benchmarks.displays --first 600 --data flores --fit
 python -m benchmarks.displays --limit 150 --out displays
@@ -20,20 +20,20 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.accept.margins import Margins
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_backend
-from redraft.eval.record import Record, Step
-from redraft.eval.sets import lag_stream, load_set
-from redraft.eval.stream import Stream
-from redraft.eval.talks import talk_stream
-from redraft.eval.timing import latency_figures
-from redraft.events import Update
-from redraft.method import Method, Setup, Value
-from redraft.methods import get_method
-from redraft.stabilise import Mask, stabilise, surviving
+from redraft.captions.events import Update
+from redraft.captions.stabilise import Mask, stabilise, surviving
+from redraft.decoding.accept.margins import Margins
+from redraft.decoding.method import Method, Setup, Value
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import Backend, Drafter, Rule, common_prefix
+from redraft.measure.eval.record import Record, Step
+from redraft.measure.eval.sets import lag_stream, load_set
+from redraft.measure.eval.stream import Stream
+from redraft.measure.eval.talks import talk_stream
+from redraft.measure.eval.timing import latency_figures
 from redraft.translator import Translator
-from redraft.types import Backend, Drafter, Rule, common_prefix
 
 DATA = {"flores": "flores200.devtest", "acl": "acl6060.dev"}
 DISPLAYS = {

@@ -25,14 +25,14 @@ from rich.progress import track
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
 from redraft.backends.quantise import quantise
-from redraft.eval.contender import Contender
-from redraft.eval.measure import Method, Run, compare, open_runs
-from redraft.eval.sets import SETS, lag_stream, load_set
-from redraft.eval.signature import signature
-from redraft.events import Update
-from redraft.method import Value
-from redraft.methods import get_method
-from redraft.types import ROOT, Draft, Provenance, Score, common_prefix
+from redraft.captions.events import Update
+from redraft.decoding.method import Value
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.measure import Method, Run, compare, open_runs
+from redraft.measure.eval.sets import SETS, lag_stream, load_set
+from redraft.measure.eval.signature import signature
 
 Ids = tuple[int, ...]
 

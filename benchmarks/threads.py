@@ -28,9 +28,9 @@ from rich.progress import track
 from redraft.backends.llama_model import usable_cores
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
-from redraft.eval.signature import signature
-from redraft.eval.table import print_json
-from redraft.types import ROOT, Draft, Provenance, Score
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.measure.eval.signature import signature
+from redraft.measure.eval.table import print_json
 
 #: Name -> threads, and what OpenMP is told.
 SETTINGS: Mapping[str, tuple[int, Mapping[str, str]]] = {

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.segments import Segment
-from redraft.types import ROOT, Capabilities, Rows, Score
+from redraft.decoding.segments import Segment
+from redraft.decoding.types import ROOT, Capabilities, Rows, Score
 
 END = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from redraft.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment
 
 # Templates of our own, each with one trait of the real ones.
 WITH_SYSTEM = """{{ bos_token }}{% for m in messages %}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from redraft.bench.load import read_results
 from redraft.errors import InputError
-from redraft.eval.signature import file_hash
+from redraft.measure.bench.load import read_results
+from redraft.measure.eval.signature import file_hash
 from redraft.models import shipped_path
 from tools import build_benchmarks as build
 from tools.benchmark_pages import page

@@ -16,13 +16,13 @@ from redraft import Mask, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
 from redraft.backends.quantise import quantise
+from redraft.captions.events import Caption
+from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
-from redraft.eval.contender import Contender
-from redraft.eval.figures import Line, lines, rows
-from redraft.eval.measure import compare, open_runs
-from redraft.eval.sets import lag_stream, load_set
-from redraft.events import Caption
-from redraft.talk import load_talk
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.figures import Line, lines, rows
+from redraft.measure.eval.measure import compare, open_runs
+from redraft.measure.eval.sets import lag_stream, load_set
 
 pytestmark = pytest.mark.slow
 

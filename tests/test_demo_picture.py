@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from redraft.captions.talk import load_talk
 from redraft.cli import scene
-from redraft.talk import load_talk
 from tools import build_docs, demo_picture
 from tools.demo_picture import picture, problem, record, self_contained, visible
 

@@ -14,13 +14,13 @@ from types import ModuleType
 import click
 import pytest
 
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.formats.read import read_jsonl, read_lines
+from redraft.captions.formats.write import JsonlWriter, SubtitleWriter
 from redraft.cli.main import cli
-from redraft.decode import decode
-from redraft.drive import run
-from redraft.events import Caption, Failure, Update
-from redraft.methods import Method, Setup, all_methods, builtin, get_method, registry
-from redraft.streams.read import read_jsonl, read_lines
-from redraft.streams.write import JsonlWriter, SubtitleWriter
+from redraft.decoding.decode import decode
+from redraft.decoding.drive import run
+from redraft.decoding.methods import Method, Setup, all_methods, builtin, get_method, registry
 from tests.fakes import RandomModel, greedy
 from tools import build_docs, demo_picture
 from tools.build_docs import between, stale, table, write
@@ -35,7 +35,7 @@ PAGES = [
 ]
 
 #: Files of the worked example in docs/development.md.
-TO_BE_WRITTEN = {"src/redraft/draft/recent.py", "redraft_recent.py"}
+TO_BE_WRITTEN = {"src/redraft/decoding/draft/recent.py", "redraft_recent.py"}
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -81,7 +81,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Method:
     """The method that docs/development.md adds, registered for one test."""
     monkeypatch.setattr(registry, "_REGISTRY", all_methods())
     drafter, row = blocks(ROOT / "docs" / "development.md", "python")
-    module = ModuleType("redraft.draft.recent")
+    module = ModuleType("redraft.decoding.draft.recent")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(drafter, "development.md", "exec"), vars(module))
     exec(compile(row, "development.md", "exec"), dict(vars(builtin)))

@@ -29,17 +29,21 @@ def test_every_import_of_the_package_points_down() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("decode.py", "import redraft.session\n", "redraft/decode.py:1: decode imports session"),
-        ("decode.py", "from redraft import session\n", "decode imports session"),
-        ("decode.py", "from . import session\n", "decode imports session"),
-        ("draft/previous.py", "from ..session import Session\n", "draft imports session"),
-        ("draft/__init__.py", "from ..accept import exact\n", "draft imports accept"),
-        ("types.py", "def later():\n    from redraft.events import Update\n    import redraft.decode\n", ":3: types"),
-        ("session.py", "from redraft import __version__\n", "session imports __init__"),
-        ("session.py", "import redraft.prompt as prompt\n", "session imports prompt"),
-        ("stabilise.py", "import numpy as np\n", "stabilise belongs to the core and imports numpy"),
-        ("accept/exact.py", "from llama_cpp import llama_decode\n", "the core and imports llama_cpp"),
-        ("drive.py", "async def main():\n    import asyncio\n", "drive.py:2: drive belongs to the core"),
+        (
+            "decoding/decode.py",
+            "import redraft.captions.session\n",
+            "redraft/decoding/decode.py:1: decoding imports captions",
+        ),
+        ("decoding/decode.py", "from redraft import captions\n", "decoding imports captions"),
+        ("decoding/decode.py", "from .. import captions\n", "decoding imports captions"),
+        ("decoding/draft/previous.py", "from ...captions.session import Session\n", "decoding imports captions"),
+        ("errors.py", "def later():\n    import json\n    import redraft.decoding.decode\n", ":3: errors"),
+        ("captions/session.py", "from redraft import __version__\n", "captions imports __init__"),
+        ("captions/session.py", "import redraft.captions.prompt as prompt\n", "captions.session belongs to the core"),
+        ("captions/stabilise.py", "import numpy as np\n", "captions imports numpy, and the core needs"),
+        ("decoding/accept/exact.py", "from llama_cpp import llama_decode\n", "decoding imports llama_cpp"),
+        ("decoding/drive.py", "async def main():\n    import asyncio\n", "drive.py:2: decoding imports asyncio"),
+        ("cli/train.py", "from recipe import loop\n", "cli imports recipe, which is not in the wheel"),
         ("wonder.py", "", "wonder is in no layer"),
     ],
 )
@@ -51,10 +55,11 @@ def test_a_wrong_import_is_named(tmp_path: Path, name: str, text: str, complaint
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("cli.py", "import click\nfrom redraft import __version__, session\nfrom redraft.serve import app\n"),
-        ("session.py", "import json\nfrom redraft.types import Draft\nfrom .errors import OptionError\n"),
-        ("draft/a.py", "from redraft.draft.b import B\nfrom . import b\n"),
-        ("backends/a.py", "import numpy\nimport asyncio\nfrom redraft.types import Rows\n"),
+        ("cli/main.py", "import click\nfrom redraft import __version__, captions\nfrom redraft.serve import app\n"),
+        ("captions/session.py", "import json\nfrom redraft.decoding.types import Draft\nfrom ..errors import E\n"),
+        ("captions/prompt.py", "import numpy\nfrom redraft.captions.chat import Chat\n"),
+        ("decoding/draft/a.py", "from redraft.decoding.draft.b import B\nfrom . import b\n"),
+        ("backends/a.py", "import numpy\nimport asyncio\nfrom redraft.decoding.types import Rows\n"),
     ],
 )
 def test_a_right_import_passes(tmp_path: Path, name: str, text: str) -> None:
@@ -65,9 +70,9 @@ def test_the_command_fails_on_a_violation(tmp_path: Path) -> None:
     tool = tmp_path / "tools" / "check_layers.py"
     tool.parent.mkdir()
     tool.write_bytes((SOURCE.parents[1] / "tools" / "check_layers.py").read_bytes())
-    check(tmp_path / "src", "errors.py", "import redraft.types\n")
+    check(tmp_path / "src", "errors.py", "import redraft.decoding.types\n")
     done = subprocess.run([sys.executable, tool], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "redraft/errors.py:1: errors imports types, which lies above it\n")
+    assert (done.returncode, done.stdout) == (1, "redraft/errors.py:1: errors imports decoding, which lies above it\n")
 
 
 def test_importing_the_package_loads_no_engine() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import click
 import pytest
 
-from redraft.bench.load import Result
 from redraft.cli.bench_replay import replay
 from redraft.cli.main import cli
+from redraft.measure.bench.load import Result
 from tools.reproduce import reproduce
 
 

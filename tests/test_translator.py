@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from redraft import Caption, Failure, Style, Translator, Update
+from redraft.decoding.types import Rows, Score
 from redraft.errors import InputError, ModelError, OptionError
-from redraft.types import Rows, Score
 from tests.fakes import RandomModel
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from redraft.bench.claims import verdicts
-from redraft.bench.columns import COLUMNS, cell, column, filled
-from redraft.bench.load import Result
-from redraft.bench.plots.kinds import PLOTS, Plot, plots_of
-from redraft.bench.report import LIVE as LOAD_TESTS
-from redraft.bench.report import heading
-from redraft.bench.tables import LIVE, STREAMED, TABLES
+from redraft.measure.bench.claims import verdicts
+from redraft.measure.bench.columns import COLUMNS, cell, column, filled
+from redraft.measure.bench.load import Result
+from redraft.measure.bench.plots.kinds import PLOTS, Plot, plots_of
+from redraft.measure.bench.report import LIVE as LOAD_TESTS
+from redraft.measure.bench.report import heading
+from redraft.measure.bench.tables import LIVE, STREAMED, TABLES
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.reproduce import reproduce

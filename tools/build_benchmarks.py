@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from redraft.bench.load import Result, read_results
-from redraft.bench.plots.kinds import Plot, draw
-from redraft.bench.report import heading
+from redraft.measure.bench.load import Result, read_results
+from redraft.measure.bench.plots.kinds import Plot, draw
+from redraft.measure.bench.report import heading
 from tools.benchmark_index import index
 from tools.benchmark_pages import groups, markdown, page, page_name, pictures
 from tools.build_docs import between

@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from redraft.cli.main import cli
-from redraft.methods import Choice, Method, Option, all_methods
+from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.serve.protocol import CODES
 from redraft.serve.settings import ServeSettings, allowed
 from tools import demo_picture

@@ -10,64 +10,59 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PACKAGE = "redraft"
 
-#: Top to bottom.  A module imports from the layers below its own, and from its own.
+#: The eight rooms, top to bottom.  A module imports from the rooms below its own, and from its own.
 LAYERS = (
     "cli __main__",
-    "loadtest",
-    "client",
-    "serve",
-    "bench",
-    "viz",
-    "eval",
-    "train",
-    "__init__",
-    "translator",
-    "streams talk",
+    "measure finetune",
+    "serve client",
+    "__init__ translator",
     "backends",
     "models",
-    "sentence",
-    "prompt chat languages",
-    "session",
-    "stabilise",
-    "methods",
-    "method",
-    "accept",
-    "draft",
-    "decode drive sampling cost",
-    "loops",
-    "types events",
-    "segments",
+    "captions",
+    "decoding",
     "errors interrupt",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 
-#: From here down: the core, which knows neither engine nor web framework nor event loop.
-CORE = RANK["session"]
+#: The core, which knows neither engine nor web framework nor event loop: rooms, and modules of rooms.
+CORE = ("decoding", "errors", "interrupt", "captions/events", "captions/session", "captions/stabilise")
 ALLOWED_IN_CORE = sys.stdlib_module_names - {"asyncio", "http", "socket", "socketserver", "wsgiref"}
+#: Beside the package, and not in its wheel.
+BESIDE = {"benchmarks", "recipe", "tests", "tools"}
 
 
 def violations(root: Path) -> Iterator[str]:
     """One sentence for each wrong import of the package in ``root``, with file and line."""
     for path in sorted(root.rglob("*.py")):
         inside = path.relative_to(root).with_suffix("").parts
-        module, place = inside[0], path.relative_to(root.parent)
-        if module not in RANK:
-            yield f"{place}: {module} is in no layer; add it to LAYERS in tools/check_layers.py"
+        room, place = inside[0], path.relative_to(root.parent)
+        if room not in RANK:
+            yield f"{place}: {room} is in no layer; add it to LAYERS in tools/check_layers.py"
             continue
         for line, name in imports(ast.parse(path.read_bytes(), str(path)), (PACKAGE, *inside[:-1])):
             top, _, rest = name.partition(".")
-            if top == PACKAGE:
-                first = rest.partition(".")[0]
-                below = first if first in RANK else "__init__"
-                if RANK[below] < RANK[module]:
-                    yield f"{place}:{line}: {module} imports {below}, which lies above it"
-            elif RANK[module] >= CORE and top not in ALLOWED_IN_CORE:
-                yield f"{place}:{line}: {module} belongs to the core and imports {top}"
+            if top in BESIDE:
+                yield f"{place}:{line}: {room} imports {top}, which is not in the wheel"
+            elif top != PACKAGE:
+                if is_core(inside) and top not in ALLOWED_IN_CORE:
+                    yield f"{place}:{line}: {room} imports {top}, and the core needs the standard library only"
+            else:
+                parts = tuple(rest.split("."))
+                below = parts[0] if parts[0] in RANK else "__init__"
+                if RANK[below] < RANK[room]:
+                    yield f"{place}:{line}: {room} imports {below}, which lies above it"
+                elif is_core(inside) and not is_core(parts):
+                    yield f"{place}:{line}: {'.'.join(inside)} belongs to the core, and {rest} does not"
+
+
+def is_core(inside: Sequence[str]) -> bool:
+    """Whether the module at this path inside the package belongs to the core."""
+    return inside[0] in CORE or "/".join(inside[:2]) in CORE
 
 
 def imports(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from redraft.bench.load import Result
-from redraft.eval.signature import file_hash, with_processor
+from redraft.measure.bench.load import Result
+from redraft.measure.eval.signature import file_hash, with_processor
 from redraft.models import SHIPPED, shipped_path
 from tools.build_docs import table
 

@@ -24,19 +24,19 @@ from rich.text import Text
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
+from redraft.captions.events import Update
+from redraft.captions.stabilise import Mask
+from redraft.captions.talk import load_talk
 from redraft.cli.demo import demo
 from redraft.cli.scene import EARLIER, MOST_LINES, Scene, View, draw
 from redraft.cli.stage import Stage, contenders, signed, talk_hash
-from redraft.eval.contender import Contender
-from redraft.eval.figures import lines, rows
-from redraft.eval.measure import Run, compare, open_runs
-from redraft.eval.signature import file_hash
-from redraft.eval.table import print_table
-from redraft.events import Update
+from redraft.decoding.types import common_prefix
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.figures import lines, rows
+from redraft.measure.eval.measure import Run, compare, open_runs
+from redraft.measure.eval.signature import file_hash
+from redraft.measure.eval.table import print_table
 from redraft.models import shipped_path
-from redraft.stabilise import Mask
-from redraft.talk import load_talk
-from redraft.types import common_prefix
 
 #: Columns of the picture, and of a panel's text in it; rows that are enough for all of it.
 WIDTH, HEIGHT = 114, 40

@@ -6,9 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from redraft.bench.load import PERTURBED, Result
-from redraft.bench.tables import TABLES
-from redraft.eval.revise import REVISED
+from redraft.measure.bench.load import PERTURBED, Result
+from redraft.measure.bench.tables import TABLES
+from redraft.measure.eval.revise import REVISED
 from redraft.models import SHIPPED
 
 

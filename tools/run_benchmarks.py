@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.bench.load import ENDING, LANGUAGES
-from redraft.eval.signature import file_hash
+from redraft.measure.bench.load import ENDING, LANGUAGES
+from redraft.measure.eval.signature import file_hash
 from redraft.models import shipped_path
 
 ROOT = Path(__file__).resolve().parents[1]

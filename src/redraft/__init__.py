@@ -11,9 +11,9 @@ TYPE_CHECKING = False  # typing takes longer to import than all of this
 if TYPE_CHECKING:
     from typing import Any
 
+    from redraft.captions.events import Caption, Failure, Update
+    from redraft.captions.stabilise import Mask
     from redraft.errors import RedraftError
-    from redraft.events import Caption, Failure, Update
-    from redraft.stabilise import Mask
     from redraft.translator import Style, Translator
 
 __version__ = "0.1.0"

@@ -20,18 +20,18 @@ from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_models
 from redraft.backends.pair import drafting_backend
-from redraft.cost import CostCurve
-from redraft.drive import Lane, Watch, run_together
+from redraft.captions.events import Event, Failure, Order, Update
+from redraft.captions.languages import Language, as_tags, parse_language
+from redraft.captions.prompt import Prompter, Request, clean
+from redraft.captions.sentence import as_sentence, final_mark
+from redraft.captions.session import Encode, Session, Settings, Translation, Vocabulary
+from redraft.captions.stabilise import Mask
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.drive import Lane, Watch, run_together
+from redraft.decoding.method import Method, Value
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
 from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
-from redraft.events import Event, Failure, Order, Update
-from redraft.languages import Language, as_tags, parse_language
-from redraft.method import Method, Value
-from redraft.methods import get_method
-from redraft.prompt import Prompter, Request, clean
-from redraft.sentence import as_sentence, final_mark
-from redraft.session import Encode, Session, Settings, Translation, Vocabulary
-from redraft.stabilise import Mask
-from redraft.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
 
 
 @dataclass(frozen=True, slots=True)

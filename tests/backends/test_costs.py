@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from redraft import cost
 from redraft.backends import costs
 from redraft.backends.machine import Processor
 from redraft.backends.stopwatch import Measured
-from redraft.cost import CostCurve
-from redraft.types import Backend
+from redraft.decoding import cost
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import Backend
 from tests.fakes import RandomModel
 
 

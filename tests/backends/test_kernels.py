@@ -226,7 +226,7 @@ matrix @ matrix
 """
 OPEN = """from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
-from redraft.types import Score
+from redraft.decoding.types import Score
 backend = open_model("demo-tiny", LlamaOptions(context_length=64, threads=1))
 slot = backend.open_slot()
 """

@@ -15,7 +15,7 @@ from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_contexts, open_model
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores
-from redraft.types import ROOT, Draft, Provenance, Score
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
 PREFIX = tuple(range(5, 40))
 DRAFT = Draft.chain(list(range(50, 66)), Provenance.PREVIOUS)

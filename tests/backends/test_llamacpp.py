@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.accept.exact import Exact
 from redraft.backends.llama_batch import Feed
 from redraft.backends.llama_context import LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import quantise
-from redraft.decode import decode
-from redraft.draft.nothing import Nothing
-from redraft.draft.previous import PreviousOutput
-from redraft.drive import Lane, run, run_together
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drive import Lane, run, run_together
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
-from redraft.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,

@@ -13,8 +13,8 @@ from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_backend, open_contexts, usual_contexts
 from redraft.backends.quantise import quantise
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
-from redraft.types import ROOT, Draft, Provenance, Score
 from tests.fakes import distribution
 from tests.gguf_models import write_llama
 

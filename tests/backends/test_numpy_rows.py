@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.types import ROOT
+from redraft.decoding.types import ROOT
 from tests.fakes import distribution
 
 #: Whole numbers, so that there are ties; far apart, so that a careless exp overflows.

@@ -12,8 +12,8 @@ import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import FORMATS, quantise
+from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import ModelError, OptionError
-from redraft.types import Draft, Provenance, Score
 from tests.fakes import distribution
 from tests.gguf_models import write_llama
 

@@ -17,9 +17,9 @@ import pytest
 from redraft.backends import quantise
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.random_gguf import bytes_needed, write_random
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import MissingExtra, ModelError, OptionError
 from redraft.models.shape import FORMATS, SHAPES, Shape
-from redraft.types import ROOT, Draft, Provenance, Score
 
 TINY = SHAPES["tiny"]
 GEMMA = replace(TINY, architecture="gemma2", window=64)

@@ -12,8 +12,8 @@ import pytest
 
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
-from redraft.languages import parse_language
-from redraft.prompt import Prompter, Request
+from redraft.captions.languages import parse_language
+from redraft.captions.prompt import Prompter, Request
 from tests.real_tokenizers import FAMILIES, vocabulary
 
 #: Words, digits, an apostrophe, other scripts, spaces that tokenizers join to either side.

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from redraft import cost
 from redraft.backends import stopwatch
 from redraft.backends.stopwatch import MOST_ROUNDS, ROUNDS, Measured, best_of, doubt, measure, thread_counts
-from redraft.cost import CostCurve
-from redraft.types import Rows, Score
+from redraft.decoding import cost
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import Rows, Score
 from tests.fakes import RandomModel
 
 

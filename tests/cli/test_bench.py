@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from redraft.bench.tables import TABLES
-from redraft.eval import table
+from redraft.measure.bench.tables import TABLES
+from redraft.measure.eval import table
 from tests.cli.conftest import Run
 
 LINES = [

@@ -14,14 +14,14 @@ from typing import Any
 import click
 import pytest
 
-from redraft import prompt, stabilise
 from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
+from redraft.captions import prompt, stabilise
 from redraft.cli import translate as command
 from redraft.cli.main import cli
-from redraft.cost import SIZES
+from redraft.decoding.cost import SIZES
+from redraft.decoding.methods import all_methods
 from redraft.errors import OptionError
-from redraft.methods import all_methods
 from redraft.models.hub import CATALOGUE
 from tests.cli.conftest import Run
 

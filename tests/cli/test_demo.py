@@ -15,10 +15,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from redraft import interrupt
+from redraft.captions.events import Update
 from redraft.cli import stage
 from redraft.cli.scene import Scene, View, draw
-from redraft.eval.measure import Run
-from redraft.events import Update
+from redraft.measure.eval.measure import Run
 from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
 

@@ -17,12 +17,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from redraft.captions.events import Caption, Event
+from redraft.captions.talk import load_talk
 from redraft.client import Backoff, Client, Wanted
 from redraft.errors import OptionError, RedraftError
-from redraft.events import Caption, Event
 from redraft.serve.engine import Stopped
 from redraft.serve.security import new_key
-from redraft.talk import load_talk
 from tests.cli.conftest import Run
 from tests.cli.terminals import Terminal, program
 from tests.serve.servers import running

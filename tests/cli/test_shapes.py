@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from redraft.bench.load import read_results
 from redraft.cli.main import cli
 from redraft.errors import RedraftError
-from redraft.eval.record import Pass, Record, Step, write_records
+from redraft.measure.bench.load import read_results
+from redraft.measure.eval.record import Pass, Record, Step, write_records
 from tests.cli.conftest import Run
 
 PASSES = {
@@ -110,7 +110,7 @@ class TestReplay:
         )
 
     def test_without_transformers(self, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "redraft.bench.replay_hf", raising=False)
+        monkeypatch.delitem(sys.modules, "redraft.measure.bench.replay_hf", raising=False)
         monkeypatch.setitem(sys.modules, "torch", None)
         said = refusal("--records", records, "--shape", "tiny")
         assert said == "--shape needs torch of the hf extra: pip install 'redraft[hf]'"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from recipe.corpus import LANGUAGES
 from redraft.cli import train_prefix as command
-from redraft.train.corpus import LANGUAGES
 from tests.cli.conftest import Run
 from tests.cli.test_bad_input import check_refusal
 
@@ -44,7 +44,7 @@ def test_what_is_needed_is_named(redraft: Run, tmp_path: Path, missing: str, mon
 @pytest.mark.parametrize("library", ["torch", "tqdm"])
 def test_without_the_extra(redraft: Run, tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [*sys.modules]:
-        if name.startswith("redraft.train."):
+        if name.startswith("recipe."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
     done = redraft(*ALIGN, "--data", str(tmp_path), "--out", str(tmp_path / "out.gguf"))
@@ -97,7 +97,7 @@ class TestWithTheExtra:
     @pytest.fixture
     def aligned(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         """Alignment that only notes its settings."""
-        from redraft.train import align
+        from recipe import align
 
         seen: list[object] = []
 

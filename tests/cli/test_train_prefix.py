@@ -115,7 +115,7 @@ class TestOptionsOfTransformers:
 
     @pytest.mark.parametrize("family", ["qwen3", "t5"])
     def test_from_sentences_to_a_model_that_translates(self, redraft: Run, family: str, tmp_path: Path) -> None:
-        from tests.train.hf.tiny import sentences, teacher
+        from tests.finetune.tiny import sentences, teacher
 
         backend = teacher(family).backend
         backend.model.save_pretrained(tmp_path / "old")
@@ -151,7 +151,7 @@ def test_without_the_extra(
     redraft: Run, folder: Path, sentences: Path, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [*sys.modules]:
-        if name.startswith("redraft.train."):
+        if name.startswith("recipe."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
     model = ["--model", str(folder), "--to", "de"] if extra == "lora" else []
@@ -177,11 +177,11 @@ class TestWithTheTrainExtra:
     def test_from_the_corpus_to_a_gguf_that_translates(self, redraft: Run, tmp_path: Path) -> None:
         import torch
 
-        from redraft.train.export import write_gguf
-        from redraft.train.loop import Phase, Trainer
-        from redraft.train.model import Shape
-        from redraft.train.tokenizer import train_tokenizer
-        from tests.train.toys import toy_pairs, write_pairs
+        from recipe.export import write_gguf
+        from recipe.loop import Phase, Trainer
+        from recipe.model import Shape
+        from recipe.tokenizer import train_tokenizer
+        from tests.recipe.toys import toy_pairs, write_pairs
 
         torch.set_num_threads(1)
         pairs = toy_pairs(900, shortest=3)

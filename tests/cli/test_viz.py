@@ -96,7 +96,7 @@ def test_the_drafts_of_a_stream(redraft: Run, tmp_path: Path, ending: str) -> No
 
 def test_missing_glyphs_are_said_once(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llama_cpp")
-    monkeypatch.setattr("redraft.viz.figure.CJK_FONTS", ())
+    monkeypatch.setattr("redraft.measure.viz.figure.CJK_FONTS", ())
     path = tmp_path / "graph.png"
     done = redraft("viz", "ddg", "我们 met", "--to", "de", *SMALL, "--max-tokens", "4", "--out", str(path))
     assert done.status == 0

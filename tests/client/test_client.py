@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.client import Backoff, Client, ServerError, Wanted
 from redraft.client.options import address
 from redraft.errors import InputError, OptionError
-from redraft.events import Caption, Event, Failure, Update
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, running
 from tests.serve.test_sockets import expected

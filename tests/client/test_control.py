@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from redraft.captions.events import Caption, Failure, Update
 from redraft.client import Client, ServerError
 from redraft.client.control import Control
 from redraft.errors import InputError, OptionError
-from redraft.events import Caption, Failure, Update
 from redraft.serve import protocol
 from tests.client.test_client import EXACT, QUICK, line, run
 from tests.serve.servers import Running, running

@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from redraft.talk import load_talk
+from redraft.captions.talk import load_talk
 from tests.serve.servers import SECONDS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

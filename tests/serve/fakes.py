@@ -8,18 +8,18 @@ from functools import cache
 
 import numpy as np
 
-from redraft.cost import CostCurve
-from redraft.drive import run
+from redraft.captions.events import Caption, Update
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.drive import run
+from redraft.decoding.method import Value
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
-from redraft.events import Caption, Update
-from redraft.method import Value
-from redraft.methods import get_method
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
 from redraft.serve.slots import SlotPool
-from redraft.types import TARGET, Rows, Score, common_prefix
 from tests.fakes import RandomModel
 
 #: A pass costs a millisecond, and a tenth of that for each token more.

@@ -15,18 +15,18 @@ from functools import partial
 from pathlib import Path
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.drive import run
-from redraft.events import Caption, Event, Failure, Update
-from redraft.methods import get_method
+from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.formats.read import prefixes
+from redraft.captions.session import EMPTY
+from redraft.decoding.drive import run
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import ROOT, TARGET, Asking, Draft, Rows
 from redraft.serve.batch import budget
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
 from redraft.serve.slots import SlotPool
-from redraft.session import EMPTY
-from redraft.streams.read import prefixes
-from redraft.types import ROOT, TARGET, Asking, Draft, Rows
 from tests.serve.fakes import CURVE
 
 #: Methods with options that make their acceptance exact.

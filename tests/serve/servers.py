@@ -15,14 +15,14 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from redraft.methods import get_method
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import TARGET
 from redraft.serve.app import make_hub
 from redraft.serve.engine import Engine
 from redraft.serve.hub import Hub
 from redraft.serve.run import Server, listen
 from redraft.serve.service import Allowed, Service
 from redraft.serve.settings import ServeSettings
-from redraft.types import TARGET
 from tests.serve.fakes import CURVE, CachedModel
 
 SECONDS = 20

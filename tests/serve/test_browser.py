@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from redraft.talk import load_talk
+from redraft.captions.talk import load_talk
 from tests.serve.browsers import CHROMIUM, SENTENCES, final, finals, play, session_of, wait_for_finals
 from tests.serve.servers import Running
 

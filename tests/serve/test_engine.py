@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.events import Caption, Update
-from redraft.methods import get_method
+from redraft.captions.events import Caption, Update
+from redraft.captions.talk import load_talk
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import TARGET
 from redraft.models import shipped_path
 from redraft.serve.batch import budget
 from redraft.serve.engine import Engine, Stopped
@@ -19,9 +21,7 @@ from redraft.serve.load import Load
 from redraft.serve.scheduler import Pass, Scheduler
 from redraft.serve.service import Allowed, Service, Wish
 from redraft.serve.slots import SlotPool
-from redraft.talk import load_talk
 from redraft.translator import Translator
-from redraft.types import TARGET
 from tests.serve.fakes import CURVE, CachedModel, Rig
 
 

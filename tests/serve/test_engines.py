@@ -9,13 +9,13 @@ from contextlib import ExitStack
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp
+from redraft.captions.events import Update
+from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
-from redraft.events import Update
 from redraft.serve.app import make_hub, make_service, open_backends
 from redraft.serve.protocol import Begin
 from redraft.serve.refusals import Refused
 from redraft.serve.settings import ServeSettings
-from redraft.types import DRAFT_MODEL, TARGET
 from tests.serve.fakes import CachedModel, alone
 from tests.serve.servers import Running, Socket, running
 

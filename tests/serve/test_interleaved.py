@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.events import Update
-from redraft.types import Rows, Score
+from redraft.captions.events import Update
+from redraft.decoding.types import Rows, Score
 from tests.serve.interleaved import compare, talks
 
 pytest.importorskip("gguf")

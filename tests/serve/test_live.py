@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import pytest
 
-from redraft.events import Caption, Failure, Update
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.session import EMPTY
+from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.lanes import Answer
 from redraft.serve.live import FULL, MOST_PENDING, LiveSession
 from redraft.serve.messages import caption_of, final_of, partial_of
 from redraft.serve.outbox import Outbox
 from redraft.serve.sockets import _act
-from redraft.session import EMPTY
-from redraft.types import Tally
 
 
 def session(record: Callable[[Caption], None] = lambda _: None) -> LiveSession:

@@ -13,13 +13,13 @@ from urllib.parse import quote
 import pytest
 import segno
 
-from redraft.methods import BETA, get_method
+from redraft.captions.talk import load_talk
+from redraft.decoding.methods import BETA, get_method
+from redraft.decoding.types import TARGET
 from redraft.serve.offer import offer_of
 from redraft.serve.pages import PAGES, WEB
 from redraft.serve.security import HEADERS, new_key
 from redraft.serve.service import Allowed, Service
-from redraft.talk import load_talk
-from redraft.types import TARGET
 from tests.serve.fakes import CURVE, CachedModel
 from tests.serve.servers import Running, running
 

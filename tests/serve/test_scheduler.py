@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.captions.events import Failure, Update
+from redraft.decoding.types import TARGET
 from redraft.errors import CapabilityError, OptionError
-from redraft.events import Failure, Update
 from redraft.serve.batch import LEAST_BUDGET, MOST_BUDGET, budget
 from redraft.serve.lanes import Lane
 from redraft.serve.service import Wish
 from redraft.serve.slots import SlotPool
-from redraft.types import TARGET
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 
 WORDS = "we saw her duck under the old table and it was there again".split()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft.events import Update
+from redraft.captions.events import Update
 from tests.serve.fakes import CachedModel, alone
 from tests.serve.servers import Running, Socket, running
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redraft.backends.engine import lib
-from redraft.types import ROOT, Draft
+from redraft.decoding.types import ROOT, Draft
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from typing import Any
 from redraft.backends import kernels
 from redraft.backends.crash import explained
 from redraft.backends.engine import lib
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
 from redraft.errors import CapabilityError, ModelError
-from redraft.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}
@@ -202,7 +202,7 @@ class LlamaModel:
         return begin + list(self._ids(text, special))
 
     def encode(self, segments: Sequence[Segment]) -> list[int]:
-        """Ids of a prompt; see `redraft.types.Backend.encode`."""
+        """Ids of a prompt; see `redraft.decoding.types.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 
     @cached_property

@@ -21,9 +21,9 @@ from redraft.backends.llama_context import LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
+from redraft.captions.events import is_whole
+from redraft.decoding.types import ROOT, Capabilities, Rows, Score, common_prefix
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
-from redraft.events import is_whole
-from redraft.types import ROOT, Capabilities, Rows, Score, common_prefix
 
 #: Sequences that llama.cpp's cache can tell apart.
 MOST_SEQUENCES = 256
@@ -95,7 +95,7 @@ class _Slot:
 
 
 class LlamaCpp:
-    """A model with a cache of several slots; implements `redraft.types.Backend`.
+    """A model with a cache of several slots; implements `redraft.decoding.types.Backend`.
 
     Args:
         path: the file.

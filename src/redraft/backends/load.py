@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
+from redraft.decoding.method import Method
+from redraft.decoding.types import Backend
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
-from redraft.method import Method
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
-from redraft.types import Backend
 
 if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder

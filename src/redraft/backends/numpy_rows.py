@@ -1,4 +1,4 @@
-"""`redraft.types.Rows` over a NumPy matrix of logits.
+"""`redraft.decoding.types.Rows` over a NumPy matrix of logits.
 
 A row may have 150,000 logits or more, so what is worked out of one goes through memory as few times as it can: sums are
 taken in the logits' own precision, pairwise, and a few best tokens are found one by one.  In 32 bits a log-probability

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from redraft.decoding.method import Method, Value
+from redraft.decoding.types import Backend
 from redraft.errors import CapabilityError
-from redraft.method import Method, Value
-from redraft.types import Backend
 
 
 @runtime_checkable

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol, runtime_checkable
 
-from redraft import cost
-from redraft.cost import CostCurve
-from redraft.types import Backend
+from redraft.decoding import cost
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import Backend
 
 #: Rounds of a measurement: at least, and at most where times vary.
 ROUNDS, MOST_ROUNDS = 5, 15

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.bench.tables import TABLES, Table
 from redraft.cli import options as common
 from redraft.cli.bench_load import capacity, load
 from redraft.cli.bench_replay import replay
 from redraft.cli.bench_score import score
 from redraft.errors import OptionError
+from redraft.measure.bench.tables import TABLES, Table
 
 if TYPE_CHECKING:
-    from redraft.bench.run import Bench, Engine
+    from redraft.measure.bench.run import Bench, Engine
 
 EXAMPLES = """\b
 Examples:
@@ -133,10 +133,10 @@ def _command(table: Table) -> click.Command:
     ) -> None:
         from rich.console import Console
 
-        from redraft.bench.report import write
-        from redraft.bench.results import finish
-        from redraft.eval.quality import quality
-        from redraft.eval.table import print_json, print_table
+        from redraft.measure.bench.report import write
+        from redraft.measure.bench.results import finish
+        from redraft.measure.eval.quality import quality
+        from redraft.measure.eval.table import print_json, print_table
 
         quality([""], [""], "en")  # what is missing is to be said before the run
         # Languages, data and models are looked at before anything runs.
@@ -171,8 +171,8 @@ def write_stream(file: Path, to: str, **given: Any) -> None:
 
     References and places in a recording go to a second file beside it.
     """
-    from redraft.bench.data import open_stream
-    from redraft.languages import parse_language
+    from redraft.captions.languages import parse_language
+    from redraft.measure.bench.data import open_stream
 
     stream = open_stream(given.pop("data"), parse_language(to).tag, **given)
     stream.save(file)
@@ -189,9 +189,9 @@ def export(records: Path, folder: Path, line: str, format: str) -> None:
 
     RECORDS is a .records.jsonl file; the stream beside it is read as well. docs/metrics.md says how to score the log.
     """
-    from redraft.eval import logs
-    from redraft.eval.record import read_records
-    from redraft.eval.stream import Stream
+    from redraft.measure.eval import logs
+    from redraft.measure.eval.record import read_records
+    from redraft.measure.eval.stream import Stream
 
     found = list(read_records(records))
     chosen = [each for each in found if each.contender == line]
@@ -222,8 +222,8 @@ def comet(out: Path, model: str) -> None:
     The library (pip install unbabel-comet) asks for older releases than the hf extra, so it is best installed into an
     environment of its own; the runs need not have been made there.
     """
-    from redraft.bench.report import write
-    from redraft.bench.score import add_comet
+    from redraft.measure.bench.report import write
+    from redraft.measure.bench.score import add_comet
 
     for path in add_comet(out, model):
         click.echo(path)
@@ -234,7 +234,7 @@ def comet(out: Path, model: str) -> None:
 @finished
 def report(out: Path) -> None:
     """Make the page with all tables and plots of a folder of runs."""
-    from redraft.bench.report import write
+    from redraft.measure.bench.report import write
 
     click.echo(write(out))
 
@@ -247,10 +247,10 @@ def _bench(
     table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
 ) -> Bench:
     """The bench of a command's options: those of the stream, and those of the engine, which are left in ``given``."""
-    from redraft.bench.data import open_stream, reveals
-    from redraft.bench.drafts import translations
-    from redraft.bench.run import Bench
-    from redraft.languages import parse_language
+    from redraft.captions.languages import parse_language
+    from redraft.measure.bench.data import open_stream, reveals
+    from redraft.measure.bench.drafts import translations
+    from redraft.measure.bench.run import Bench
 
     tag = parse_language(language).tag
     of_stream = {
@@ -296,7 +296,7 @@ def _engine(
     *, model: str, small: tuple[str, ...], threads: int, gpu_layers: int, exact: bool, dtype: str | None
 ) -> Engine:
     from redraft.backends.llamacpp import LlamaOptions
-    from redraft.bench.run import Engine
+    from redraft.measure.bench.run import Engine
     from redraft.models import SMALL_OF
 
     known = (SMALL_OF[model],) if model in SMALL_OF else ()

@@ -1,4 +1,4 @@
-"""``redraft bench load`` and ``redraft bench capacity``: their options; `redraft.loadtest` does the work."""
+"""``redraft bench load`` and ``redraft bench capacity``: their options; `redraft.measure.load` does the work."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.bench.tables import LIVE
 from redraft.cli import options as common
 from redraft.errors import MissingExtra, OptionError
+from redraft.measure.bench.tables import LIVE
 
 if TYPE_CHECKING:
-    from redraft.eval.figures import Row
-    from redraft.loadtest.crowd import Outcome, Plan
-    from redraft.loadtest.job import Job
-    from redraft.method import Value
+    from redraft.decoding.method import Value
+    from redraft.measure.eval.figures import Row
+    from redraft.measure.load.crowd import Outcome, Plan
+    from redraft.measure.load.job import Job
 
 LOAD_EXAMPLES = """\b
 Examples:
@@ -100,8 +100,8 @@ def load(
     if the server holds sessions, lanes or slots when all talks are over.
     """
     _need_serve()
-    from redraft.loadtest import runs
-    from redraft.loadtest.figures import beyond
+    from redraft.measure.load import runs
+    from redraft.measure.load.figures import beyond
 
     job, plans = _prepared("load", methods, talks, 60 * minutes, given, talk_seconds=60 * talk_minutes)
     rows = [asyncio.run(runs.load(job, plan, admission=admission, progress=_progress, tell=_tell)) for plan in plans]
@@ -144,7 +144,7 @@ def capacity(
     and nothing remains unanswered. A server that is started admits everybody.
     """
     _need_serve()
-    from redraft.loadtest import runs
+    from redraft.measure.load import runs
 
     job, plans = _prepared("capacity", methods, 1, seconds, given, max_p95=max_p95)
     found = [
@@ -155,7 +155,7 @@ def capacity(
 
 def _need_serve() -> None:
     try:
-        import redraft.loadtest.process  # noqa: F401
+        import redraft.measure.load.process  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"a load test needs {error.name}, which is not installed: pip install 'redraft[serve]'"
@@ -166,11 +166,11 @@ def _prepared(
     bench: str, methods: tuple[str, ...], talks: int, seconds: float, given: dict[str, Any], **facts: float
 ) -> tuple[Job, list[Plan]]:
     """What the options ask for, and a plan for each method; everything is looked at before anything runs."""
-    from redraft.languages import parse_language
-    from redraft.loadtest.crowd import Plan
-    from redraft.loadtest.job import Job
-    from redraft.loadtest.process import parse_settings
-    from redraft.loadtest.script import open_script
+    from redraft.captions.languages import parse_language
+    from redraft.measure.load.crowd import Plan
+    from redraft.measure.load.job import Job
+    from redraft.measure.load.process import parse_settings
+    from redraft.measure.load.script import open_script
 
     _leave_to_the_server(given["server"])
     stagger, warm_up = given["stagger"], given["warm_up"]
@@ -219,7 +219,7 @@ def _tell(outcome: Outcome) -> None:
 def _show(job: Job, rows: list[Row], as_json: bool) -> None:
     from rich.console import Console
 
-    from redraft.eval.table import print_json, print_table
+    from redraft.measure.eval.table import print_json, print_table
 
     if as_json:
         print_json(rows, job.signature, sys.stdout)

@@ -1,4 +1,4 @@
-"""``redraft bench replay``: its options; `redraft.bench.replay` does the work."""
+"""``redraft bench replay``: its options; `redraft.measure.bench.replay` does the work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from redraft.errors import MissingExtra, OptionError
 from redraft.models.shape import SHAPES
 
 if TYPE_CHECKING:
-    from redraft.types import Backend
+    from redraft.decoding.types import Backend
 
 EXAMPLES = """\b
 Examples:
@@ -70,9 +70,9 @@ def replay(
     from rich.console import Console
     from rich.progress import track
 
-    from redraft.bench import replay as replaying
-    from redraft.bench.recording import read_recording
-    from redraft.eval.table import print_json, print_table
+    from redraft.measure.bench import replay as replaying
+    from redraft.measure.bench.recording import read_recording
+    from redraft.measure.eval.table import print_json, print_table
 
     recording = read_recording(records, limit)
     for sentence in recording.left_out:
@@ -107,12 +107,12 @@ def _opener(
     if model is not None and shape is None:
         if dtype is not None:
             raise OptionError("--dtype is for --shape; that of a GGUF file is in it, so leave it out")
-        from redraft.bench.replay_gguf import open_gguf
+        from redraft.measure.bench.replay_gguf import open_gguf
 
         return lambda context_length: open_gguf(model, context_length, device, threads)
     if shape is not None and model is None:
         try:
-            from redraft.bench.replay_hf import open_shape
+            from redraft.measure.bench.replay_hf import open_shape
         except ModuleNotFoundError as error:
             raise MissingExtra(f"--shape needs {error.name} of the hf extra: pip install 'redraft[hf]'") from error
         precision = dtype or DTYPES[0]

@@ -27,11 +27,11 @@ def score(log: Path, to: str, references: Path | None, segments: Path | None, as
     """
     import json
 
-    from redraft.eval.long_yaal import score_log
-    from redraft.eval.quality import quality
-    from redraft.eval.read_logs import read_log, read_text
-    from redraft.eval.timing import latency_figures
-    from redraft.languages import parse_language
+    from redraft.captions.languages import parse_language
+    from redraft.measure.eval.long_yaal import score_log
+    from redraft.measure.eval.quality import quality
+    from redraft.measure.eval.read_logs import read_log, read_text
+    from redraft.measure.eval.timing import latency_figures
 
     lines = None if references is None else read_text(references).splitlines()
     if segments is not None and references is None:

@@ -91,12 +91,12 @@ def demo(
 
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+        from redraft.captions.stabilise import Mask
+        from redraft.captions.talk import load_talk
         from redraft.cli import stage
+        from redraft.decoding.methods import get_method
         from redraft.errors import CapabilityError
-        from redraft.methods import get_method
         from redraft.models import SMALL_OF
-        from redraft.stabilise import Mask
-        from redraft.talk import load_talk
 
     contenders = stage.contenders(method, to, beta, Mask(mask_k, margin=mask_margin))
     talk = [update for update in load_talk() if not sentences or int(update.utterance) <= sentences]
@@ -136,8 +136,8 @@ def demo(
 
 def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
     """The table of costs, if a sentence was finished."""
-    from redraft.eval.figures import lines, rows
-    from redraft.eval.table import print_json, print_table
+    from redraft.measure.eval.figures import lines, rows
+    from redraft.measure.eval.table import print_json, print_table
 
     if not played.sentences:
         return

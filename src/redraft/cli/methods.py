@@ -12,7 +12,7 @@ from redraft.cli.options import as_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from redraft.method import Choice, Method, Option
+    from redraft.decoding.method import Choice, Method, Option
 
 
 EXAMPLES = """\b
@@ -27,7 +27,7 @@ Examples:
 @as_json
 def methods(name: str | None, as_json: bool) -> None:
     """List the decoding methods with their parts and sources, or all options of one METHOD."""
-    from redraft.methods import all_methods, get_method
+    from redraft.decoding.methods import all_methods, get_method
 
     chosen = [get_method(name)] if name else list(all_methods().values())
     if as_json:
@@ -47,7 +47,7 @@ def methods(name: str | None, as_json: bool) -> None:
 
 
 def _limits(option: Option | Choice) -> dict[str, object]:
-    from redraft.method import Option
+    from redraft.decoding.method import Option
 
     allowed = {"range": [option.low, option.high]} if isinstance(option, Option) else {"words": list(option.words)}
     return {"default": option.default, **allowed}

@@ -143,7 +143,7 @@ def method_options(method: str, beta: float | None, given: Sequence[str]) -> dic
     Raises:
         OptionError: not NAME=VALUE, unknown, given twice, or not an allowed value.
     """
-    from redraft.methods import get_method
+    from redraft.decoding.methods import get_method
 
     options: dict[str, float | str] = {}
     for text in given:

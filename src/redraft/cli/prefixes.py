@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import HF_PREFIX, open_model, open_transformers
-from redraft.eval.signature import signature, text_hash
-from redraft.eval.steadiness import Steadiness, steadiness
+from redraft.decoding.types import Backend
+from redraft.measure.eval.signature import signature, text_hash
+from redraft.measure.eval.steadiness import Steadiness, steadiness
 from redraft.translator import Style
-from redraft.types import Backend
 
 if TYPE_CHECKING:
-    from redraft.train.hf.adapt import Settings as LoraSettings
-    from redraft.train.hf.sources import Source
-    from redraft.train.prefix import Settings as RecipeSettings
+    from recipe.prefix import Settings as RecipeSettings
+    from redraft.finetune.adapt import Settings as LoraSettings
+    from redraft.finetune.sources import Source
 
 #: Held-out sources and, if there are any, their translations.
 Measured = tuple[list[str], list[str] | None]
@@ -60,9 +60,9 @@ def train_recipe(settings: RecipeSettings, held_out: int) -> tuple[list[Row], st
     """Train a model of the recipe; returns a row a language, and the signature.
 
     Raises:
-        ModelError, OptionError: as `redraft.train.prefix.train_prefix`.
+        ModelError, OptionError: as `recipe.prefix.train_prefix`.
     """
-    from redraft.train.prefix import held_out_pairs, train_prefix
+    from recipe.prefix import held_out_pairs, train_prefix
 
     answered = train_prefix(settings)
     asked: dict[str, Measured] = {}
@@ -100,9 +100,9 @@ def train_lora(
         learnt, held_out: different sources; all of them have references, or none.
 
     Raises:
-        ModelError, OptionError: as `redraft.train.hf.adapt.adapt`.
+        ModelError, OptionError: as `redraft.finetune.adapt.adapt`.
     """
-    from redraft.train.hf.adapt import adapt
+    from redraft.finetune.adapt import adapt
 
     backend = open_transformers(model, options)
     references = [source.reference for source in held_out if source.reference is not None]

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
+from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.captions.formats.write import SubtitleWriter, Writer
 from redraft.cli.stream import Place
 from redraft.client import Client, ServerError, Wanted
 from redraft.errors import InputError
-from redraft.events import Caption, Event, Failure, Update
-from redraft.streams.read import Item
-from redraft.streams.write import SubtitleWriter, Writer
 
 #: Items read ahead of what has been sent.
 _AHEAD = 16

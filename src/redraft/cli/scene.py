@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from redraft.languages import parse_language
-from redraft.methods import get_method
-from redraft.streams.live import breaks
+from redraft.captions.formats.live import breaks
+from redraft.captions.languages import parse_language
+from redraft.decoding.methods import get_method
 
 #: Earlier sentences above a caption, as far as there is room.
 EARLIER = 2

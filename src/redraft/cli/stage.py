@@ -12,16 +12,16 @@ from rich.live import Live
 from rich.progress import track
 
 from redraft.backends.llamacpp import LlamaCpp
+from redraft.captions.events import Update
+from redraft.captions.formats.read import paced
+from redraft.captions.formats.resize import SizeWatch
+from redraft.captions.languages import parse_targets
+from redraft.captions.stabilise import Mask
 from redraft.cli.scene import EARLIER, Scene, View, draw
-from redraft.eval.contender import Contender
-from redraft.eval.measure import Run, compare, open_runs
-from redraft.eval.signature import signature, text_hash
-from redraft.events import Update
-from redraft.languages import parse_targets
-from redraft.methods import BETA, get_method
-from redraft.stabilise import Mask
-from redraft.streams.read import paced
-from redraft.streams.resize import SizeWatch
+from redraft.decoding.methods import BETA, get_method
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.measure import Run, compare, open_runs
+from redraft.measure.eval.signature import signature, text_hash
 
 
 def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask: Mask) -> list[Contender]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from redraft.captions.events import Failure
+from redraft.captions.formats.live import LiveWriter
+from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
+from redraft.captions.formats.simulstreaming import read_simulstreaming
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.errors import InputError, MissingExtra
-from redraft.events import Failure
-from redraft.streams.live import LiveWriter
-from redraft.streams.read import Item, ended, paced, read_jsonl, read_lines, read_text
-from redraft.streams.simulstreaming import read_simulstreaming
-from redraft.streams.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.translator import Translator
 
 

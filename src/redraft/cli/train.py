@@ -1,4 +1,4 @@
-"""``redraft train``: its options; `redraft.train` does the work."""
+"""``redraft train``: its options; `recipe` does the work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Examples:
 def train(context: click.Context) -> None:
     """Train models further; needs the `train` extra, or for models of transformers the `lora` extra.
 
-    The demo models themselves are made by `python -m redraft.train`.
+    The demo models themselves are made by `python -m recipe`.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -76,10 +76,10 @@ def align(
     is the large one's, before and after, on sources that were held out.
     """
     with needing("train"):
-        from redraft.train import align as alignment
-        from redraft.train.__main__ import KEEP_MEMORY
+        from recipe import align as alignment
+        from recipe.__main__ import KEEP_MEMORY
     from redraft.backends.load import resolve
-    from redraft.eval.signature import signature
+    from redraft.measure.eval.signature import signature
 
     settings = alignment.Settings(
         large=resolve(large),
@@ -109,7 +109,7 @@ def align(
 
 def _print(rows: list[dict[str, str | int | float]], line: str, as_json: bool) -> None:
     if as_json:
-        from redraft.eval.table import print_json
+        from redraft.measure.eval.table import print_json
 
         print_json(rows, line, sys.stdout)
         return

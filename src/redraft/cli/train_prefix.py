@@ -1,4 +1,4 @@
-"""``redraft train prefix``: its options, and its figures before and after; `redraft.train` does the work."""
+"""``redraft train prefix``: its options, and its figures before and after; `recipe` does the work."""
 
 from __future__ import annotations
 
@@ -128,11 +128,11 @@ def _of_recipe(
         raise OptionError(f"out must be a GGUF file to write, and {str(out)!r} is a folder")
     path = resolve(model)
     with needing("train"):
+        from recipe.__main__ import KEEP_MEMORY
+        from recipe.distil import Distillation
+        from recipe.prefix import Settings
         from redraft.cli.prefixes import train_recipe
-        from redraft.train.__main__ import KEEP_MEMORY
-        from redraft.train.distil import Distillation
-        from redraft.train.prefix import Settings
-        from redraft.train.prefixes import Cuts
+        from redraft.finetune.prefixes import Cuts
     os.environ.update(KEEP_MEMORY)  # for the processes that are started
     samples = SAMPLES if samples is None else samples
     cuts = Cuts(more["beginnings"], more["spoken"], more["tolerance"])
@@ -146,7 +146,7 @@ def _of_transformers(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> tuple[list[Row], str]:
     from redraft.backends.load import HF_PREFIX
-    from redraft.languages import parse_language
+    from redraft.captions.languages import parse_language
     from redraft.translator import Style
 
     if not to:
@@ -159,10 +159,10 @@ def _of_transformers(
         raise OptionError(f"out must be another folder than that of the model, {str(out)!r}")
     with needing("lora"):
         from redraft.cli.prefixes import train_lora
-        from redraft.train.hf.adapt import Settings
-        from redraft.train.hf.lora import Lora
-        from redraft.train.hf.sources import divided, read_sources
-        from redraft.train.prefixes import Cuts
+        from redraft.finetune.adapt import Settings
+        from redraft.finetune.lora import Lora
+        from redraft.finetune.prefixes import Cuts
+        from redraft.finetune.sources import divided, read_sources
     learnt, measured = divided(read_sources(data), more["sources"], held_out, seed)
     translated = learnt[0].reference is not None
     languages = tuple(dict.fromkeys(to))
@@ -196,7 +196,7 @@ def needing(extra: str) -> Iterator[None]:
 
 def _print(rows: Sequence[dict[str, Any]], line: str, as_json: bool) -> None:
     if as_json:
-        from redraft.eval.table import print_json
+        from redraft.measure.eval.table import print_json
 
         print_json(rows, line, sys.stdout)
         return

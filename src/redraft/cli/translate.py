@@ -138,9 +138,9 @@ def translate(
     glossary = tuple(_glossary(term).items())
     with interrupt.ends_process():  # imports that take a moment
         from redraft.backends.llamacpp import LlamaOptions
+        from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.stabilise import Mask
         from redraft.cli import stream
-        from redraft.languages import parse_language, parse_targets
-        from redraft.stabilise import Mask
         from redraft.translator import Style, Translator
 
     parse_language(source, "source language")

@@ -1,4 +1,4 @@
-"""``redraft viz``: pictures of decoding; `redraft.viz` draws them."""
+"""``redraft viz``: pictures of decoding; `redraft.measure.viz` draws them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from redraft.cli import options as common
 from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from redraft.method import Method
-    from redraft.viz.figure import Sheet
+    from redraft.decoding.method import Method
+    from redraft.measure.viz.figure import Sheet
 
 ENDINGS = (".svg", ".png", ".html")
 ITERATING = ("jacobi", "gs-jacobi", "hybrid-jacobi")
@@ -72,13 +72,13 @@ def ddg(
     """
     chosen = common.method_options(method, None, option)
     from redraft.backends.llamacpp import LlamaOptions
-    from redraft.events import Caption, Failure, Update
-    from redraft.methods import get_method
-    from redraft.streams.read import printable
+    from redraft.captions.events import Caption, Failure, Update
+    from redraft.captions.formats.read import printable
+    from redraft.decoding.methods import get_method
+    from redraft.measure.viz.ddg import graph
+    from redraft.measure.viz.labels import label
+    from redraft.measure.viz.trace import Trace, traced
     from redraft.translator import Style, Translator
-    from redraft.viz.ddg import graph
-    from redraft.viz.labels import label
-    from redraft.viz.trace import Trace, traced
 
     text = printable(text).strip()
     if not text:
@@ -109,11 +109,11 @@ def ddg(
         f"{found.iterations} iterations, {sum(token.parallel for token in found.tokens)} of them in parallel"
     )
     if out.suffix == ".html":
-        from redraft.viz.page import graph_page
+        from redraft.measure.viz.page import graph_page
 
         out.write_text(graph_page(found, labels, text, translation, summary), encoding="utf-8")
     else:
-        from redraft.viz.draw import draw_graph
+        from redraft.measure.viz.draw import draw_graph
 
         _save(draw_graph(found, labels, text, translation, summary), out)
 
@@ -156,10 +156,10 @@ def drafts(
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.cli import stream
-    from redraft.methods import get_method
+    from redraft.decoding.methods import get_method
+    from redraft.measure.viz.drafts import summary_of, view
+    from redraft.measure.viz.trace import Trace, traced
     from redraft.translator import Style, Translator
-    from redraft.viz.drafts import summary_of, view
-    from redraft.viz.trace import Trace, traced
 
     traces: list[Trace] = []
     with (
@@ -179,11 +179,11 @@ def drafts(
         rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
     heading = f"Where the tokens came from: {_run_of(source, to, model, translator.method, chosen)}"
     if out.suffix == ".html":
-        from redraft.viz.page import drafts_page
+        from redraft.measure.viz.page import drafts_page
 
         out.write_text(drafts_page(rows, heading, summary_of(rows)), encoding="utf-8")
     else:
-        from redraft.viz.draw import draw_drafts
+        from redraft.measure.viz.draw import draw_drafts
 
         _save(draw_drafts(rows, heading, summary_of(rows)), out)
 
@@ -196,7 +196,7 @@ def _checked(value: str) -> Path:
     if path.is_dir() or not path.parent.is_dir():
         raise OptionError(f"--out must be a file in a folder that exists, not {value!r}")
     if path.suffix != ".html":
-        from redraft.viz.figure import require_matplotlib
+        from redraft.measure.viz.figure import require_matplotlib
 
         require_matplotlib()
     return path

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
+from redraft.decoding.method import Value
 from redraft.errors import OptionError, RedraftError
-from redraft.method import Value
 
 
 class ServerError(RedraftError):
@@ -51,7 +51,7 @@ class Wanted:
     Attributes:
         source: language spoken.
         method, options: decoding method and its options.
-        mask_k, mask_unit, mask_margin: what is hidden of partial captions (`redraft.stabilise.Mask`).
+        mask_k, mask_unit, mask_margin: what is hidden of partial captions (`redraft.captions.stabilise.Mask`).
         max_tokens: the most tokens of one translation.
         context: earlier sentences that the prompt carries.
         glossary: (source term, translation) pairs.

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.client.control import Control
 from redraft.client.options import Backoff, ServerError, Wanted, address, reason, viewers_page
 from redraft.errors import InputError, OptionError
-from redraft.events import Caption, Event, Failure, Update
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of
 

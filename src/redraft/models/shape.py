@@ -1,6 +1,7 @@
 """Shapes of models that are measured with random weights: what a pass costs depends on sizes, not on what was learnt.
 
-`redraft.backends.random_gguf` writes a file of a shape, `redraft.bench.replay_hf` makes a model of transformers.
+`redraft.backends.random_gguf` writes a file of a shape, `redraft.measure.bench.replay_hf` makes a model of
+transformers.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_contexts, usual_contexts
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend
 from redraft.errors import OptionError
-from redraft.methods import get_method
 from redraft.models import SMALL_OF
 from redraft.serve import http, pages
 from redraft.serve.batch import budget
@@ -32,7 +33,6 @@ from redraft.serve.service import Allowed, Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch, watch_room
-from redraft.types import DRAFT_MODEL, TARGET, Backend
 
 
 def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from redraft.events import Caption
-from redraft.streams.write import JsonlWriter
+from redraft.captions.events import Caption
+from redraft.captions.formats.write import JsonlWriter
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from redraft.cost import CostCurve
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import EMPTY_DRAFT, Score
 from redraft.serve.lanes import Lane
 from redraft.serve.slots import Slot
-from redraft.types import EMPTY_DRAFT, Score
 
 #: A pass may take this many seconds, so that nobody waits long for a place in the next one.
 LONGEST_PASS = 0.1

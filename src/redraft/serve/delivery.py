@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from redraft.events import Caption
+from redraft.captions.events import Caption
 from redraft.serve import protocol
 from redraft.serve.messages import final_of, partial_of
 from redraft.serve.outbox import Outbox

@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from redraft.captions.events import Update
 from redraft.errors import RedraftError
-from redraft.events import Update
 from redraft.serve.lanes import Lane
 from redraft.serve.scheduler import Scheduler
 

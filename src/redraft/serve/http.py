@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from redraft import events
+from redraft.captions import events
+from redraft.captions.formats.read import printable
 from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
@@ -22,7 +23,6 @@ from redraft.serve.schema import asyncapi, openapi, page
 from redraft.serve.sentences import MOST_BYTES, Text, split
 from redraft.serve.sockets import bearer, started_of
 from redraft.serve.transcript import FORMS
-from redraft.streams.read import printable
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]

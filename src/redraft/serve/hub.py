@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
+from redraft.captions.events import Update
+from redraft.decoding.types import Tally
 from redraft.errors import RedraftError
-from redraft.events import Update
 from redraft.serve import protocol
 from redraft.serve.archive import Archive
 from redraft.serve.engine import Engine, Stopped
@@ -28,7 +29,6 @@ from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service, Wish
 from redraft.serve.settings import ServeSettings
-from redraft.types import Tally
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from redraft.events import Event, Failure, Update
-from redraft.session import Translation
-from redraft.types import TARGET, Asking, Rows, Score
+from redraft.captions.events import Event, Failure, Update
+from redraft.captions.session import Translation
+from redraft.decoding.types import TARGET, Asking, Rows, Score
 
 
 @dataclass(frozen=True, slots=True)

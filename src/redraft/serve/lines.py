@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from redraft.events import Event, Update
+from redraft.captions.events import Event, Update
+from redraft.decoding.types import Tally
 from redraft.serve.engine import Engine
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.refusals import Refused
 from redraft.serve.service import Wish
-from redraft.types import Tally
 
 STOPPED = "the server cannot translate any more and must be started again"
 #: How long somebody waits for a translation.

@@ -11,7 +11,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from redraft import events
+from redraft.captions import events
+from redraft.captions.formats.read import printable
+from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.delivery import Delivery
 from redraft.serve.lanes import Answer, Lane
@@ -20,8 +22,6 @@ from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import SessionCounts
 from redraft.serve.transcript import Key, Transcript
-from redraft.streams.read import printable
-from redraft.types import Tally
 
 #: Updates that may wait to be translated, over all languages; more are not read from the connection.
 MOST_PENDING = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from redraft.cost import CostCurve
+from redraft.decoding.cost import CostCurve
 
 #: Passes that live speech costs a second in one language, where nothing has been measured yet: 2.5 words a second, an
 #: update every two words, and about 16 tokens of plain re-translation for each.  Methods that draft need fewer.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.events import Caption, Failure
+from redraft.captions.events import Caption, Failure
 from redraft.serve import protocol
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redraft.method import Choice, Method, Option
+from redraft.decoding.method import Choice, Method, Option
+from redraft.decoding.types import TARGET
 from redraft.models import SHIPPED
 from redraft.serve.protocol import Offer, OfferedMethod, OfferedOption
 from redraft.serve.service import Service
-from redraft.types import TARGET
 
 
 def offer_of(service: Service, *, key: bool, model: str) -> Offer:

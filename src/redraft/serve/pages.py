@@ -12,10 +12,10 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from redraft.captions.talk import load_talk
 from redraft.serve.http import answering
 from redraft.serve.hub import Hub
 from redraft.serve.qr import qr_code
-from redraft.talk import load_talk
 
 WEB = Path(__file__).parent / "web"
 #: Path -> file: the page, captions on a transparent ground for streaming programs and the form that builds their

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from redraft import events
+from redraft.captions import events
+from redraft.captions.formats.read import printable
+from redraft.captions.stabilise import Mask
 from redraft.serve import wrong
 from redraft.serve.names import ROOM_NAME, ROOM_RULE
 from redraft.serve.service import Wish
-from redraft.stabilise import Mask
-from redraft.streams.read import printable
 
 #: Grows when a message changes in a way that older clients or servers would misread.
 VERSION = 1

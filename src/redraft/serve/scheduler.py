@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from redraft.captions.events import Update
+from redraft.decoding.types import Backend, Rows
 from redraft.errors import RedraftError
-from redraft.events import Update
 from redraft.serve.batch import USUAL_LANES, Part, choose
 from redraft.serve.lanes import Lane
 from redraft.serve.load import WINDOW, Load
 from redraft.serve.slots import Slot, SlotPool
-from redraft.types import Backend, Rows
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Scheduler:
     """Runs lanes on models.
 
     Args:
-        backends: the models by name (`redraft.types.TARGET`, `DRAFT_MODEL`).
+        backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
         pool: the slots of their caches.
         load: told how long the work takes.
         budget: new tokens of one pass (`redraft.serve.batch.budget`).

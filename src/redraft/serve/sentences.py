@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 from sentencex import segment
 
-from redraft.languages import parse_language
+from redraft.captions.languages import parse_language
 from redraft.serve.protocol import Language, Message
 
 #: The most characters that the page's field takes; in UTF-8 one has at most four bytes, and JSON escapes double some.

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from redraft.backends.costs import known_curve
 from redraft.backends.pair import check_same_vocabulary
-from redraft.cost import CostCurve
+from redraft.captions.languages import parse_language
+from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.session import Session, Settings
+from redraft.captions.stabilise import Mask
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.method import Method, Value
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend
 from redraft.errors import CapabilityError, OptionError
-from redraft.languages import parse_language
-from redraft.method import Method, Value
-from redraft.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.serve.lanes import Answer, Lane
-from redraft.session import Session, Settings
-from redraft.stabilise import Mask
 from redraft.translator import Style, prompt_encoder, vocabulary_of
-from redraft.types import DRAFT_MODEL, TARGET, Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Service:
         return _tags(sources), _tags(targets)
 
     def as_sentence(self, text: str) -> str:
-        """A text as the models are to see it where it is finished (`redraft.sentence`)."""
+        """A text as the models are to see it where it is finished (`redraft.captions.sentence`)."""
         return self._vocabulary.as_sentence(text)
 
     def lanes(self, wish: Wish, answers: Callable[[str], Callable[[Answer], None]]) -> list[Lane]:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
-from redraft.types import Backend, Score, common_prefix
+from redraft.decoding.types import Backend, Score, common_prefix
 
 
 @dataclass(slots=True, eq=False)
@@ -20,7 +20,7 @@ class Slot:
     """One sequence of every model's cache.
 
     Attributes:
-        numbers: the sequence by model (`redraft.types.TARGET`, `DRAFT_MODEL`).
+        numbers: the sequence by model (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
         held: the ids that the sequence holds, as far as the requests so far tell.
     """
 

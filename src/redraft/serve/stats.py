@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from redraft.events import Caption
+from redraft.captions.events import Caption
+from redraft.captions.formats.read import WORD
+from redraft.decoding.types import Tally, common_prefix
 from redraft.serve import protocol
 from redraft.serve.lanes import Lane
-from redraft.streams.read import WORD
-from redraft.types import Tally, common_prefix
 
 #: Seconds between two messages of counts.
 STATS_EVERY = 2.0
@@ -26,7 +26,8 @@ class TargetCounts:
     Attributes:
         tally: those of the decoder.
         shown: words of final captions.
-        erased: words that were shown and taken back; over ``shown`` this is NE (`redraft.eval.metrics.Erasure`), in
+        erased: words that were shown and taken back; over ``shown`` this is NE
+        (`redraft.measure.eval.metrics.Erasure`), in
             words instead of tokens.
     """
 

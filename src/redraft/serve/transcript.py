@@ -1,4 +1,4 @@
-"""The final captions of a session, in the order of its utterances, written in the forms of `redraft.streams.write`."""
+"""The final captions of a session, in the order of its utterances, as `redraft.captions.formats.write` writes them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from redraft.events import Caption
-from redraft.streams.write import JsonlWriter, SubtitleWriter, TextWriter, Writer
+from redraft.captions.events import Caption
+from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer
 
 #: Form -> media type.
 FORMS = {

@@ -17,8 +17,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Paths:
     """Name -> GGUF: ``demo-tiny``, and ``rough``, a copy with noise in its weights, which agrees most of the time."""
     torch = pytest.importorskip("torch", reason="the train extra is not installed")
     pytest.importorskip("gguf", reason="the train extra is not installed")
-    from redraft.train.export import write_gguf
-    from redraft.train.restart import read_model, read_tokenizer
+    from recipe.export import write_gguf
+    from recipe.restart import read_model, read_tokenizer
 
     tiny = shipped_path("demo-tiny")
     rough: Path = tmp_path_factory.mktemp("rough") / "rough.gguf"
@@ -34,7 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Paths:
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory, models: Paths) -> Paths:
     """Name of a model -> its folder for transformers."""
-    from redraft.train.export_hf import gguf_to_hf
+    from recipe.export_hf import gguf_to_hf
 
     above: Path = tmp_path_factory.mktemp("exported")
     for name, file in models.items():

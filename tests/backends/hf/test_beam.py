@@ -9,15 +9,15 @@ pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 import torch
 
-from redraft.accept.exact import Exact
 from redraft.backends.hf.beam import beam_search
 from redraft.backends.hf.model import backend_of
 from redraft.backends.hf.options import HfOptions
-from redraft.decode import decode
-from redraft.draft.nothing import Nothing
-from redraft.drive import run
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.drive import run
+from redraft.decoding.types import Prompt
 from redraft.errors import OptionError
-from redraft.types import Prompt
 from tests.backends.hf import models as tiny
 
 OPTIONS = HfOptions(context_length=64, slots=1, device="cpu", threads=1)

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
-from redraft.accept.everything import Everything  # noqa: E402
-from redraft.accept.exact import Exact  # noqa: E402
 from redraft.backends.hf.cache import BLOCK  # noqa: E402
-from redraft.decode import decode  # noqa: E402
-from redraft.draft.nothing import Nothing  # noqa: E402
-from redraft.draft.previous import PreviousOutput  # noqa: E402
-from redraft.drive import Lane, run, run_together  # noqa: E402
+from redraft.decoding.accept.everything import Everything  # noqa: E402
+from redraft.decoding.accept.exact import Exact  # noqa: E402
+from redraft.decoding.decode import decode  # noqa: E402
+from redraft.decoding.draft.nothing import Nothing  # noqa: E402
+from redraft.decoding.draft.previous import PreviousOutput  # noqa: E402
+from redraft.decoding.drive import Lane, run, run_together  # noqa: E402
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
-from redraft.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, Watched, chain, logs, path_to, tree  # noqa: E402
 

@@ -17,9 +17,9 @@ from redraft import Translator, Update
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_backend
+from redraft.decoding.method import Value
+from redraft.decoding.types import Tally
 from redraft.errors import CapabilityError
-from redraft.method import Value
-from redraft.types import Tally
 from tests.backends.hf import models as tiny
 
 ENGINE = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)

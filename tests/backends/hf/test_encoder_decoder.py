@@ -12,17 +12,17 @@ torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 from redraft import Style, Translator, Update  # noqa: E402
-from redraft.accept.exact import Exact  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
-from redraft.decode import decode  # noqa: E402
-from redraft.draft.nothing import Nothing  # noqa: E402
-from redraft.draft.previous import PreviousOutput  # noqa: E402
-from redraft.drive import run  # noqa: E402
+from redraft.captions.events import Caption  # noqa: E402
+from redraft.decoding.accept.exact import Exact  # noqa: E402
+from redraft.decoding.decode import decode  # noqa: E402
+from redraft.decoding.draft.nothing import Nothing  # noqa: E402
+from redraft.decoding.draft.previous import PreviousOutput  # noqa: E402
+from redraft.decoding.drive import run  # noqa: E402
+from redraft.decoding.types import ROOT, Asking, Capabilities, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError  # noqa: E402
-from redraft.events import Caption  # noqa: E402
-from redraft.types import ROOT, Asking, Capabilities, Output, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, chain, logs, tree  # noqa: E402
 
@@ -193,7 +193,7 @@ def test_captions(make: Make) -> None:
 
 
 def _languages(*tags: str) -> list[Any]:
-    from redraft.languages import parse_language
+    from redraft.captions.languages import parse_language
 
     return [parse_language(tag) for tag in tags]
 

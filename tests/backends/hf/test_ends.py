@@ -9,14 +9,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
-from redraft.accept.exact import Exact  # noqa: E402
 from redraft.backends.hf.decoder_only import HfDecoder  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
-from redraft.decode import decode  # noqa: E402
-from redraft.draft.nothing import Nothing  # noqa: E402
-from redraft.drive import run  # noqa: E402
+from redraft.decoding.accept.exact import Exact  # noqa: E402
+from redraft.decoding.decode import decode  # noqa: E402
+from redraft.decoding.draft.nothing import Nothing  # noqa: E402
+from redraft.decoding.drive import run  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, PIECES  # noqa: E402
 

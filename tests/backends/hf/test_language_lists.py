@@ -18,8 +18,8 @@ from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CO
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB
 
 from redraft.backends.hf.languages import LanguageCodes
+from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.languages import parse_language
 
 LISTS = {"NLLB": NLLB, "M2M-100": M2M["m2m100"], "mBART": MBART_25, "mBART-50": MBART_50}
 

@@ -11,9 +11,9 @@ transformers = pytest.importorskip("transformers", reason="the hf extra is not i
 
 from redraft.backends.hf.languages import SourcePrompts  # noqa: E402
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
+from redraft.captions.languages import parse_language  # noqa: E402
+from redraft.decoding.types import Prompt  # noqa: E402
 from redraft.errors import CapabilityError, OptionError  # noqa: E402
-from redraft.languages import parse_language  # noqa: E402
-from redraft.types import Prompt  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, PAD  # noqa: E402
 

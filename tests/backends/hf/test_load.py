@@ -20,9 +20,9 @@ from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.backends.load import open_backend, open_models  # noqa: E402
+from redraft.decoding.methods import get_method  # noqa: E402
+from redraft.decoding.types import ROOT, Score  # noqa: E402
 from redraft.errors import MissingExtra, ModelError, OptionError  # noqa: E402
-from redraft.methods import get_method  # noqa: E402
-from redraft.types import ROOT, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 
 ENGINE = LlamaOptions(context_length=48, slots=3, threads=1, gpu_layers=0)

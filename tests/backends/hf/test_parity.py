@@ -20,11 +20,11 @@ from redraft import Translator, Update
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
+from redraft.captions.events import Caption
+from redraft.decoding.method import Value
+from redraft.decoding.methods import all_methods, get_method
+from redraft.decoding.types import Backend, Capabilities, Rows, Score, Tally
 from redraft.errors import CapabilityError
-from redraft.events import Caption
-from redraft.method import Value
-from redraft.methods import all_methods, get_method
-from redraft.types import Backend, Capabilities, Rows, Score, Tally
 
 UPDATES = [
     Update("1", 0, "I have a small black dog"),

@@ -9,8 +9,8 @@ import pytest
 transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
-from redraft.languages import parse_language  # noqa: E402
-from redraft.prompt import Prompter, Request  # noqa: E402
+from redraft.captions.languages import parse_language  # noqa: E402
+from redraft.captions.prompt import Prompter, Request  # noqa: E402
 from tests.backends.test_real_prompts import CONTEXT, INJECTIONS, SOURCE  # noqa: E402
 from tests.real_tokenizers import FAMILIES, ON_TRANSFORMERS, found, template_of  # noqa: E402
 

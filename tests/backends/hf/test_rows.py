@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 
 from redraft.backends.hf.rows import TorchRows  # noqa: E402
 from redraft.backends.numpy_rows import NumpyRows  # noqa: E402
-from redraft.types import ROOT  # noqa: E402
+from redraft.decoding.types import ROOT  # noqa: E402
 
 #: Whole numbers, so that there are ties; some impossible.
 values = st.one_of(st.integers(-8, 8).map(lambda n: 5.0 * n), st.just(-math.inf))

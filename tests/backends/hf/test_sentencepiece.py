@@ -17,9 +17,9 @@ from redraft import Translator, Update  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.llamacpp import LlamaOptions  # noqa: E402
 from redraft.backends.load import open_backend  # noqa: E402
+from redraft.captions.languages import parse_language  # noqa: E402
+from redraft.decoding.types import Prompt  # noqa: E402
 from redraft.errors import OptionError  # noqa: E402
-from redraft.languages import parse_language  # noqa: E402
-from redraft.types import Prompt  # noqa: E402
 
 ENGLISH = ["the cat sat on the mat", "a dog barks at the cat", "in 2015 the dog sat there"]
 GERMAN = ["der Hund bellt die Katze an", "die Katze saß auf der Matte", "2015 saß dort der große böse Hund, müde"]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.captioning import requests
+from redraft.captions.talk import load_talk
 from redraft.serve.compat.continuation import Continuation, likeness
-from redraft.talk import load_talk
 
 
 def utterances(*texts: str, seconds: float = 1.0, **options: float) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from benchmarks.captioning import compare, requests
-from redraft.talk import load_talk
+from redraft.captions.talk import load_talk
 
 
 @pytest.mark.slow

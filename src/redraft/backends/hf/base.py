@@ -10,9 +10,9 @@ from torch import Tensor
 
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.chat import ChatTemplate
+from redraft.captions.chat import ChatTemplate
+from redraft.decoding.types import Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError
-from redraft.types import Score
 
 S = TypeVar("S")
 

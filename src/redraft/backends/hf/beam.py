@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 
 from redraft.backends.hf.base import HfBackend
+from redraft.decoding.types import Prompt
 from redraft.errors import OptionError
-from redraft.types import Prompt
 
 
 @torch.inference_mode()

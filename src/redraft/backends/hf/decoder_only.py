@@ -21,8 +21,8 @@ from redraft.backends.hf.masks import Masks, Row
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, Capabilities, Draft, Provenance, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
-from redraft.types import EMPTY_DRAFT, ROOT, Capabilities, Draft, Provenance, Rows, Score, common_prefix
 
 #: Share of the largest logit by which two ways to the same row may differ, in 32 bits and in fewer.
 _ROUNDING, _COARSE_ROUNDING = 1e-3, 0.1
@@ -37,7 +37,7 @@ class _Slot:
 
 
 class HfDecoder(HfBackend[_Slot]):
-    """A decoder-only model; implements `redraft.types.Backend`.  Arguments as of `HfBackend`."""
+    """A decoder-only model; implements `redraft.decoding.types.Backend`.  Arguments as of `HfBackend`."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         super().__init__(model, tokenizer, name, options)

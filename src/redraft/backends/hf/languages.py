@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.captions.languages import Language, closest, parse_language, same_language
+from redraft.captions.prompt import clean
+from redraft.decoding.types import Prompt
 from redraft.errors import CapabilityError, OptionError
-from redraft.languages import Language, closest, parse_language, same_language
-from redraft.prompt import clean
-from redraft.types import Prompt
 
 _CODE = re.compile("__([a-z]{2,3})__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 _TAG = re.compile(">>([^<>]+)<<|<2([A-Za-z_]+)>")

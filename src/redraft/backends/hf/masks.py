@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from redraft.types import EMPTY_DRAFT, ROOT, Draft
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from redraft.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
@@ -65,7 +65,7 @@ class HfTokenizer:
         return begin + list(self._ids(text, special))
 
     def encode(self, segments: Sequence[Segment]) -> list[int]:
-        """Ids of a prompt; see `redraft.types.Backend.encode`."""
+        """Ids of a prompt; see `redraft.decoding.types.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 
     @cached_property

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
+from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.languages import parse_language
 from redraft.serve.compat.callers import Callers
 from redraft.serve.compat.deepl import deepl
 from redraft.serve.compat.dialect import Asked

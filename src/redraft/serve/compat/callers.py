@@ -7,14 +7,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from redraft.events import Caption, Failure, Update
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.formats.read import printable
 from redraft.serve.compat.continuation import Continuation, Place
 from redraft.serve.compat.wrappers import Wrapped, Wrapper
 from redraft.serve.hub import Hub
 from redraft.serve.lines import Line
 from redraft.serve.refusals import Refused
 from redraft.serve.service import Wish
-from redraft.streams.read import printable
 
 
 @dataclass(frozen=True, slots=True)

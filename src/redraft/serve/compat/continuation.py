@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import count, takewhile
 
-from redraft.sentence import ends_sentence
+from redraft.captions.sentence import ends_sentence
 
 #: A text is a revision of another if this much of the shorter one is also in the beginning of the other.
 _SHARE = 0.6

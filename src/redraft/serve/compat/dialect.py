@@ -12,8 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.languages import parse_language
 from redraft.serve import protocol
 from redraft.serve.compat.callers import Caller, Callers, Translated
 from redraft.serve.compat.wrappers import marked

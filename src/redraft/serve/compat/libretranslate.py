@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from redraft.languages import parse_language
+from redraft.captions.languages import parse_language
 from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.refusals import Refused
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.languages import parse_language
 
 #: Up to three capitalised words, or a tag.
 _NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)"

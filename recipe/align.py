@@ -1,0 +1,328 @@
+"""Prediction alignment (BiLD paper, section 3.5.1): a small model is fine-tuned on the large one's greedy outputs.
+
+The large model answers a calibration set of sources, y = argmax p_large(y | x); the small one learns these pairs with
+the loss it was trained with.  What it drafts is then rejected less often.  How well it follows is measured on sources
+that neither model has learnt from: with the large model's output before it, how often is its most probable token the
+large one's?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from gguf import GGUFReader
+from tokenizers import Tokenizer
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from recipe.calibrate import Calibration, calibrate, draw, fingerprint
+from recipe.corpus import LANGUAGES, files, split
+from recipe.examples import Batch, Example, ExampleStream, Mixture, grouped, padded
+from recipe.export import write_gguf
+from recipe.loop import Phase, Trainer, batch_size, rank
+from recipe.model import Decoder
+from recipe.recipe import SPOKEN
+from recipe.restart import read_model, read_tokenizer
+from recipe.stages import LICENCE
+from recipe.tokenizer import EOS
+from redraft import __version__
+from redraft.backends.llama_model import check_gguf
+from redraft.backends.quantise import quantise
+from redraft.captions.prompt import PLAIN_KEY
+from redraft.errors import CapabilityError, ModelError, OptionError
+
+#: Share of prefix pairs.
+PREFIX = 0.5
+#: Peak learning rates, well below those of the recipe: higher ones overfit small calibration sets.
+RATE, EMBEDDING_RATE = 6e-4, 4e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is aligned with what, and how much of it.
+
+    Attributes:
+        large, small: GGUF files of two models that the recipe has made, of one vocabulary.
+        data: folder with ``train/``, as for the recipe.
+        out: the GGUF to write; the calibration data are kept beside it.
+        languages: codes of the target languages.
+        sentences, held_out: sources that the large model translates to learn from, and to measure by.
+        tokens: length of the fine-tuning, padding included.
+        format: of the weights, one of `redraft.backends.quantise.FORMATS`.
+        seed: of the sources drawn and of their order.
+        processes: how many work at the same time, one thread each.
+    """
+
+    large: Path
+    small: Path
+    data: Path
+    out: Path
+    languages: tuple[str, ...]
+    sentences: int
+    held_out: int
+    tokens: int
+    format: str = "Q8_0"
+    seed: int = 0
+    processes: int = 1
+
+    @property
+    def calibration(self) -> Path:
+        """Where the large model's outputs are kept."""
+        return self.out.with_suffix(".calibration.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well a model follows given outputs, each token predicted after the true beginning (teacher forcing).
+
+    Attributes:
+        positions: tokens predicted, ends included.
+        agreement: share of them that are the model's most probable token, 0-1.
+        cross_entropy: mean negative log-probability of them, in nats.
+    """
+
+    positions: int
+    agreement: float
+    cross_entropy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """What came of one target language.
+
+    Attributes:
+        target_language: its code.
+        sentences: outputs of the large model that were learnt from.
+        unfinished: outputs left out, of both kinds, since the large model did not end them.
+        before, after: the small model's `Agreement` on the held-out sources; the latter as written to the file.
+    """
+
+    target_language: str
+    sentences: int
+    unfinished: int
+    before: Agreement
+    after: Agreement
+
+
+class Examples(ExampleStream):
+    """Batches of given examples, endlessly; every round has all of them, in an order of its own."""
+
+    def __init__(self, examples: Sequence[Example], tokenizer: Tokenizer, tokens: int, seed: int) -> None:
+        super().__init__({}, tokenizer, Mixture(0.0), tokens, seed, examples)
+
+    def once(self) -> Iterator[Batch]:
+        """Every example once, short ones first."""
+        lengths = [len(ids) for ids, _ in self._given]
+        for places in grouped(lengths, self._tokens):
+            yield self._batch([self._given[place] for place in places], padded(lengths[places[-1]]))
+
+    def _endless(self) -> Iterator[Example]:
+        while True:
+            yield from self._random.sample(self._given, len(self._given))
+
+
+def require_data(folder: Path) -> None:
+    """Refuse a data folder that lacks a language.
+
+    Raises:
+        OptionError: one is missing; the message names it.
+    """
+    for language in LANGUAGES:
+        try:
+            files(folder, language)
+        except FileNotFoundError as error:
+            raise OptionError(f"data: {error}; see docs/training.md") from None
+
+
+def align(settings: Settings) -> tuple[list[Alignment], str]:
+    """Make the aligned small model; returns what came of each language, and the fingerprint of the calibration data.
+
+    Calibration goes on where an earlier run with the same settings was cut off; fine-tuning starts anew.
+
+    Raises:
+        ModelError: a model was not made by the recipe, or the large one finishes none of its outputs.
+        CapabilityError: the vocabularies differ.
+        OptionError: the data folder lacks a file, or pairs of a language.
+    """
+    require_data(settings.data)
+    for path in (settings.large, settings.small):
+        require_recipe(path)
+    tokenizer = common_tokenizer(settings.large, settings.small)
+    asked = _sources(settings, tokenizer)
+    answered = calibrate(settings.large, tokenizer, asked, settings.calibration, settings.processes)
+    learnt = [each for each in answered if not each.held_out and each.output is not None]
+    if not learnt:
+        raise ModelError(f"model {settings.large.name!r} has finished none of its {len(asked)} outputs")
+    end = tokenizer.token_to_id(EOS)
+    before = _agreements(settings.small, answered, tokenizer, settings.languages)
+    whole = settings.out.with_name(settings.out.name + ".f32")
+    rendezvous = settings.out.with_name(settings.out.name + ".rendezvous")
+    rendezvous.unlink(missing_ok=True)
+    examples = [each.example(end) for each in learnt]
+    mp.spawn(work, (settings, examples, whole, rendezvous), nprocs=settings.processes)
+    quantise(whole, settings.out, settings.format)
+    for file in (whole, rendezvous):
+        file.unlink(missing_ok=True)
+    after = _agreements(settings.out, answered, tokenizer, settings.languages)
+    rows = []
+    for language in settings.languages:
+        of_language = [each for each in answered if each.language == language]
+        unfinished = sum(each.output is None for each in of_language)
+        sentences = sum(each.language == language for each in learnt)
+        rows.append(Alignment(language, sentences, unfinished, before[language], after[language]))
+    return rows, fingerprint(settings.large, asked)
+
+
+def require_recipe(path: Path) -> None:
+    """Refuse what the recipe has not made.
+
+    Raises:
+        ModelError: it is no GGUF, or not a model of the recipe.
+    """
+    check_gguf(path)
+    try:
+        fields = GGUFReader(path).fields
+    except (ValueError, IndexError, KeyError, OverflowError) as error:
+        raise ModelError(f"model file {str(path)!r} cannot be read: {error}") from error
+    architecture = fields.get("general.architecture")
+    if architecture is None or architecture.contents() != "qwen3" or PLAIN_KEY not in fields:
+        raise ModelError(
+            f"model {path.name!r} was not made by this recipe: use demo, demo-tiny or a GGUF file that "
+            "`python -m recipe` or `redraft train align` has written"
+        )
+
+
+def common_tokenizer(large: Path, small: Path) -> Tokenizer:
+    """The tokenizer of two models.
+
+    Raises:
+        CapabilityError: they have different ones.
+    """
+    first, second = read_tokenizer(large), read_tokenizer(small)
+    sizes = first.get_vocab_size(), second.get_vocab_size()
+    if sizes[0] != sizes[1]:
+        raise CapabilityError(
+            f"the small model has {sizes[1]} tokens and the large one {sizes[0]}; they must share one vocabulary"
+        )
+    if first.to_str() != second.to_str():
+        raise CapabilityError(
+            f"the small model's vocabulary differs from the large one's, though both have {sizes[0]} tokens; they must "
+            "share one"
+        )
+    return first
+
+
+def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
+    """Sources to learn from, of the training part of the corpus, and sources to measure by, of the part held out."""
+    training, kept_back = ({tag: part[tag] for tag in settings.languages} for part in split(settings.data))
+    for language in settings.languages:
+        if not (training[language] and kept_back[language]):
+            raise OptionError(f"data: folder {str(settings.data)!r} has too few pairs of language {language!r}")
+    mixture = Mixture(PREFIX, SPOKEN)
+    return [
+        *draw(training, tokenizer, settings.sentences, settings.seed, held_out=False, mixture=mixture),
+        *draw(kept_back, tokenizer, settings.held_out, settings.seed, held_out=True, mixture=mixture),
+    ]
+
+
+def _agreements(
+    model: Path, answered: Sequence[Calibration], tokenizer: Tokenizer, languages: Sequence[str]
+) -> dict[str, Agreement]:
+    decoder, end = read_model(model).eval(), tokenizer.token_to_id(EOS)
+    found = {}
+    for language in languages:
+        wanted = [each for each in answered if each.held_out and each.language == language and each.output is not None]
+        batches = Examples([each.example(end) for each in wanted], tokenizer, 1024, seed=0).once()
+        found[language] = agreement(decoder, batches)
+    return found
+
+
+@torch.inference_mode()
+def agreement(model: Decoder, batches: Iterator[Batch]) -> Agreement:
+    """How well ``model`` predicts the learnt positions of all batches; zeros where there are none."""
+    positions, same, loss = 0, 0, 0.0
+    for batch in batches:
+        hidden = model.hidden(torch.from_numpy(batch.ids))
+        logits = model.logits(hidden[torch.from_numpy(batch.rows), torch.from_numpy(batch.columns)])
+        targets = torch.from_numpy(batch.targets)
+        positions += len(targets)
+        same += int((logits.argmax(-1) == targets).sum())
+        loss += float(F.cross_entropy(logits, targets, reduction="sum"))
+    return Agreement(positions, same / max(1, positions), loss / max(1, positions))
+
+
+def work(number: int, settings: Settings, examples: Sequence[Example], whole: Path, rendezvous: Path) -> None:
+    """One fine-tuning process; the first of them writes ``whole``, the model in 32-bit floats.
+
+    Args:
+        number: which process this is.
+        settings: as of `align`.
+        examples: what is learnt, as of `Calibration.example`.
+        whole: the GGUF to write.
+        rendezvous: a file that does not exist yet, by which the processes find each other.
+    """
+    torch.set_num_threads(1)
+    if settings.processes > 1:
+        dist.init_process_group(
+            "gloo", init_method=f"file://{rendezvous.resolve()}", rank=number, world_size=settings.processes
+        )
+    tokenizer = read_tokenizer(settings.small)
+    model = fine_tune(read_model(settings.small), examples, tokenizer, phase(settings))
+    if number == 0:
+        name = str(GGUFReader(settings.small).fields["general.name"].contents()).removesuffix("-aligned") + "-aligned"
+        described = f"aligned with {settings.large.name} (BiLD, section 3.5.1), trained with redraft {__version__}"
+        write_gguf(model, tokenizer, whole, name, {"general.license": LICENCE, "general.description": described})
+    if settings.processes > 1:
+        dist.destroy_process_group()
+
+
+def phase(settings: Settings) -> Phase:
+    """The fine-tuning: rates that fall to zero from the start, and batches small enough for a few hundred steps."""
+    return Phase(
+        tokens=settings.tokens,
+        prefix=PREFIX,
+        spoken=SPOKEN,
+        decay=1.0,
+        batch=batch_size(settings.tokens, settings.processes),
+        rate=RATE,
+        embedding_rate=EMBEDDING_RATE,
+        warmup_steps=20,
+        seed=settings.seed,
+    )
+
+
+def fine_tune(model: Decoder, examples: Sequence[Example], tokenizer: Tokenizer, phase: Phase) -> Decoder:
+    """``model`` trained on ``examples`` with the recipe's loss and optimizers, for one phase."""
+    trainer = Trainer(model.shape, phase)
+    trainer.model.load_state_dict(model.state_dict())
+    stream = Examples(examples, tokenizer, phase.batch, phase.seed + rank())
+    with tqdm(
+        total=phase.tokens, unit="tok", unit_scale=True, desc="fine-tuning", mininterval=2, disable=rank() > 0
+    ) as bar:
+        for batch in takewhile(lambda _: trainer.tokens < phase.tokens, stream):
+            loss = trainer.train_step(batch)
+            if trainer.step % 20 == 0:
+                bar.set_postfix(loss=f"{float(loss):.3f}", refresh=False)
+            bar.update(trainer.tokens - bar.n)
+    return trainer.model
+
+
+def figures(rows: Sequence[Alignment]) -> Iterator[dict[str, str | int | float]]:
+    """Flat rows for tables and JSON."""
+    for row in rows:
+        flat: dict[str, str | int | float] = {
+            "target_language": row.target_language,
+            "sentences": row.sentences,
+            "unfinished": row.unfinished,
+            "positions": row.before.positions,
+        }
+        for when, measured in (("before", row.before), ("after", row.after)):
+            flat[f"agreement_{when}"] = round(measured.agreement, 4)
+            flat[f"cross_entropy_{when}"] = round(measured.cross_entropy, 4)
+        yield flat

@@ -1,0 +1,230 @@
+"""From sentence pairs to padded batches: joining, prefix pairs, length buckets.
+
+An example is ``<s> source <2xx> target </s>``; the loss is taken on the target and its end only.  The tag comes after
+the source so that a source that grows keeps the cache of its prefix.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch.utils.data import IterableDataset, get_worker_info
+
+from recipe.corpus import LANGUAGE_SHARES, Pair
+from recipe.tokenizer import BOS, EOS, PAD, target_tag
+
+#: Ids of an example, and the position from which on the next id is learnt.
+Example: TypeAlias = tuple[list[int], int]
+
+#: Sequences are padded to one of these, so that few shapes occur: every new one costs a compilation.  All divide
+#: `BATCH`, so that every batch has the same number of ids.
+LENGTHS = (16, 24, 32, 40, 48, 64, 80, 96, 128, 192)
+BATCH = 7680
+MAX_LENGTH = LENGTHS[-1]
+#: Examples of one language that are drawn, and tokenized, at a time.
+DRAWN = 48
+SPACED = {"de"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """``ids`` (rows, length) int64, padded right; ``rows``/``columns`` index the positions whose next id is learnt."""
+
+    ids: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+    @property
+    def targets(self) -> NDArray[np.int64]:
+        """(n,) the ids that follow the indexed positions."""
+        return self.ids[self.rows, self.columns + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """How examples are made: shares in [0, 1].
+
+    Attributes:
+        prefix: of prefix pairs.
+        spoken: of `as_spoken` sources.
+        joined: of several pairs in one example.
+        languages: of the training tokens that each target language gets, relative to each other.
+        given: of examples that are given, ready-made.
+    """
+
+    prefix: float
+    spoken: float = 0.0
+    joined: float = 0.35
+    languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
+    given: float = 0.0
+
+
+#: What a recogniser does not write while a sentence is growing.
+PUNCTUATION = '.,!?;:"“”„()…'
+#: What speakers say between words.
+FILLERS = ("uh", "um", "er", "uhm", "you know", "well", "so", "I mean")
+#: Shares of spoken sources without any capital, and with fillers and false starts.
+LOWER_CASED, HESITANT = 0.4, 0.2
+
+
+def as_spoken(source: str) -> str:
+    """An English source as recognisers write it while it grows: no punctuation, no capitals at beginnings."""
+    words: list[str] = []
+    begins = True
+    for word in source.split(" "):
+        bare = word.strip(PUNCTUATION)
+        if begins and bare != "I" and not bare.startswith("I'"):
+            bare = bare[:1].lower() + bare[1:]
+        begins = word.endswith((".", "!", "?", "…"))
+        words += [bare] if bare else []
+    return " ".join(words) or source
+
+
+def hesitating(source: str, generator: random.Random) -> str:
+    """A source with a filler, a repeated word, or a beginning that is started over."""
+    words = source.split(" ")
+    place = generator.randrange(len(words))
+    kind = generator.random()
+    if kind < 0.5:
+        words[place:place] = generator.choice(FILLERS).split(" ")
+    elif kind < 0.8:
+        words[place:place] = [words[place]]
+    else:
+        words[:0] = words[: min(3, place + 1)]
+    return " ".join(words)
+
+
+def heard(source: str, generator: random.Random) -> str:
+    """A source as some recogniser writes it: `as_spoken`, partly without any capital, partly with hesitations."""
+    source = as_spoken(source)
+    if generator.random() < LOWER_CASED:
+        source = source.lower()
+    return hesitating(source, generator) if generator.random() < HESITANT else source
+
+
+def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
+    """A prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming").
+
+    A random number of source words, and the same proportion of the target in words (German) or characters (Chinese,
+    Japanese).
+    """
+    words = source.split(" ")
+    if len(words) < 2:
+        return source, target
+    kept = generator.randrange(1, len(words))
+    units = target.split(" ") if language in SPACED else list(target)
+    kept_units = max(1, round(len(units) * kept / len(words)))
+    separator = " " if language in SPACED else ""
+    return " ".join(words[:kept]), separator.join(units[:kept_units])
+
+
+def join(pairs: Sequence[Pair]) -> tuple[str, str]:
+    """Several pairs of one language as one longer text."""
+    separator = " " if pairs[0].language in SPACED else ""
+    return " ".join(pair.source for pair in pairs), separator.join(pair.target for pair in pairs)
+
+
+class ExampleStream(IterableDataset[Batch]):
+    """An endless, seeded stream of batches of about ``tokens`` ids each, of ``pairs`` and of ``given`` examples.
+
+    Each worker of a DataLoader draws with a seed of its own.
+    """
+
+    def __init__(
+        self,
+        pairs: Mapping[str, Sequence[Pair]],
+        tokenizer: Tokenizer,
+        mixture: Mixture,
+        tokens: int,
+        seed: int,
+        given: Sequence[Example] = (),
+    ) -> None:
+        self._tokenizer, self._mixture, self._tokens = tokenizer, mixture, tokens
+        self._seed, self._random = seed, random.Random(seed)
+        self._pairs, self._given = pairs, given
+        self._cumulative = {
+            language: np.cumsum([pair.weight for pair in of_language]).tolist()
+            for language, of_language in pairs.items()
+        }
+        self._bos, self._eos, self._pad = (tokenizer.token_to_id(token) for token in (BOS, EOS, PAD))
+        self._seen = dict.fromkeys(pairs, 1.0)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if worker := get_worker_info():
+            self._random = random.Random(f"{self._seed} {worker.id}")
+        waiting: dict[int, list[Example]] = {length: [] for length in LENGTHS}
+        for example in self._endless():
+            if len(example[0]) > MAX_LENGTH:
+                continue
+            length = padded(len(example[0]))
+            waiting[length].append(example)
+            if len(waiting[length]) == max(1, self._tokens // length):
+                yield self._batch(waiting[length], length)
+                waiting[length] = []
+
+    def _endless(self) -> Iterator[Example]:
+        while True:
+            given = self._random.random() < self._mixture.given
+            yield from self._random.choices(self._given, k=DRAWN) if given else self._examples(DRAWN)
+
+    def _examples(self, number: int) -> Iterator[Example]:
+        texts: list[str] = []
+        languages: list[str] = []
+        language = min(self._seen, key=lambda name: self._seen[name] / self._mixture.languages[name])
+        for _ in range(number):
+            source, target = self._draw(language)
+            texts += source, target
+            languages.append(language)
+        encoded = self._tokenizer.encode_batch_fast(texts)
+        for index, language in enumerate(languages):
+            head = [self._bos, *encoded[2 * index].ids, self._tokenizer.token_to_id(target_tag(language))]
+            ids = [*head, *encoded[2 * index + 1].ids, self._eos]
+            self._seen[language] += len(ids)
+            yield ids, len(head) - 1
+
+    def _draw(self, language: str) -> tuple[str, str]:
+        joined = self._random.random() < self._mixture.joined
+        number = self._random.randint(2, 4) if joined else 1
+        drawn = self._random.choices(self._pairs[language], cum_weights=self._cumulative[language], k=number)
+        if sum(len(pair.source) for pair in drawn) > 320:
+            drawn = drawn[:1]
+        source, target = join(drawn)
+        if self._random.random() < self._mixture.prefix:
+            source, target = cut_in_proportion(source, target, language, self._random)
+        if self._random.random() < self._mixture.spoken:
+            source = heard(source, self._random)
+        return source, target
+
+    def _batch(self, examples: list[Example], length: int) -> Batch:
+        ids = np.full((len(examples), length), self._pad, np.int64)
+        rows: list[NDArray[np.int64]] = []
+        columns: list[NDArray[np.int64]] = []
+        for row, (example, start) in enumerate(examples):
+            ids[row, : len(example)] = example
+            learnt = np.arange(start, len(example) - 1)
+            columns.append(learnt)
+            rows.append(np.full(len(learnt), row))
+        return Batch(ids, np.concatenate(rows), np.concatenate(columns))
+
+
+def padded(length: int) -> int:
+    """The smallest of `LENGTHS` that is not below ``length``; longer than all of them stays as it is."""
+    return next((step for step in LENGTHS if step >= length), length)
+
+
+def grouped(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Places of things of similar length, groups of at most ``most`` ids with padding; a longer one stands alone."""
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * padded(lengths[place]) > most:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group

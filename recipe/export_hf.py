@@ -1,0 +1,105 @@
+"""Writes a trained decoder as a folder of transformers' ``Qwen3ForCausalLM``, with its tokenizer and prompt layout.
+
+    python -m recipe.export_hf MODEL.gguf FOLDER
+
+So the demo models run on the hf backend too; quantised weights are unpacked to 32-bit floats.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gguf import GGUFReader
+from tokenizers import Tokenizer, processors
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from recipe.model import EPSILON, ROPE_BASE, Decoder
+from recipe.restart import read_model, read_tokenizer
+from recipe.tokenizer import BOS, EOS, PAD
+from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.sentence import FINAL_MARK_KEY
+
+#: Name of a layer's part here -> in Qwen3.
+_LAYER_TENSORS = {
+    "attention_norm": "input_layernorm",
+    "query_norm": "self_attn.q_norm",
+    "key_norm": "self_attn.k_norm",
+    "query": "self_attn.q_proj",
+    "key": "self_attn.k_proj",
+    "value": "self_attn.v_proj",
+    "output": "self_attn.o_proj",
+    "feed_forward_norm": "post_attention_layernorm",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+}
+_FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY)
+
+
+def gguf_to_hf(path: Path, folder: Path) -> None:
+    """Write the model of a GGUF that `recipe.export` made as a folder for transformers.
+
+    Raises:
+        ModelError: it is not of the recipe's architecture.
+    """
+    fields = GGUFReader(path).fields
+    facts = {key: str(fields[key].contents()) for key in _FACTS if key in fields}
+    write_hf(read_model(path), read_tokenizer(path), folder, facts, int(fields["qwen3.context_length"].contents()))
+
+
+def write_hf(model: Decoder, tokenizer: Tokenizer, folder: Path, facts: Mapping[str, str], context: int) -> None:
+    """Write model and tokenizer in 32-bit floats.
+
+    Args:
+        facts: metadata under keys that begin with ``redraft.``: the layout of prompts, the languages.
+        context: ids that a prompt and its output may have together.
+    """
+    vocabulary = tokenizer.get_vocab()
+    shape = model.shape
+    config = Qwen3Config(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.feed_forward,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        head_dim=shape.head,
+        max_position_embeddings=context,
+        rms_norm_eps=EPSILON,
+        rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE},
+        tie_word_embeddings=True,
+        bos_token_id=vocabulary[BOS],
+        eos_token_id=vocabulary[EOS],
+        pad_token_id=vocabulary[PAD],
+        redraft={key.removeprefix("redraft."): value for key, value in facts.items()},
+    )
+    written = Qwen3ForCausalLM(config)
+    written.load_state_dict(dict(_tensors(model)))
+    written.save_pretrained(folder)
+    _with_start(tokenizer).save_pretrained(folder)
+
+
+def _with_start(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    """The tokenizer of transformers, which puts the start token before a text as llama.cpp does."""
+    copied = Tokenizer.from_str(tokenizer.to_str())
+    start = (BOS, copied.token_to_id(BOS))
+    copied.post_processor = processors.TemplateProcessing(single=f"{BOS} $A", special_tokens=[start])
+    return PreTrainedTokenizerFast(tokenizer_object=copied, bos_token=BOS, eos_token=EOS, pad_token=PAD)
+
+
+def _tensors(model: Decoder) -> Iterator[tuple[str, Tensor]]:
+    yield "model.embed_tokens.weight", model.embedding.weight
+    yield "lm_head.weight", model.embedding.weight
+    yield "model.norm.weight", model.norm.weight
+    for index, layer in enumerate(model.layers):
+        for ours, theirs in _LAYER_TENSORS.items():
+            yield f"model.layers.{index}.{theirs}.weight", getattr(layer, ours).weight
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m recipe.export_hf MODEL.gguf FOLDER")
+    gguf_to_hf(Path(sys.argv[1]), Path(sys.argv[2]))

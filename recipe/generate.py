@@ -1,0 +1,101 @@
+"""Outputs of one of our models for many prompts at once, in torch with a key/value cache: data to train on.
+
+Prompts of one length share a batch, so all its rows stand at the same position and nothing is padded or masked.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from recipe.model import Decoder, Layer, rotation_table
+
+#: Keys and values of every layer, (rows, heads, capacity, head) each.
+Cache: TypeAlias = list[tuple[Tensor, Tensor]]
+
+#: Steps between two looks at which outputs have ended: a GPU works ahead in between.
+LOOK = 4
+
+
+@torch.inference_mode()
+def generate(
+    model: Decoder,
+    prompts: Tensor,
+    end: int,
+    limit: int,
+    temperature: float = 0.0,
+    seed: int = 0,
+    spare: float = 0.0,
+) -> list[list[int] | None]:
+    """The greedy output for every prompt, or a sampled one.
+
+    Args:
+        prompts: (rows, length) ids.
+        end: the id that ends an output.
+        limit: the most ids of an output, its end included.
+        temperature: of the distributions that tokens are drawn from; 0 is greedy.
+        seed: of the random numbers, which are the same for every call.
+        spare: share of outputs, 0-1, that need not be waited for: few are much longer than all others.
+
+    Returns:
+        Ids without the end; None where the model has not ended its output within the limit, or in time.
+    """
+    written = prompts.new_full((len(prompts), limit), -1)
+    device = prompts.device
+    rows = torch.arange(len(prompts), device=device)
+    ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
+    cache = _empty_cache(model, prompts, prompts.shape[1] + limit)
+    generator = torch.Generator(device).manual_seed(seed)
+    new, past = prompts, 0
+    for step in range(limit):
+        logits = _advance(model, new, cache, past)
+        if temperature > 0:
+            tokens = torch.multinomial(torch.softmax(logits / temperature, -1), 1, generator=generator).squeeze(1)
+        else:
+            tokens = logits.argmax(-1)
+        past += new.shape[1]
+        written[rows, step] = tokens
+        ended |= tokens == end
+        new = tokens[:, None]
+        if step % LOOK != LOOK - 1:
+            continue
+        done = int(ended.sum())
+        if len(ended) - done <= spare * len(prompts):
+            break
+        if 4 * done >= len(ended):  # smaller batches are faster, but making one copies the cache
+            going = (~ended).nonzero().squeeze(1)
+            rows, new, ended = rows[going], new[going], ended[going]
+            cache = [(keys[going], values[going]) for keys, values in cache]
+    return [ids[: ids.index(end)] if end in ids else None for ids in written.tolist()]
+
+
+def _empty_cache(model: Decoder, prompts: Tensor, capacity: int) -> Cache:
+    shape = (len(prompts), model.shape.heads, capacity, model.shape.head)
+    like = model.embedding.weight
+    return [(like.new_empty(shape), like.new_empty(shape)) for _ in model.layers]
+
+
+def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
+    """Run ``ids`` (rows, new) after ``past`` cached positions; logits (rows, vocabulary) after the last of them."""
+    x = model.embedding(ids)
+    cosines, sines = rotation_table(past + ids.shape[1], model.shape.head, x.dtype, x.device)
+    for layer, (keys, values) in zip(model.layers, cache, strict=True):
+        x = _through_layer(layer, x, (cosines[past:], sines[past:]), keys, values, past)
+    return model.logits(model.norm(x[:, -1]))
+
+
+def _through_layer(
+    layer: Layer, x: Tensor, rotation: tuple[Tensor, Tensor], keys: Tensor, values: Tensor, past: int
+) -> Tensor:
+    """What `Layer.forward` does, with the keys and values of ``past`` earlier positions; adds the new ones to them."""
+    new = x.shape[1]
+    query, key, value = (each.transpose(1, 2) for each in layer.project(x, rotation))
+    seen = slice(0, past + new)
+    keys[:, :, past : past + new], values[:, :, past : past + new] = key, value
+    scores = query @ keys[:, :, seen].transpose(2, 3) * layer.shape.head**-0.5
+    if new > 1:
+        scores += torch.full((new, past + new), float("-inf"), dtype=x.dtype, device=x.device).triu(past + 1)
+    mixed = torch.softmax(scores, dim=-1) @ values[:, :, seen]
+    return layer.combine(x, mixed.transpose(1, 2))

@@ -1,0 +1,312 @@
+"""The training loop: Muon for the matrices, AdamW for the rest, warm-up / constant / linear decay, resumable."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+
+from recipe.corpus import LANGUAGE_SHARES, Pair
+from recipe.examples import BATCH, Batch, Example, ExampleStream, Mixture
+from recipe.model import Decoder, Shape, product_type
+
+#: Steps that a short training is to have at least, as far as batches of this many ids allow.
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One stretch of training.
+
+    Attributes:
+        tokens: its length, padding included.
+        prefix: share of prefix pairs, 0-1.
+        spoken: share of sources written as a recogniser does, 0-1.
+        decay: share of the phase at whose end the rates fall linearly to zero, 0-1; 0 keeps them constant.
+        batch: ids a step and process.
+        dropout: share of what every block adds that is left out, 0-1; the everyday language is seen many times over.
+        rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
+        warmup_steps: steps of linear warm-up.
+        languages: shares of the target languages.
+        distilled: share of examples that a model has made of its own translations, 0-1.
+        seed: of the weights and of the order of the data.
+    """
+
+    tokens: int
+    prefix: float
+    decay: float
+    spoken: float = 0.0
+    batch: int = BATCH
+    dropout: float = 0.0
+    rate: float = 4e-3
+    embedding_rate: float = 2.5e-3
+    warmup_steps: int = 100
+    languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
+    distilled: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a training runs on; the model that comes out is the same but for rounding and the order of examples.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``.
+        processes: that train together, one thread each on a CPU; 1 on a GPU.
+        compiled: fuse the work between matrix products by torch.compile; needs a C++ compiler.
+        scale: batches are this many times as large; the rates grow with its square root.
+        workers: processes that make examples beside the training; 0 makes them within it.
+        minutes: stop after so long with a checkpoint; None goes on to the end.
+    """
+
+    device: str = "cpu"
+    processes: int = 1
+    compiled: bool = False
+    scale: int = 1
+    workers: int = 0
+    minutes: float | None = None
+
+
+def batch_size(tokens: int, processes: int) -> int:
+    """Ids a step and process for a training of ``tokens``: few enough for `STEPS` steps."""
+    return max(SMALLEST_BATCH, min(LARGEST_BATCH, tokens // (STEPS * processes)))
+
+
+class Trainer:
+    """Holds a model, its optimizers and how far it has come; saves and restores all of it."""
+
+    def __init__(self, shape: Shape, phase: Phase, hardware: Hardware = Hardware()) -> None:
+        torch.manual_seed(phase.seed)
+        self._slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
+        self.model = Decoder(shape, phase.dropout).to(hardware.device)
+        if hardware.compiled:
+            self.model.compile_blocks()
+            self._slope = torch.compile(softmax_slope, dynamic=False)
+        self.phase, self.hardware = phase, hardware
+        self.tokens, self.step = 0, 0
+        matrices = [p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")]
+        others = [p for name, p in self.model.named_parameters() if p.ndim != 2 or name.startswith("embedding")]
+        self.optimizers = [
+            torch.optim.Muon(matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(others, lr=phase.embedding_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
+        ]
+        self.base_rates = [rate * hardware.scale**0.5 for rate in (phase.rate, phase.embedding_rate)]
+
+    def run(
+        self,
+        pairs: Mapping[str, Sequence[Pair]],
+        tokenizer: Tokenizer,
+        folder: Path,
+        every_s: float = 300,
+        distilled: Sequence[Example] = (),
+    ) -> bool:
+        """Train to the end of the phase, or of the time; returns whether the phase is complete.
+
+        ``last.pt`` is written to ``folder`` every ``every_s`` seconds and at the end.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = self._examples(pairs, tokenizer, distilled)
+        begun = saved = shown = time.monotonic()
+        limit = float("inf") if self.hardware.minutes is None else 60 * self.hardware.minutes
+        losses: list[Tensor] = []
+        with tqdm(
+            total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0
+        ) as bar:
+            for batch in takewhile(lambda _: self.tokens < self.phase.tokens, stream):
+                losses.append(self.train_step(batch))
+                bar.update(self.tokens - bar.n)
+                now = time.monotonic()
+                if now - shown > 20:
+                    mean = float(torch.stack(losses).mean())
+                    bar.set_postfix(loss=f"{mean:.3f}", step=self.step)
+                    if rank() == 0:
+                        self._log(folder / "log.jsonl", mean)
+                    losses, shown = [], now
+                if now - begun > limit:
+                    break
+                if now - saved > every_s:
+                    self.save(folder / "last.pt")
+                    saved = now
+        self.save(folder / "last.pt")
+        return self.tokens >= self.phase.tokens
+
+    def _examples(
+        self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, distilled: Sequence[Example]
+    ) -> Iterable[Batch]:
+        """The stream of batches, made within this process or by workers beside it."""
+        phase, hardware = self.phase, self.hardware
+        mixture = Mixture(phase.prefix, phase.spoken, languages=phase.languages, given=phase.distilled)
+        seed = phase.seed + self.tokens + rank()
+        stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
+        if hardware.workers == 0:
+            return stream
+        return DataLoader(stream, batch_size=None, num_workers=hardware.workers, multiprocessing_context="fork")
+
+    def _log(self, path: Path, loss: float) -> None:
+        with path.open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"tokens": self.tokens, "step": self.step, "loss": loss}) + "\n")
+
+    def train_step(self, batch: Batch) -> Tensor:
+        """One update; returns the mean loss per target token, in nats."""
+        scale = self.rate_scale()
+        for optimizer, base in zip(self.optimizers, self.base_rates, strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = base * scale
+        loss = batch_loss(self.model, batch, self.hardware.device, self._slope)
+        loss.backward()  # type: ignore[no-untyped-call]
+        tokens = average_gradients(self.model, batch.ids.size)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        self.tokens += tokens
+        self.step += 1
+        return loss.detach()
+
+    def rate_scale(self) -> float:
+        """The schedule: linear warm-up, constant, then linear to zero over the last ``decay`` of the phase."""
+        left = (self.phase.tokens - self.tokens) / self.phase.tokens
+        decay = 1.0 if self.phase.decay == 0 else max(0.0, min(1.0, left / self.phase.decay))
+        return min(1.0, (self.step + 1) / self.phase.warmup_steps, decay)
+
+    def save(self, path: Path) -> None:
+        """Write everything needed to go on, whole or not at all."""
+        if rank() > 0:
+            return
+        state = {
+            "shape": asdict(self.model.shape),
+            "phase": asdict(self.phase),
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "tokens": self.tokens,
+            "step": self.step,
+        }
+        part = path.with_suffix(".part")
+        torch.save(state, part)
+        part.replace(path)
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint that `save` has written."""
+        state = torch.load(path, map_location=self.hardware.device)
+        self.model.load_state_dict(state["model"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.tokens, self.step = state["tokens"], state["step"]
+
+
+def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of a chunk: its sum over rows with a target of 0 or more, and ``scale`` times its gradient.
+
+    Args:
+        logits: (n, vocabulary).
+        targets: (n,) ids, -1 in rows that do not count.
+        scale: what the gradient is multiplied by, ().
+    """
+    numbers = logits.float()
+    wanted = targets[:, None] == torch.arange(logits.shape[1], device=logits.device)[None]
+    normaliser = torch.logsumexp(numbers, dim=-1, keepdim=True)
+    counts = (targets >= 0).float()[:, None]
+    loss = ((normaliser - (numbers * wanted).sum(dim=-1, keepdim=True)) * counts).sum()
+    slope = (torch.exp(numbers - normaliser) - wanted.float()) * (counts * scale)
+    return loss, slope.to(logits.dtype)
+
+
+def batch_loss(
+    model: Decoder, batch: Batch, device: str, slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
+) -> Tensor:
+    """Mean cross-entropy over the learnt positions; no label smoothing, which would flatten what the bias compares."""
+    ids, rows, columns, targets = (
+        moved(array, device) for array in (batch.ids, batch.rows, batch.columns, batch.targets)
+    )
+    lower = product_type(device)
+    with torch.autocast(device, lower, enabled=lower != torch.float32):
+        hidden = model.hidden(ids)[rows, columns]
+    loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, targets, slope)
+    return loss
+
+
+def moved(array: NDArray[np.int64], device: str) -> Tensor:
+    """``array`` on a device; a copy to a GPU does not wait for the work before it."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor
+
+
+class TiedCrossEntropy(torch.autograd.Function):
+    """Mean cross-entropy of ``hidden @ weight.T`` in chunks of rows.
+
+    The gradients are computed in the forward pass, so the (n, vocabulary) logits are never stored; on a CPU that is
+    twice as fast as the plain way, which is bound by memory.
+    """
+
+    #: Rows a chunk: as many as stay in a CPU's cache with their logits, or fill a GPU.
+    CHUNK: ClassVar = {"cpu": 512, "cuda": 8192}
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, slope: Callable[..., tuple[Tensor, Tensor]]
+    ) -> Tensor:
+        """``hidden`` (n, hidden), ``weight`` (vocabulary, hidden), ``targets`` (n,) -> a scalar."""
+        n, chunk = len(hidden), TiedCrossEntropy.CHUNK[hidden.device.type]
+        padding = -n % chunk
+        rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(product_type(hidden.device.type))
+        wanted = F.pad(targets, (0, padding), value=-1)
+        low = weight.detach().to(rows.dtype)
+        grad_rows, grad_weight = torch.empty_like(rows), torch.zeros_like(weight)
+        total = torch.zeros((), device=hidden.device)
+        scale = torch.full((), 1.0 / n, device=hidden.device)
+        for start in range(0, len(rows), chunk):
+            here = slice(start, start + chunk)
+            loss, slopes = slope(rows[here] @ low.T, wanted[here], scale)
+            total += loss
+            grad_rows[here] = slopes @ low
+            grad_weight += slopes.T @ rows[here]
+        ctx.save_for_backward(grad_rows[:n].to(hidden.dtype), grad_weight)
+        return total / n
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Scale what `forward` has kept."""
+        grad_hidden, grad_weight = ctx.saved_tensors
+        return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None, None
+
+
+def world_size() -> int:
+    """Processes that train together; 1 without torch.distributed."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """This process's number among them."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def average_gradients(model: nn.Module, tokens: int) -> int:
+    """Average gradients over processes; returns the sum of their ``tokens``, the same for all of them.
+
+    On two CPU cores two processes of one thread train 1.4 times as fast as one process of two threads, whose many small
+    parallel regions wait for each other.
+    """
+    if world_size() == 1:
+        return tokens
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    flat = torch._utils._flatten_dense_tensors([*gradients, torch.tensor([float(tokens)])])
+    dist.all_reduce(flat)
+    total = int(flat[-1])
+    flat = flat[:-1] / world_size()
+    for gradient, averaged in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients), strict=True):
+        gradient.copy_(averaged)
+    return total

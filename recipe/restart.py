@@ -1,0 +1,74 @@
+"""Reads weights and tokenizer back from a GGUF that `recipe.export` wrote, to train it further.
+
+The optimizers' moments are not in the file; a warm-up brings them back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from gguf import GGUFReader
+from gguf.quants import dequantize
+from tokenizers import Tokenizer, models
+
+from recipe.export import LAYER_TENSORS
+from recipe.model import Decoder, Shape
+from recipe.tokenizer import blank_tokenizer
+from redraft.errors import ModelError
+
+
+def read_model(path: Path) -> Decoder:
+    """The model of a checkpoint (``.pt``) or of a GGUF in torch; quantised weights are unpacked.
+
+    Raises:
+        ModelError: it is not of the recipe's architecture.
+    """
+    if path.suffix == ".pt":
+        state = torch.load(path, map_location="cpu")
+        model = Decoder(Shape(**state["shape"]))
+        model.load_state_dict(state["model"])
+        return model
+    reader = GGUFReader(path)
+    tensors = {tensor.name: np.asarray(dequantize(tensor.data, tensor.tensor_type)) for tensor in reader.tensors}
+    if _text(reader, "general.architecture") != "qwen3":
+        raise ModelError(f"{str(path)!r} was not made by this recipe: its architecture is not qwen3")
+    vocabulary, hidden = tensors["token_embd.weight"].shape
+    shape = Shape(
+        vocabulary,
+        hidden,
+        layers=_number(reader, "qwen3.block_count"),
+        heads=_number(reader, "qwen3.attention.head_count"),
+        feed_forward=_number(reader, "qwen3.feed_forward_length"),
+        head=_number(reader, "qwen3.attention.key_length"),
+    )
+    state = {"embedding.weight": tensors["token_embd.weight"], "norm.weight": tensors["output_norm.weight"]}
+    for layer in range(shape.layers):
+        for ours, theirs in LAYER_TENSORS.items():
+            state[f"layers.{layer}.{ours}.weight"] = tensors[f"blk.{layer}.{theirs}.weight"]
+    model = Decoder(shape)
+    model.load_state_dict({name: torch.from_numpy(value.astype(np.float32)) for name, value in state.items()})
+    return model
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """The tokenizer of a GGUF."""
+    reader = GGUFReader(path)
+    tokens, merges = (reader.fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges"))
+    kinds = reader.fields["tokenizer.ggml.token_type"].contents()
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    tokenizer = blank_tokenizer(models.BPE(vocabulary, [tuple(merge.split(" ")) for merge in merges]))
+    tokenizer.add_special_tokens([token for token, kind in zip(tokens, kinds, strict=True) if kind == _CONTROL])
+    return tokenizer
+
+
+_CONTROL = 3
+
+
+def _text(reader: GGUFReader, key: str) -> str:
+    return str(reader.fields[key].contents())
+
+
+def _number(reader: GGUFReader, key: str) -> int:
+    return int(reader.fields[key].contents())

@@ -1,0 +1,121 @@
+"""A large teacher's translations of every English source into every language: most of what the small models learn.
+
+Sequence-level knowledge distillation (Kim and Rush 2016): of the many translations that a corpus has for similar
+sentences a small model learns one, the teacher's, which is easier to learn and steadier.  The corpus of one language
+also holds English that the others lack; the teacher translates that too, so every source is learnt in all languages.
+Beginnings of a source are taught the beginning of the same translation that they support (`redraft.finetune.prefixes`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.multiprocessing as mp
+from tokenizers import Tokenizer
+from tqdm import tqdm
+
+from recipe.calibrate import Calibration, batches, draw
+from recipe.clean import usable
+from recipe.corpus import LANGUAGE_SHARES, Pair, cached_split
+from recipe.distil import Distillation, RecipeTeacher, examples
+from recipe.examples import MAX_LENGTH, Mixture
+from recipe.generate import generate
+from recipe.model import Decoder
+from recipe.packed import Packed
+from recipe.restart import read_model
+from recipe.tokenizer import EOS, load_tokenizer
+from redraft.errors import ModelError
+
+#: Positions of the key/value cache, by device: rows that are decoded together have no more.
+POSITIONS = {"cpu": 16_384, "cuda": 75_000}
+#: Share of outputs that are not waited for.
+SPARE = 0.01
+
+
+def every_source(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, list[Pair]]:
+    """For each language the English sources of all of them, with their largest weight and without translations."""
+    weights: dict[str, float] = {}
+    for pair in (pair for of_language in pairs.values() for pair in of_language):
+        weights[pair.source] = max(pair.weight, weights.get(pair.source, 0.0))
+    return {language: [Pair(source, "", language, weight) for source, weight in weights.items()] for language in pairs}
+
+
+def teach(
+    teacher: Path,
+    tokenizer: Path,
+    data: Path,
+    cache: Path,
+    how: Distillation,
+    folder: Path,
+    processes: int,
+    device: str,
+) -> Packed:
+    """Examples of what ``teacher`` says; parts that ``folder`` holds from an earlier run are not made again.
+
+    Args:
+        teacher: a checkpoint of the recipe or a GGUF.
+        tokenizer: file of its tokenizer.
+        data, cache: as for `recipe.corpus.cached_split`.
+        how: what is made; ``samples`` and ``learnt`` do not count.
+        processes: that work at the same time, and parts that are made.
+        device: of all of them.
+
+    Raises:
+        ModelError: none of its translations is usable.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{number}-of-{processes}.npz" for number in range(processes)]
+    missing = [number for number, file in enumerate(files) if not file.exists()]
+    if missing:
+        cached_split(data, cache)  # once, and not by every process
+        share = replace(how, sources=-(-how.sources // processes))
+        task = (teacher, tokenizer, data, cache, share, device)
+        with mp.get_context("spawn").Pool(processes, _load, task) as pool, tqdm(total=len(missing), unit="part") as bar:
+            for number, part in pool.imap_unordered(_part, missing):
+                part.save(files[number])
+                bar.update()
+    made = Packed.joined([Packed.load(file) for file in files])
+    if not len(made):
+        raise ModelError(f"model {str(teacher)!r} has translated none of {how.sources} sources: train it for longer")
+    return made
+
+
+_loaded: list[tuple[Decoder, Tokenizer, Mapping[str, Sequence[Pair]], Distillation]] = []
+
+
+def _load(teacher: Path, tokenizer: Path, data: Path, cache: Path, how: Distillation, device: str) -> None:
+    torch.set_num_threads(1)
+    model = read_model(teacher).eval()
+    if device == "cuda":
+        model = model.to(device, torch.bfloat16)
+    _loaded.append((model, load_tokenizer(tokenizer), every_source(cached_split(data, cache)[0]), how))
+
+
+def _part(number: int) -> tuple[int, Packed]:
+    model, tokenizer, sources, how = _loaded[0]
+    seed = how.seed * 1_000_003 + number
+    mixture = Mixture(0.0, joined=how.joined, languages=LANGUAGE_SHARES)
+    asked = draw(sources, tokenizer, how.sources, seed, held_out=False, mixture=mixture)
+    answered = list(translated(model, tokenizer, asked))
+    return number, Packed.of(examples(RecipeTeacher(model, tokenizer), answered, how.cuts, random.Random(seed)))
+
+
+def most(length: int) -> int:
+    """The most ids of an output, its end included, for a prompt of ``length``: half as much again."""
+    return min(length + length // 2 + 8, MAX_LENGTH - length)
+
+
+def translated(model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration]) -> Iterator[Calibration]:
+    """``asked`` with greedy outputs, short prompts first; those that are not ended or not `usable` are left out."""
+    positions = POSITIONS[model.embedding.weight.device.type]
+    in_order = sorted(asked, key=lambda each: len(each.prompt))
+    for group in batches(in_order, lambda length: max(1, positions // (length + most(length)))):
+        prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
+        outputs = generate(model, prompts, tokenizer.token_to_id(EOS), most(prompts.shape[1]), spare=SPARE)
+        for each, output in zip(group, outputs, strict=True):
+            if output and usable(tokenizer.decode(each.prompt), tokenizer.decode(output), each.language):
+                yield replace(each, output=tuple(output))

@@ -1,0 +1,137 @@
+"""What goes into a session and what comes out: updates of a transcript, captions, failures.
+
+Plain data without I/O; `redraft.captions.formats` reads and writes these as lines, JSON Lines and subtitles.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from redraft.errors import InputError
+
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a string that can be written again: JSON's escapes can name half a surrogate pair."""
+    return isinstance(value, str) and not _HALF_A_PAIR.search(value)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; true and false are not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_seconds(value: object) -> bool:
+    """Whether a value is a finite number, 0 or more."""
+    try:
+        return is_number(value) and 0 <= float(value) < math.inf
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One hypothesis of the recogniser: all of an utterance's text so far, which may revise what was said before.
+
+    Attributes:
+        utterance: names the utterance; a new name starts a new one.
+        seq: counts the updates of an utterance and grows by at least 1.
+        text: the whole text so far, not an increment.
+        final: whether this is the last update of the utterance.
+        time: when it was spoken or received, in seconds from the start of the stream; None if unknown.
+
+    Raises:
+        InputError: a field has a value that is not allowed.
+    """
+
+    utterance: str
+    seq: int
+    text: str
+    final: bool = False
+    time: float | None = None
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("utterance", is_text(self.utterance) and self.utterance != "", "a non-empty string"),
+            ("seq", is_whole(self.seq) and self.seq >= 0, "a whole number of 0 or more"),
+            ("text", is_text(self.text), "a string of whole characters"),
+            ("final", isinstance(self.final, bool), "True or False"),
+            ("time", self.time is None or is_seconds(self.time), "a finite number of seconds, 0 or more, or None"),
+        )
+        for name, allowed, words in checks:
+            if not allowed:
+                raise InputError(f"{name} must be {words}, not {reprlib.repr(getattr(self, name))}")
+
+
+@dataclass(slots=True)
+class Order:
+    """Watches that the updates of a stream come in order; remembers the names of all utterances."""
+
+    _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
+
+    def problem(self, update: Update) -> str:
+        """What is wrong with an update after the earlier ones, in a sentence; empty if it may follow, and is noted."""
+        last, final = self._last.get(update.utterance, (-1, False))
+        name = reprlib.repr(update.utterance)
+        if final:
+            return f"utterance {name} is final already: a new utterance needs a new name"
+        if update.seq <= last:
+            found = reprlib.repr(update.seq)
+            return f"seq of utterance {name} must be greater than its last one, {reprlib.repr(last)}, not {found}"
+        self._last[update.utterance] = update.seq, update.final
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """A translation of an update into one language: a partial one until ``final``.
+
+    Attributes:
+        utterance, seq, final, time: those of the update it answers.
+        language: BCP 47 tag of the target language, as the user gave it.
+        text: what is to be shown.
+        unstable: the rest of the translation, hidden by a mask; ``text + unstable`` is all of it.  Empty
+            when final.
+        source: the update's text.
+        cut: whether the model did not end the translation, so that it was cut at a limit or where it repeats itself.
+    """
+
+    utterance: str
+    seq: int
+    language: str
+    text: str
+    unstable: str = ""
+    final: bool = False
+    time: float | None = None
+    source: str = ""
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that could not be done; the stream goes on after it.
+
+    Attributes:
+        message: one sentence that names the field and the allowed values.
+        line: number of the input line, from 1, where that is known.
+        utterance, seq, language: what it concerns, where that is known.
+    """
+
+    message: str
+    line: int | None = None
+    utterance: str | None = None
+    seq: int | None = None
+    language: str | None = None
+
+
+Event = Caption | Failure

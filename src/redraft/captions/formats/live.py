@@ -1,0 +1,244 @@
+"""Captions on a terminal, redrawn in place: a block for each utterance, a column for each language or method.
+
+Where the output is no terminal there is nothing to redraw, and captions come as plain lines.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.live import Live
+from rich.measure import Measurement
+from rich.segment import Segment, SegmentLines
+from rich.table import Table
+from rich.text import Text
+
+from redraft.captions.events import Caption, Event, Failure, is_whole
+from redraft.captions.formats.read import CJK, printable
+from redraft.captions.formats.resize import SizeWatch
+from redraft.captions.formats.write import LinesWriter, failure_line
+from redraft.errors import OptionError
+
+#: Columns narrower than this, in character cells, are hard to read: they are stacked instead.
+NARROWEST = 26
+#: Blocks and failures above the redrawn part that are kept, to draw the screen again when its width changes.
+_KEPT = 100
+#: Cells between two columns.
+_GAP = 2
+#: What a line is not broken within: a word, or one Chinese or Japanese character, with closing punctuation and spaces.
+_UNBREAKABLE = re.compile(f"(?:[{CJK}]|[^\\s{CJK}]+)[\u3099\u309a、。，．！？：；」』）】〉》ー々]*\\s*")
+
+
+@dataclass(slots=True)
+class _Block:
+    """An utterance on the screen: the newest source text and each column's newest caption.
+
+    ``lines`` are what it looks like at a terminal ``width``, kept since most blocks do not change between two redraws.
+    """
+
+    source: str = ""
+    seq: int = -1
+    captions: dict[str, Caption] = field(default_factory=dict)
+    lines: list[list[Segment]] = field(default_factory=list)
+    width: int = 0
+
+
+class LiveWriter:
+    """Shows captions as they grow: the source dim above them, their unstable part dim, the last utterances above.
+
+    Utterances that leave the redrawn part stay on the terminal and can be scrolled back to.  When the terminal's width
+    changes, which breaks the lines on it in a way that no program can know, the screen is cleared and drawn again.
+
+    Args:
+        columns: titles, in order: target languages, or the names of methods that are compared side by side.
+        console: where to draw; standard output by default.
+        history: how many earlier utterances are redrawn along with the newest, as far as the screen has room.
+
+    Raises:
+        OptionError: there is no column, a title comes twice, or ``history`` is negative.
+    """
+
+    def __init__(self, columns: Sequence[str], console: Console | None = None, *, history: int = 3) -> None:
+        if not columns or len(set(columns)) < len(columns):
+            raise OptionError(f"columns must be one or more different titles, not {list(columns)!r}")
+        if not is_whole(history) or history < 0:
+            raise OptionError(f"history must be a whole number of 0 or more, not {history!r}")
+        self._columns, self._history = tuple(columns), history
+        self._console = Console() if console is None else console
+        self._blocks: dict[str, _Block] = {}
+        self._above: deque[_Block | Text] = deque(maxlen=_KEPT)
+        self._live: Live | None = None
+        self._resizes: SizeWatch | None = None
+        self._drawn_width = 0
+        self._lock = threading.RLock()
+        self._plain: LinesWriter | None = None
+        if self._console.is_dumb_terminal or not self._console.is_terminal:
+            self._plain = LinesWriter(self._console.file, sys.stderr)
+
+    def write(self, event: Event, column: str | None = None) -> None:
+        """Show a caption in ``column``, that of its language if none is given; a failure goes above the captions.
+
+        Raises:
+            OptionError: there is no such column.
+        """
+        if isinstance(event, Caption):
+            column = event.language if column is None else column
+            if column not in self._columns:
+                raise OptionError(f"column must be one of {', '.join(self._columns)}, not {column!r}")
+        if self._plain:
+            self._plain.write(event, column)
+            return
+        with self._lock:
+            if isinstance(event, Failure):
+                self._leave(Text(failure_line(event), style="yellow"))
+            elif column is not None:
+                self._place(event, column)
+                self._redraw()
+
+    def close(self) -> None:
+        """Leave the captions on the screen as they are and give the terminal back."""
+        if self._resizes:
+            self._resizes.stop()
+            self._resizes = None
+        if self._live:
+            self._live.stop()
+            self._live = None
+            self._blocks.clear()
+
+    def render(self) -> RenderableType:
+        """What is drawn now: titles and the utterances that have not left the redrawn part."""
+        parts = [self._lines(block) for block in self._blocks.values()]
+        return Group(self._titles(), *parts) if self._side_by_side else Group(*parts)
+
+    def _place(self, caption: Caption, column: str) -> None:
+        block = self._blocks.setdefault(caption.utterance, _Block())
+        block.captions[column], block.width = caption, 0
+        if caption.seq >= block.seq:
+            block.source, block.seq = caption.source, caption.seq
+
+    def _leave(self, part: _Block | Text) -> None:
+        """Print what is not redrawn any more; it goes above what is."""
+        self._above.append(part)
+        self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
+
+    def _final(self, part: _Block | Text) -> RenderableType:
+        return self._lines(part) if isinstance(part, _Block) else part
+
+    def _redraw(self) -> None:
+        if self._live is not None and self._drawn_width != self._console.width:
+            self._start_over(self._live)
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+            self._drawn_width = self._console.width
+        if self._resizes is None:
+            self._resizes = SizeWatch(self._console, self._resized)
+            self._resizes.start()
+        while self._too_many():
+            self._leave(self._blocks.pop(next(iter(self._blocks))))
+        self._live.update(self.render(), refresh=True)
+
+    def _resized(self) -> None:
+        with self._lock:
+            if self._live is not None:
+                self._redraw()
+
+    def _start_over(self, live: Live) -> None:
+        """Clear the screen, and fill it with what had been printed last."""
+        live.transient = True
+        live.stop()
+        self._live = None
+        self._console.clear()
+        room, shown = self._console.height - len(self._console.render_lines(self.render())) - 1, []
+        for part in reversed(self._above):
+            room -= len(self._console.render_lines(self._final(part)))
+            if room < 0:
+                break
+            shown.append(part)
+        for part in reversed(shown):
+            self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
+
+    def _too_many(self) -> bool:
+        """Whether an utterance must leave: what is taller than the screen cannot be redrawn."""
+        if len(self._blocks) <= 1:
+            return False
+        if len(self._blocks) > self._history + 1:
+            return True
+        height = sum(len(self._lines(block).lines) for block in self._blocks.values())
+        return height + self._side_by_side >= self._console.height
+
+    @property
+    def _side_by_side(self) -> bool:
+        count = len(self._columns)
+        return count > 1 and self._console.width >= count * NARROWEST + (count - 1) * _GAP
+
+    def _titles(self) -> RenderableType:
+        return self._grid([Text(title, style="bold") for title in self._columns])
+
+    def _lines(self, block: _Block) -> SegmentLines:
+        if block.width != self._console.width:
+            block.lines = self._console.render_lines(self._block(block), pad=False)
+            block.width = self._console.width
+        return SegmentLines(block.lines, new_lines=True)
+
+    def _block(self, block: _Block) -> RenderableType:
+        source = _Wrapped(Text(printable(block.source).strip(), style="dim italic", overflow="fold"))
+        cells = [_shown(block.captions.get(column)) for column in self._columns]
+        if self._side_by_side:
+            return Group(source, self._grid(cells), "")
+        stacked = Table.grid(padding=(0, 1, 0, 0))
+        stacked.add_column(no_wrap=True, max_width=max(1, self._console.width // 3))
+        stacked.add_column(overflow="fold")
+        for title, cell in zip(self._columns, cells, strict=True):
+            stacked.add_row(Text(title, style="bold"), cell)
+        return Group(source, stacked, "")
+
+    def _grid(self, cells: Sequence[RenderableType]) -> Table:
+        grid = Table.grid(padding=(0, _GAP, 0, 0), expand=True)
+        for _ in self._columns:
+            grid.add_column(ratio=1, overflow="fold")
+        grid.add_row(*cells)
+        return grid
+
+
+class _Wrapped:
+    """Text that may be broken between any two Chinese or Japanese characters.
+
+    The library breaks at spaces if it can, so that a growing run of such characters would jump to the next line.
+    """
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._text)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield from self._text.divide(breaks(self._text.plain, options.max_width))
+
+
+def breaks(text: str, width: int) -> list[int]:
+    """Where new lines begin if a line has ``width`` cells; longer words are left to the library to fold."""
+    offsets, used = [], 0
+    for piece in _UNBREAKABLE.finditer(text):
+        if used and used + cell_len(piece[0].rstrip()) > width:
+            offsets.append(piece.start())
+            used = 0
+        used += cell_len(piece[0])
+    return offsets
+
+
+def _shown(caption: Caption | None) -> _Wrapped:
+    """A caption with its unstable part dim."""
+    text = Text(overflow="fold")
+    if caption is not None:
+        text.append(printable(caption.text))
+        text.append(printable(caption.unstable), style="dim")
+    return _Wrapped(text)

@@ -1,0 +1,125 @@
+"""What the readers share: lines out of bytes, objects out of lines, and what may stand in a field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from redraft.captions.events import Failure, is_seconds, is_text, is_whole
+from redraft.errors import InputError, OptionError
+
+#: The longest line read, in bytes; a spoken utterance has a few hundred.
+MAX_LINE_BYTES = 65_536
+
+#: What may stand in a field: a test of the value, and what is allowed, in words.
+Field: TypeAlias = tuple[Callable[[Any], bool], str]
+
+
+class Source(Protocol):
+    """What is read: any binary file has this method."""
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """The next line with its end, at most ``size`` bytes of it; nothing at the end of the file."""
+
+
+def decoded(source: Source, limit: int) -> Iterator[tuple[int, str | Failure]]:
+    """Number and text of each line, in bounded memory; a failure in place of a line that cannot be read."""
+    number = 0
+    while raw := source.readline(limit + 2):  # room for the end of the line
+        number += 1
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if len(line) > limit:
+            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number)
+            while raw and not raw.endswith(b"\n"):
+                raw = source.readline(limit)
+            continue
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            found = f"byte 0x{line[error.start]:02x} at offset {error.start}"
+            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number)
+            continue
+        yield number, text.removeprefix("\ufeff") if number == 1 else text
+
+
+def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
+    """The JSON object that a line holds.
+
+    Args:
+        text: the line.
+        names: what the object may hold, for the message.
+
+    Raises:
+        InputError: it is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError:  # Python's own limit against slow conversions
+        raise InputError("the line is not usable JSON: a whole number has too many digits") from None
+    except RecursionError:
+        raise InputError("the line is not usable JSON: it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise InputError(f"the line must be a JSON object with {', '.join(names)}, not {shown(value)}")
+    return value
+
+
+def refuse_unknown(found: Mapping[str, Any], known: Mapping[str, Field]) -> None:
+    """Refuse fields that are not known.
+
+    Raises:
+        InputError: there is one; the message has its name.
+    """
+    for name in found:
+        if name not in known:
+            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
+
+
+def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], owner: str) -> None:
+    """Check the values of known fields, and that none is missing.
+
+    Args:
+        found: the fields; those that are not known are passed over.
+        known: what may stand in them.
+        needed: names of those that must be given.
+        owner: what needs them, in words.
+
+    Raises:
+        InputError: one is missing, or has a value that is not allowed.
+    """
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise InputError(f"{', '.join(missing)} must be given: {owner} needs {', '.join(needed)}")
+    for name, (allowed, words) in known.items():
+        if name in found and not allowed(found[name]):
+            raise InputError(f"{name} must be {words}, not {shown(found[name])}")
+
+
+def shown(value: object) -> str:
+    """A value as JSON, in ASCII and cut short, for a message."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def whole(name: str, value: int, low: int) -> int:
+    """The value, if it is a whole number of ``low`` or more.
+
+    Raises:
+        OptionError: it is not.
+    """
+    if not is_whole(value) or value < low:
+        raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
+    return value
+
+
+TEXT: Field = (is_text, "a string of whole characters")
+FLAG: Field = (lambda value: isinstance(value, bool), "true or false")
+TIME: Field = (lambda value: value is None or is_seconds(value), "a finite number of seconds, 0 or more, or null")
+NAME: Field = (
+    lambda value: is_whole(value) or (is_text(value) and value != ""),
+    "a non-empty string or a whole number",
+)

@@ -1,0 +1,229 @@
+"""Readers of transcripts: bytes of a pipe or file become updates, one at a time as the lines arrive.
+
+Each reader takes a binary file (``sys.stdin.buffer``, or a file opened with ``"rb"``), reads a line only when the next
+item is asked for, and yields `Update` and `Failure` in the order of the lines.  Bad content never raises: it becomes
+one `Failure`, and the lines before and after it are read as if it were not there.  Lines are numbered from 1.
+
+All readers accept LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.
+Control characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and
+spaces around the text are dropped.  An input with nothing in it is one failure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from redraft.captions.events import Failure, Order, Update, is_whole
+from redraft.captions.formats.parse import (
+    FLAG,
+    MAX_LINE_BYTES,
+    NAME,
+    TEXT,
+    TIME,
+    Field,
+    Source,
+    check_fields,
+    decoded,
+    json_object,
+    refuse_unknown,
+    whole,
+)
+from redraft.errors import InputError, OptionError
+
+Item: TypeAlias = Update | Failure
+
+#: C0 and C1 controls, and the two separators that some programs take for the end of a line.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+#: Kana, Han, their punctuation and full-width forms, each with the marks that follow it: written without spaces.
+CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+#: A word: a run of non-spaces, and in Chinese and Japanese a character.
+WORD = re.compile(f"[{CJK}][\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*|[^\\s{CJK}]+")
+
+
+def printable(text: str) -> str:
+    """The text with control characters and line breaks turned into spaces: one line that moves no cursor."""
+    return _CONTROLS.sub(" ", text)
+
+
+def read_lines(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+    """One hypothesis a line, the whole text so far; a blank line ends the utterance.
+
+    Every hypothesis is a partial update at once.  That it was the last one is known only at the blank line or at the
+    end of the input: then it comes once more, as a final update with the next ``seq``.  Utterances are named "1", "2",
+    ... and a line of spaces and control characters alone counts as blank.
+
+    Raises:
+        OptionError: ``max_line_bytes`` is below 1.
+    """
+    return or_empty(_read_lines(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
+
+
+def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
+    utterance, last = 1, None
+    for _, text in lines:
+        if isinstance(text, Failure):
+            yield text
+        elif hypothesis := printable(text).strip():
+            last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
+            yield last
+        elif last:
+            yield finished(last)
+            utterance, last = utterance + 1, None
+    if last:
+        yield finished(last)
+
+
+def finished(last: Update) -> Update:
+    """The update that ends an utterance of which no more has come: the last one again, as final."""
+    return replace(last, seq=last.seq + 1, final=True)
+
+
+def read_jsonl(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+    """One JSON object a line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
+
+    ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of 0 or more that grows
+    within an utterance, ``text`` a string; ``final`` (false) and ``time`` (null; seconds from the start, 0 or more) may
+    be absent.  An empty text says that nothing is recognised yet.  Other fields are refused by name, and so is an
+    update of an utterance that is final.  Of a key given twice the last counts; blank lines are passed over.  The names
+    of all utterances are remembered to the end.
+
+    Raises:
+        OptionError: ``max_line_bytes`` is below 1.
+    """
+    return or_empty(_read_jsonl(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
+
+
+def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
+    order = Order()
+    for number, text in lines:
+        if isinstance(text, Failure):
+            yield text
+        elif text.strip():
+            try:
+                update = parse_update(json_object(text, tuple(_FIELDS)))
+            except InputError as error:
+                yield Failure(str(error), number)
+                continue
+            problem = order.problem(update)
+            yield Failure(problem, number, update.utterance, update.seq) if problem else update
+
+
+def ended(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, and once they are over the last update of every utterance that has had no final one, as final."""
+    unfinished: dict[str, Update] = {}
+    for item in items:
+        if isinstance(item, Update):
+            unfinished[item.utterance] = item
+            if item.final:
+                del unfinished[item.utterance]
+        yield item
+    yield from map(finished, unfinished.values())
+
+
+def prefixes(text: str, lag: int = 3) -> list[str]:
+    """The beginnings of a text as a recogniser would reveal it, ``lag`` words at a time; the last is all of it.
+
+    A word is a run of non-spaces, and in Chinese and Japanese a character.  This is how the SSBD paper (v2, section
+    4.1) streams Flores, with a lag of 3.  A blank text has none.
+
+    Raises:
+        OptionError: ``lag`` is below 1.
+    """
+    return [prefix for prefix, _ in _prefixes(text.strip(), whole("lag", lag, 1))]
+
+
+def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
+    """Each beginning and how many words it has."""
+    ends = [word.end() for word in WORD.finditer(text)]
+    counts = [*range(lag, len(ends), lag), len(ends)] if ends else []
+    return [(text[: ends[count - 1]], count) for count in counts]
+
+
+def read_text(
+    source: Source, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Item]:
+    """Plain text, streamed: every line that is not blank is an utterance, revealed ``lag`` words at a time.
+
+    Args:
+        source: the text.
+        lag: words an update adds, 1 or more; see `prefixes`.
+        rate: words a second, over 0; updates then carry the time at which their last word is spoken, counted from the
+            start of the text.  `paced` waits for it.
+        max_line_bytes: longer lines are skipped with a failure.
+
+    Raises:
+        OptionError: ``lag``, ``rate`` or ``max_line_bytes`` is out of range.
+    """
+    if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
+        raise OptionError(f"rate must be a number of words a second over 0, not {rate!r}")
+    lines = decoded(source, whole("max_line_bytes", max_line_bytes, 1))
+    return or_empty(_read_text(lines, whole("lag", lag, 1), rate))
+
+
+def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float | None) -> Iterator[Item]:
+    utterance = spoken = 0
+    for _, text in lines:
+        if isinstance(text, Failure):
+            yield text
+            continue
+        revealed = _prefixes(printable(text).strip(), lag)
+        utterance += bool(revealed)
+        for seq, (prefix, words) in enumerate(revealed):
+            when = None if rate is None else (spoken + words) / rate
+            yield Update(str(utterance), seq, prefix, seq == len(revealed) - 1, when)
+        spoken += revealed[-1][1] if revealed else 0
+
+
+def paced(
+    items: Iterable[Item], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
+) -> Iterator[Item]:
+    """The items, each held back until its ``time`` has passed since the first was asked for.
+
+    Items without a time, and those that are late, come at once.
+    """
+    start = clock()
+    for item in items:
+        if isinstance(item, Update) and item.time is not None:
+            while (wait := start + item.time - clock()) > 0:
+                sleep(min(wait, 3600.0))  # a longer wait can overflow the system's timer
+        yield item
+
+
+def or_empty(items: Iterator[Item]) -> Iterator[Item]:
+    """The items; if there are none, a failure that says so."""
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        yield Failure("the input is empty: at least one line of text was expected")
+
+
+#: For every field of an update: whether a value is allowed, and what is allowed, in words.
+_FIELDS: dict[str, Field] = {
+    "utterance": NAME,
+    "seq": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
+    "text": TEXT,
+    "final": FLAG,
+    "time": TIME,
+}
+_NEEDED = ("utterance", "seq", "text")
+
+
+def parse_update(fields: Mapping[str, Any]) -> Update:
+    """The update that an object's fields describe, its text cleaned as all readers do.
+
+    Raises:
+        InputError: they describe none.
+    """
+    refuse_unknown(fields, _FIELDS)
+    check_fields(fields, _FIELDS, _NEEDED, "an update")
+    text, when = printable(fields["text"]).strip(), fields.get("time")
+    when = None if when is None else float(when)
+    return Update(str(fields["utterance"]), fields["seq"], text, fields.get("final", False), when)

@@ -1,0 +1,108 @@
+"""Reader of the JSON Lines that SimulStreaming (ufal) prints, by recogniser and translator alike.
+
+Each line is a row that tells what is new::
+
+    {"emission_time": 8.8, "status": "COMPLETE", "text": " So,", "unconfirmed_text": "please ask", "is_final": false}
+
+``text`` is confirmed and goes behind all that the utterance has confirmed before, as it stands: it begins with a space
+where a word begins.  ``unconfirmed_text`` is the tail that may still change; each row replaces the last one's.  The
+recogniser's rows have no ``status`` and no tail.  The translator's have: those that are INCOMPLETE show what the next
+COMPLETE one confirms, so they add nothing of their own; and neither the tail nor the text of its last row, which is the
+tail confirmed, begins with a space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from redraft.captions.events import Failure, Update, is_seconds
+from redraft.captions.formats.parse import (
+    FLAG,
+    MAX_LINE_BYTES,
+    TEXT,
+    Field,
+    Source,
+    check_fields,
+    decoded,
+    json_object,
+    whole,
+)
+from redraft.captions.formats.read import CJK, Item, finished, or_empty, printable
+from redraft.errors import InputError
+
+_STATES = ("COMPLETE", "INCOMPLETE")
+_FIELDS: dict[str, Field] = {
+    "emission_time": (is_seconds, "a finite number of seconds, 0 or more"),
+    "status": (lambda value: value is None or value in _STATES, f"{', '.join(_STATES)} or null"),
+    "text": TEXT,
+    "unconfirmed_text": TEXT,
+    "is_final": FLAG,
+}
+#: Where no space is missing between two texts: at one that is there, and next to a Chinese or Japanese character.
+_SEAM = re.compile(f"[\\s{CJK}]")
+
+
+def read_simulstreaming(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+    """One row a line, as ``simulstreaming_whisper.py`` and ``simulstreaming_translate.py`` print them.
+
+    Every row is an update with all of the utterance's text so far, confirmed and not, at its ``emission_time``.  One
+    with ``is_final`` ends the utterance; SimulStreaming writes it where the speaker pauses, if started with ``--vac``,
+    and often without a text.  Utterances are named "1", "2", ...; what the end of the input leaves open is ended there.
+    A row needs ``emission_time`` and ``text`` or ``is_final``; fields that are not named above are passed over.
+
+    Raises:
+        OptionError: ``max_line_bytes`` is below 1.
+    """
+    return or_empty(_read(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
+
+
+def _read(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
+    utterance, confirmed = 1, ""
+    last: Update | None = None
+    for number, text in lines:
+        if isinstance(text, Failure):
+            yield text
+            continue
+        if not text.strip():
+            continue
+        try:
+            row = _row(text)
+        except InputError as error:
+            yield Failure(str(error), number)
+            continue
+        final = row.get("is_final", False)
+        now = _with_new(confirmed, row)
+        said = printable(_joined(now, row.get("unconfirmed_text", ""))).strip()
+        if last or said:  # nothing begins with a pause
+            last = Update(str(utterance), last.seq + 1 if last else 0, said, final, float(row["emission_time"]))
+            yield last
+        if row.get("status") != "INCOMPLETE":
+            confirmed = now
+        if final:
+            utterance, confirmed, last = utterance + (last is not None), "", None
+    if last:
+        yield finished(last)
+
+
+def _row(text: str) -> dict[str, Any]:
+    row = json_object(text, tuple(_FIELDS))
+    check_fields(row, _FIELDS, ("emission_time",), "a row")
+    if "text" not in row and "is_final" not in row:
+        raise InputError("text must be given unless is_final is")
+    return row
+
+
+def _with_new(confirmed: str, row: dict[str, Any]) -> str:
+    """What is confirmed when the row's text is."""
+    text = row.get("text", "")
+    ends_translation = row.get("status") is not None and row.get("is_final", False)
+    return _joined(confirmed, text) if ends_translation else confirmed + text
+
+
+def _joined(before: str, after: str) -> str:
+    """Both texts, with a space between them where the writing needs one and none is there."""
+    if not before or not after or _SEAM.match(before[-1]) or _SEAM.match(after[0]):
+        return before + after
+    return f"{before} {after}"

@@ -1,0 +1,250 @@
+"""Writers of captions: events become lines, JSON Lines or subtitles on a text stream, each flushed at once.
+
+Every writer has ``write(event)`` and ``close()``; ``close`` writes what was held back and leaves the stream open.
+Whatever a process has written when it is killed is whole and stays.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import IO, Protocol
+
+import pysubs2
+
+from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.formats.read import printable
+from redraft.errors import OptionError
+
+#: How fast subtitles are read, in character cells a second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
+CELLS_PER_SECOND = 15
+#: The shortest time that a cue stays, in milliseconds.
+SHORTEST = 1000
+#: The last point in time that SRT can name, in milliseconds: 99:59:59,999.
+LATEST = 359_999_999
+SUBTITLES = ("srt", "vtt")
+
+
+class Writer(Protocol):
+    """What all writers can do."""
+
+    def write(self, event: Event) -> None:
+        """Write one event, if the format has a place for it."""
+
+    def close(self) -> None:
+        """Write what was held back; the stream itself stays open."""
+
+
+def failure_line(failure: Failure) -> str:
+    """A failure as one line: ``error: line 3, utterance 7, de: what is wrong``, as far as these are known."""
+    place = [f"line {failure.line}"] if failure.line is not None else []
+    place += [f"utterance {failure.utterance}"] if failure.utterance is not None else []
+    place += [failure.language] if failure.language is not None else []
+    return printable(": ".join(["error", *([", ".join(place)] if place else []), failure.message]))
+
+
+def _put(stream: IO[str], text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        if stream is sys.stdout:
+            error.filename = "standard output"  # which the system does not say
+        raise
+
+
+class LinesWriter:
+    """One caption a line, in three fields with a tab between them: ``final`` or ``partial``, the language, the text.
+
+    Final captions are written always, partial ones when they say something new.  No text holds a tab.
+
+    Args:
+        out: where captions go.
+        errors: where failures go.
+    """
+
+    def __init__(self, out: IO[str], errors: IO[str]) -> None:
+        self._out, self._errors = out, errors
+        self._last: dict[str, tuple[str, str]] = {}
+
+    def write(self, event: Event, column: str | None = None) -> None:
+        """Write a caption for ``column``, its language if none is given; a failure goes to the errors."""
+        if isinstance(event, Failure):
+            _put(self._errors, failure_line(event) + "\n")
+            return
+        column = event.language if column is None else column
+        said = event.utterance, printable(event.text).strip()
+        if event.final or (said[1] and said != self._last.get(column)):
+            self._last[column] = said
+            _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{said[1]}\n")
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class TextWriter:
+    """The final captions as plain text, a line each; with two or more languages each line begins with ``de: ``.
+
+    Args:
+        out: where captions go.
+        languages: the languages.
+    """
+
+    def __init__(self, out: IO[str], languages: Sequence[str]) -> None:
+        self._out, self._named = out, len(languages) > 1
+
+    def write(self, event: Event) -> None:
+        """Write a final caption; all else is left out."""
+        if isinstance(event, Caption) and event.final:
+            name = f"{event.language}: " if self._named else ""
+            _put(self._out, f"{name}{printable(event.text).strip()}\n")
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class JsonlWriter:
+    """One JSON object a line: the fields of the event, with ``type`` "partial", "final" or "error" before them."""
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+
+    def write(self, event: Event) -> None:
+        """Write the event."""
+        kind = "error" if isinstance(event, Failure) else "final" if event.final else "partial"
+        _put(self._out, json.dumps({"type": kind, **asdict(event)}, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class SubtitleWriter:
+    """SRT or WebVTT: one cue an utterance, made of its final captions, with a line for every language.
+
+    A cue begins at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
+    final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its
+    reading time, at `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second,
+    begins before the last one has ended, or ends after `LATEST`.  Utterances without text have no cue.
+
+    A time after `LATEST` (seconds since 1970, say) is reported once and counts as unknown.  Times that run backwards
+    are reported for every cue that is therefore not where its times say.
+
+    Args:
+        out: where cues go.
+        errors: where failures go.
+        form: ``srt`` or ``vtt``.
+        languages: in the order of a cue's lines; the cue is written when all have come, or the next utterance ends.
+
+    Attributes:
+        complained: whether a time could not be used, and was reported.
+
+    Raises:
+        OptionError: ``form`` is neither.
+    """
+
+    def __init__(self, out: IO[str], errors: IO[str], form: str, languages: Sequence[str]) -> None:
+        if form not in SUBTITLES:
+            raise OptionError(f"subtitle format must be one of {', '.join(SUBTITLES)}, not {form!r}")
+        self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
+        self._begun: dict[str, int] = {}
+        self._held: dict[str, Caption] = {}
+        self._clock = self._cues = self._latest = 0
+        self.complained = self._warned = False
+        if form == "vtt":
+            _put(out, "WEBVTT\n\n")
+
+    def write(self, event: Event) -> None:
+        """Note the caption's time and, if it is final, its text; a failure goes to the errors."""
+        if isinstance(event, Failure):
+            _put(self._errors, failure_line(event) + "\n")
+            return
+        self.begin(event.utterance, event.time)
+        if not event.final:
+            return
+        if any(held.utterance != event.utterance for held in self._held.values()):
+            self._write_cue()
+        self._held[event.language] = event
+        if self._held.keys() >= set(self._languages):
+            self._write_cue()
+
+    def begin(self, utterance: str, time: float | None) -> None:
+        """Note when an utterance was first heard, in seconds, for those whose first updates get no caption."""
+        when = self._milliseconds(time)
+        if when is not None:
+            self._begun.setdefault(utterance, when)
+
+    def close(self) -> None:
+        """Write the cue that still waits for a language."""
+        self._write_cue()
+
+    def _milliseconds(self, time: float | None) -> int | None:
+        if time is None or 0 <= time <= LATEST / 1000:
+            return None if time is None else round(time * 1000)
+        if not self._warned:
+            self._warned = True
+            hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
+            self._complain(Failure(f"{hours}; such cues get an estimate"))
+        return None
+
+    def _complain(self, failure: Failure) -> None:
+        self.complained = True
+        _put(self._errors, failure_line(failure) + "\n")
+
+    def _check_order(self, utterance: str, begun: int | None, ended: int) -> None:
+        """Report times that run backwards, in milliseconds."""
+        if begun is not None and ended < begun:
+            found = f"that of its first one, {begun / 1000:g} s; its cue gets an estimate"
+        elif ended < self._latest:
+            found = f"the end of an earlier cue, {self._latest / 1000:g} s; its cue comes after that"
+        else:
+            self._latest = ended
+            return
+        message = f"the time of the final update, {ended / 1000:g} s, is before {found}"
+        self._complain(Failure(message, utterance=utterance))
+
+    def _write_cue(self) -> None:
+        held, self._held = self._held, {}
+        if not held:
+            return
+        order = [*self._languages, *(language for language in held if language not in self._languages)]
+        texts = [printable(held[language].text).strip() for language in order if language in held]
+        texts = [text for text in texts if text]
+        utterance = next(iter(held.values()))
+        begun = self._begun.pop(utterance.utterance, None)
+        if texts:
+            self._cues += 1
+            ended = self._milliseconds(utterance.time)
+            if ended is not None:
+                self._check_order(utterance.utterance, begun, ended)
+            start, end = self._span(begun, ended, texts)
+            _put(self._out, _cue(self._form, self._cues, start, end, texts))
+            self._clock = end
+
+    def _span(self, begun: int | None, ended: int | None, texts: list[str]) -> tuple[int, int]:
+        """Start and end of a cue, in milliseconds."""
+        start = self._clock if begun is None else max(begun, self._clock)
+        estimate = start + max(map(_reading_time, texts))
+        end = estimate if begun is None or ended is None or ended <= begun else ended
+        end = min(max(end, start + SHORTEST), LATEST)
+        return min(start, end), end
+
+
+def _reading_time(text: str) -> int:
+    """How long it takes to read a text, in milliseconds; wide characters count as two cells."""
+    cells = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+    return cells * 1000 // CELLS_PER_SECOND
+
+
+def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
+    """One cue as the library writes it, with its own number and without the header of a file."""
+    lines = [html.escape(text, quote=False) if form == "vtt" else text for text in texts]
+    # For the library a backslash begins a tag or a line break; the invisible word joiner after it makes it plain text.
+    body = r"\N".join(line.replace("\\", "\\\u2060") for line in lines)
+    cues = pysubs2.SSAFile()
+    cues.append(pysubs2.SSAEvent(start=start, end=end, text=body))
+    _, cue = cues.to_string(form, keep_ssa_tags=True).removeprefix("WEBVTT\n\n").split("\n", 1)
+    return f"{number}\n{cue}"

@@ -1,0 +1,262 @@
+"""From a source text to prompt ids, laid out so that a growing source shares the longest possible beginning.
+
+Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) stands
+before the source; after it comes only what the template demands.  A prompt is cut into *segments*: the template's own
+text, in which control tokens are read, and the user's text, in which they never are, so that a transcript that says
+``<|im_end|>`` cannot end its turn.  Layouts are written with marks in the places of user texts and cut at the marks.
+
+The templates, by name:
+
+* ``tower``, ``qwen3``: those of Table 5 of the SSBD paper (v2), for Tower+ and for Qwen3 with thinking off;
+* ``chat``: the model's own chat template, with the same instruction and the same header before the answer;
+* ``plain-tag``: a format string, for translation models without instructions such as the demo models.
+
+This module knows no engine: ids come from the ``tokenize`` that it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from redraft.captions.chat import ChatTemplate, Render, qwen3, tower, unusable
+from redraft.captions.languages import Language, closest, parse_language
+from redraft.decoding.segments import Segment
+from redraft.errors import ModelError, OptionError
+
+TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
+
+#: Metadata keys of translation models: the format string (fields ``{source}`` and ``{code}``, the target's code), and
+#: the languages it was trained on as tags with commas between them (any language if absent).
+PLAIN_KEY = "redraft.prompt"
+SOURCE_LANGUAGES_KEY = "redraft.source_languages"
+TARGET_LANGUAGES_KEY = "redraft.target_languages"
+DEFAULT_PLAIN = "{source}<2{code}>"
+
+_CHAT_KEY = "tokenizer.chat_template"
+_INSTRUCTION = (
+    "Translate the {source} source text to {target}. "
+    "Return only the translation, without any additional explanations or commentary."
+)
+
+# Private-use characters: no template strips or escapes them, and user texts are put in after the cut.
+_MARK = re.compile("\ue000(end|[0-9]+)\ue001")
+_END_MARK = "\ue000end\ue001"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a prompt is made of; all texts are the user's and are passed through `clean`.
+
+    Attributes:
+        source: the text to translate, as much as there is of it.
+        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
+        glossary: wanted translations as (source term, target term).
+    """
+
+    source: str
+    context: tuple[tuple[str, str], ...] = ()
+    glossary: tuple[tuple[str, str], ...] = ()
+
+
+#: A whole prompt as one text, from a request that holds marks in place of texts.
+Layout: TypeAlias = Callable[[Request], str]
+
+
+def clean(text: str) -> str:
+    """The text as it stands in a prompt: the only change that is made to what the user says.
+
+    Control characters (category Cc) count as space; every run of white space becomes one space, and none is left at the
+    ends, so that a source that grew by a space only is the same source.  Halves of surrogate pairs, which no tokenizer
+    takes, become U+FFFD.
+    """
+    return " ".join(_SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text)).split())
+
+
+@dataclass(frozen=True, slots=True)
+class Prompter:
+    """Makes the prompts of one model for one pair of languages.  Made by `for_model`.
+
+    Attributes:
+        template: name of the template, one of `TEMPLATES`.
+        layout: puts a request into the template.
+        start_token, end_token: ids of the model's start and end tokens; None if unknown.
+    """
+
+    template: str
+    layout: Layout
+    start_token: int | None = None
+    end_token: int | None = None
+
+    @classmethod
+    def for_model(
+        cls, metadata: Mapping[str, str], source: Language, target: Language, template: str | None = None
+    ) -> Prompter:
+        """The prompter for a model.
+
+        Args:
+            metadata: of the GGUF, key to value, as text.
+            source, target: the languages.
+            template: one of `TEMPLATES`; None chooses by the metadata.
+
+        Raises:
+            OptionError: there is no such template, or the model was not trained on a language.
+            ModelError: the model does not say how to prompt it, or its template cannot be used.
+        """
+        name = choose_template(metadata) if template is None else template
+        if name not in TEMPLATES:
+            raise OptionError(f"template {name!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}")
+        prompter = cls(
+            name,
+            _layout(name, metadata, source, target),
+            _token(metadata, "tokenizer.ggml.bos_token_id"),
+            _token(metadata, "tokenizer.ggml.eos_token_id"),
+        )
+        prompter.segments(Request("x"))  # a template that cannot be used is to fail now
+        return prompter
+
+    def segments(self, request: Request) -> tuple[Segment, ...]:
+        """The prompt in pieces: their texts, joined, are the whole prompt.
+
+        Raises:
+            OptionError: a glossary entry is empty, or the template has no place for a glossary.
+            ModelError: the chat template cannot hold such a conversation.
+        """
+        texts: list[str] = []
+
+        def mark(text: str) -> str:
+            texts.append(text)
+            return f"\ue000{len(texts) - 1}\ue001"
+
+        glossary = [(clean(term), clean(wanted)) for term, wanted in request.glossary]
+        if not all(term and wanted for term, wanted in glossary):
+            raise OptionError("glossary: every entry needs a source term and a target term that are not empty")
+        context = [(clean(source), clean(translation)) for source, translation in request.context]
+        marked = Request(
+            mark(clean(request.source)),
+            tuple((mark(source), mark(translation)) for source, translation in context if source and translation),
+            tuple((mark(term), mark(wanted)) for term, wanted in glossary),
+        )
+        return tuple(_cut(self.layout(marked), texts, self.end_token))
+
+    def encode(self, request: Request, encode: Callable[[Sequence[Segment]], list[int]]) -> tuple[int, ...]:
+        """The prompt's ids; ``encode`` is `redraft.decoding.types.Backend.encode`.
+
+        Raises:
+            OptionError, ModelError: as `segments`.
+        """
+        ids = encode(self.segments(request))
+        if self.start_token is not None and ids[:2] == [self.start_token] * 2:
+            return tuple(ids[1:])  # the chat template had written it out
+        return tuple(ids)
+
+
+def choose_template(metadata: Mapping[str, str]) -> str:
+    """The name of the template that suits a model, by its GGUF metadata.
+
+    Raises:
+        ModelError: the metadata has no sign of any.
+    """
+    name = metadata.get("general.name", "").lower()
+    architecture = metadata.get("general.architecture", "")
+    chat = metadata.get(_CHAT_KEY, "")
+    if PLAIN_KEY in metadata:
+        return "plain-tag"
+    # Models made from Qwen3 may have another template, and later Qwen3 models no thinking to turn off.
+    thinks = "<|im_start|>" in chat and "enable_thinking" in chat
+    if architecture in {"qwen3", "qwen3moe"} and (thinks or (not chat and "qwen3" in name)):
+        return "qwen3"
+    if "tower" in name and architecture.startswith("gemma"):  # the 72B and the older Tower models are no Gemma
+        return "tower"
+    if chat:
+        return "chat"
+    raise ModelError("the model has no chat template: say how to prompt it with --template tower, qwen3 or plain-tag")
+
+
+def _layout(name: str, metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
+    if name == "plain-tag":
+        return _plain_layout(metadata, source, target)
+    if name == "chat":
+        if not metadata.get(_CHAT_KEY):
+            raise ModelError("the model has no chat template: use --template tower, qwen3 or plain-tag")
+        render: Render = ChatTemplate(metadata[_CHAT_KEY], end=_END_MARK)
+    else:
+        render = qwen3 if name == "qwen3" else tower
+    return partial(_conversation, render=render, source=source.name, target=target.name)
+
+
+def _plain_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
+    pattern = metadata.get(PLAIN_KEY, DEFAULT_PLAIN)
+    if pattern.count("{source}") != 1:
+        raise ModelError(f"the model's {PLAIN_KEY} is {pattern!r}, but must hold {{source}} exactly once")
+    _supported(source, metadata.get(SOURCE_LANGUAGES_KEY, ""), "source language")
+    code = _supported(target, metadata.get(TARGET_LANGUAGES_KEY, ""), "target language").code
+    separator = " " if target.spaced else ""
+    source_separator = " " if source.spaced else ""
+
+    def layout(request: Request) -> str:
+        if request.glossary:
+            raise OptionError("glossary: this model takes no instructions, so leave it out or use a chat model")
+        sources = source_separator.join([*(earlier for earlier, _ in request.context), request.source])
+        begun = separator.join(translation for _, translation in request.context)
+        return pattern.replace("{code}", code).replace("{source}", sources) + begun
+
+    return layout
+
+
+def _supported(wanted: Language, tags: str, field: str) -> Language:
+    """The language among ``tags`` that serves for ``wanted``."""
+    supported = [parse_language(tag, field) for tag in tags.split(",") if tag.strip()]
+    found = closest(wanted, supported) if supported else wanted
+    if found is None:
+        allowed = ", ".join(each.tag for each in supported)
+        raise OptionError(f"{field} {wanted.tag!r} is not one that this model knows: use one of {allowed}")
+    return found
+
+
+def _instruction(request: Request, source: str, target: str) -> str:
+    """The instruction of Table 5, and the glossary as one more sentence."""
+    text = _INSTRUCTION.format(source=source, target=target)
+    if request.glossary:
+        text += f" Use these translations: {'; '.join(f'{term} = {wanted}' for term, wanted in request.glossary)}."
+    return text
+
+
+def _conversation(request: Request, render: Render, source: str, target: str) -> str:
+    """The layout of models that chat: the instruction, then questions and answers that begin with their language."""
+    earlier = [(f"{source}: {text}", translation) for text, translation in request.context]
+    return render(_instruction(request, source, target), earlier, f"{source}: {request.source}", f"{target}:")
+
+
+def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment]:
+    """Cut a rendered layout at its marks and put the texts there."""
+    parts = _MARK.split(rendered)
+    marks = [name for name in parts[1::2] if name != "end"]
+    if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:
+        raise unusable("it drops or repeats the text")
+    segments: list[Segment] = []
+
+    def add(text: str, special: bool) -> None:
+        if segments and segments[-1].special == special and segments[-1].token is None:
+            segments[-1] = Segment(segments[-1].text + text, special)
+        elif text:
+            segments.append(Segment(text, special))
+
+    for index, part in enumerate(parts):
+        if index % 2 == 0:
+            add(part, special=True)
+        elif part != "end":
+            add(texts[int(part)], special=False)
+        elif end_token is not None:
+            segments.append(Segment("", True, end_token))
+    return segments
+
+
+def _token(metadata: Mapping[str, str], key: str) -> int | None:
+    value = metadata.get(key, "")
+    return int(value) if value.isdecimal() else None

@@ -1,0 +1,298 @@
+"""One stream of updates, translated into several languages.  No I/O, no engine, no clock.
+
+A `Session` is given an `Update` and returns one generator a target language; a driver (`redraft.decoding.drive`) runs
+them and gets the events.  Between updates it keeps, for every language, the ids of the previous output (never its
+text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from redraft.captions.events import Caption, Event, Failure, Update, is_whole
+from redraft.captions.stabilise import Mask, stabilise, surviving
+from redraft.decoding.accept.margins import Margins, Sure
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.decode import decode
+from redraft.decoding.method import Method, Setup, Value
+from redraft.decoding.types import Asking, Output, Prompt, Rule, Tally, common_prefix
+from redraft.errors import OptionError
+
+#: ``encode(source, context)`` -> prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
+Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
+
+
+#: What is said of a final text with words and no translation.
+EMPTY = (
+    "the translation is empty although the text has words: the model ended it at once; "
+    "send the utterance with more words, or use another model"
+)
+
+#: A translation of more tokens than this plus that many a prompt token is one that the model cannot end.
+SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
+
+
+def longest_output(prompt: Prompt) -> int:
+    """The most tokens that a translation may have before it counts as endless."""
+    return SHORTEST_LIMIT + LONGEST_RATIO * (len(prompt.encoder) or len(prompt.ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What a session must know of the model.
+
+    Attributes:
+        end_tokens: ids that end an output.
+        token_bytes: the bytes of a token.
+        context_length: how many ids prompt and output may have together; what an encoder reads may be as long.
+        pad_token: an id that stands for nothing.
+        as_sentence: what the prompt of a final update has in place of its text (`redraft.captions.sentence`).
+        trees: whether the model's backend scores draft trees.
+    """
+
+    end_tokens: frozenset[int]
+    token_bytes: Callable[[int], bytes]
+    context_length: int
+    pad_token: int = 0
+    as_sentence: Callable[[str], str] = str
+    trees: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a session translates.
+
+    Attributes:
+        method, options: the decoding method with its checked options (`Method.check`).
+        mask: what is hidden of partial captions.
+        context: how many earlier sentences the prompt carries, 0 or more.
+        max_tokens: the most tokens of one translation, at least 1; a short prompt lowers it (`LONGEST_RATIO`).
+            Reaching it is reported as a failure.
+        curve: what a pass costs, for methods that draft by it.
+
+    Raises:
+        OptionError: a number is out of its range.
+    """
+
+    method: Method
+    options: dict[str, Value]
+    mask: Mask = Mask()
+    context: int = 0
+    max_tokens: int = 256
+    curve: CostCurve | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("context", 0), ("max_tokens", 1)):
+            value = getattr(self, name)
+            if not is_whole(value) or value < low:
+                raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
+
+
+class Translation:
+    """One target language of a stream: its previous output, its earlier sentences, its counts."""
+
+    def __init__(self, language: str, encode: Encode, vocabulary: Vocabulary, settings: Settings) -> None:
+        self.language, self.tally = language, Tally()
+        self._encode, self._vocabulary, self._settings = encode, vocabulary, settings
+        self._earlier: list[tuple[str, str]] = []
+        self._memory: dict[type, object] = {}
+        self._utterance: str | None = None
+        self._reported = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._prompt = Prompt()
+        self._last = Output((), True)
+        self._limit = 0
+        self._draft: tuple[int, ...] = ()
+        self._sure: int | None = None
+        self._shown: tuple[int, ...] = ()
+        self._ages: list[int] = []
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """Ids of the latest prompt."""
+        return self._prompt.ids
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """Ids of the latest output."""
+        return self._last.tokens
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has ended the latest output."""
+        return self._last.finished
+
+    @property
+    def _is_endless(self) -> bool:
+        """Whether the limit ended the latest output; one given up as a loop stays below it."""
+        return not self._last.finished and len(self._last.tokens) >= self._limit
+
+    def translate(self, update: Update) -> Asking[list[Event]]:
+        """Translate one update; asks for scores and returns the events to show, failures first."""
+        if update.utterance != self._utterance:
+            self._utterance = update.utterance
+            self._reported = False
+            self._forget()
+        text = self._vocabulary.as_sentence(update.text) if update.final else update.text
+        prompt = self._prompt_for(text)
+        length = len(prompt.encoder) or len(prompt.ids)
+        fits = max(length, len(prompt.ids) + 1) <= self._vocabulary.context_length
+        failures: list[Event] = []
+        if not fits:
+            failures.append(self._overflow(update, length))
+        elif not prompt.ids:
+            self._forget()
+        elif prompt != self._prompt:  # an unchanged source costs no pass
+            yield from self._decode(prompt, update.final)
+        if update.final and fits and not self._last.tokens and self._earlier and _has_words(text):
+            yield from self._decode(self._encode(text, ()), True)  # earlier sentences may be taken for all of the text
+        if not self._last.finished and (update.final or not self._reported):
+            self._reported = True
+            failures.append(self._runaway(update))
+        # A source too long for the model gets no caption, but its utterance still ends with the last one there was.
+        if not (fits or update.final):
+            return failures
+        caption = self._caption(update, remember=fits)
+        if caption.final and not caption.text and _has_words(text):
+            return failures or [self._failure(update, EMPTY)]
+        return [*failures, caption]
+
+    def _prompt_for(self, text: str) -> Prompt:
+        """The prompt, with as many earlier sentences as leave room for a translation: the newest of them."""
+        if not text.strip():
+            return Prompt()
+        length = self._vocabulary.context_length
+        room = min(self._settings.max_tokens, length // 2)
+        for dropped in range(len(self._earlier)):
+            prompt = self._encode(text, self._earlier[dropped:])
+            if max(len(prompt.ids), len(prompt.encoder)) + room <= length:
+                return prompt
+        return self._encode(text, ())
+
+    def _decode(self, prompt: Prompt, final: bool) -> Asking[None]:
+        vocabulary, settings = self._vocabulary, self._settings
+        limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
+        setup = Setup(
+            settings.options,
+            vocabulary.end_tokens,
+            vocabulary.pad_token,
+            self._memory,
+            settings.curve,
+            vocabulary.trees,
+        )
+        drafter, rule = settings.method.build(setup)
+        watched = _watched(rule, settings.mask)
+        output = yield from decode(
+            prompt.ids,
+            drafter,
+            watched or rule,
+            # What was cut as a loop would be accepted whole and the loop come back, so a final one is decoded without.
+            previous=() if final and not self._last.finished else self._draft,
+            source=prompt.source,
+            encoder=prompt.encoder,
+            end_tokens=vocabulary.end_tokens,
+            limit=limit,
+            stop_loops=True,
+        )
+        self.tally.add(output)
+        kept = common_prefix(self._last.tokens, output.tokens)
+        self._ages = [age + 1 for age in self._ages[:kept]] + [0] * (len(output.tokens) - kept)
+        self._prompt, self._last, self._limit = prompt, output, limit
+        if isinstance(watched, Sure):
+            self._sure = watched.kept
+        elif watched is not None:
+            margins = watched.margins[: len(output.tokens)]  # a loop that was cut off has had more
+            self._sure = surviving(margins, self._ages[: len(margins)], settings.mask.survival or 0.0)
+
+    def _caption(self, update: Update, *, remember: bool) -> Caption:
+        pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
+        view = stabilise(
+            pieces,
+            self._settings.mask,
+            final=update.final,
+            sure=self._sure,
+            standing=common_prefix(self._shown, self._last.tokens),
+        )
+        self._shown = self._last.tokens[: view.shown_length]
+        # A translation that filled its limit is no draft: biased acceptance would keep its endless tail.
+        self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
+        if update.final:
+            if remember and self._last.finished:
+                self.remember(update.text, view.shown)
+            self._utterance = None
+        return Caption(
+            update.utterance,
+            update.seq,
+            self.language,
+            view.shown,
+            view.hidden,
+            update.final,
+            update.time,
+            update.text,
+            cut=not self._last.finished,
+        )
+
+    def remember(self, source: str, translation: str) -> None:
+        """Take a sentence and its translation as the latest earlier one that prompts carry."""
+        if self._settings.context and source.strip() and translation:
+            pair = self._vocabulary.as_sentence(source), translation
+            self._earlier = [*self._earlier, pair][-self._settings.context :]
+
+    def _overflow(self, update: Update, length: int) -> Failure:
+        room = self._vocabulary.context_length
+        message = (
+            f"the source is too long: its prompt has {length} tokens and the context length is {room}; "
+            "end the utterance earlier or raise the context length"
+        )
+        return self._failure(update, message)
+
+    def _runaway(self, update: Update) -> Failure:
+        tokens = len(self._last.tokens)
+        message = (
+            f"the translation was cut at {tokens} tokens, since the model did not end it; "
+            "raise max_tokens or the context length if it should be longer"
+            if self._is_endless
+            else f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
+        )
+        return self._failure(update, message)
+
+    def _failure(self, update: Update, message: str) -> Failure:
+        return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+def _has_words(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _watched(rule: Rule, mask: Mask) -> Margins | None:
+    """The rule with an eye on what the mask asks of the model; None where it asks nothing."""
+    if mask.margin is not None:
+        return Sure(rule, mask.margin)
+    return None if mask.survival is None else Margins(rule)
+
+
+class Session:
+    """One stream with its target languages.
+
+    Args:
+        encoders: for every target language, as the user named it, the function that makes its prompts.
+        vocabulary: facts of the target model.
+        settings: shared by all languages.
+
+    Raises:
+        OptionError: no target language is given.
+    """
+
+    def __init__(self, encoders: dict[str, Encode], vocabulary: Vocabulary, settings: Settings) -> None:
+        if not encoders:
+            raise OptionError("at least one target language is needed")
+        self.translations = [
+            Translation(language, encode, vocabulary, settings) for language, encode in encoders.items()
+        ]
+
+    def translate(self, update: Update) -> list[Asking[list[Event]]]:
+        """One generator a target language, in their order; all must be run before the next update."""
+        return [translation.translate(update) for translation in self.translations]

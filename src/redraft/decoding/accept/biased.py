@@ -1,0 +1,68 @@
+"""Biased acceptance (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).
+
+The paper mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and keeps the
+draft token while it is the argmax of P'.  That is so exactly when
+
+    p_max - p_draft <= beta / (1 - beta)
+
+a difference, not a ratio.  From beta = 0.5 on the right side is at least 1 and the rule is continuous decoding.
+
+Two departures, each off in the paper's setting:
+
+* ``floor`` (default 0): the bias keeps no token of a lower probability.  At beta = 0.2 *any* token passes where
+  p_max <= 0.25; a small floor stops that.
+* Below beta = 0.5 the end of the output is the target's own decision: the bias neither keeps a drafted end token that
+  is not the argmax nor overrules an end token that is.
+"""
+
+from __future__ import annotations
+
+import math
+
+from redraft.decoding.accept.everything import Everything
+from redraft.decoding.accept.exact import favourite
+from redraft.decoding.accept.walk import walk
+from redraft.decoding.types import Draft, Rows, Verdict
+
+
+class Biased:
+    """Keeps draft tokens that are nearly as probable as the target's best.
+
+    Args:
+        beta: bias strength in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
+        floor: least probability of a token kept by the bias, in [0, 1].
+        end_tokens: ids that end an output.
+    """
+
+    def __init__(self, beta: float, floor: float = 0.0, end_tokens: frozenset[int] = frozenset()) -> None:
+        self._margin = math.inf if beta >= 0.5 else beta / (1 - beta)
+        self._floor, self._end_tokens = floor, end_tokens
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """The longest path of tokens that the biased target keeps."""
+        if self._keeps_all:
+            return Everything().judge(draft, rows)
+
+        def choose(node: int, children: list[int]) -> int | None:
+            child = favourite(draft, rows, node, children)
+            if child is not None:
+                return child
+            probable = max(children, key=lambda child: rows.logprob(node, draft.tokens[child]))
+            return probable if self.keeps(rows, node, draft.tokens[probable]) else None
+
+        return walk(draft, rows, choose)
+
+    def keeps(self, rows: Rows, node: int, drafted: int) -> bool:
+        """Whether a drafted token may stand after ``node``."""
+        best = rows.argmax(node)
+        if self._keeps_all or drafted == best:
+            return True
+        # An exact rule must not be loosened by ties of equal probability, hence the test for a margin of 0.
+        if self._margin == 0 or best in self._end_tokens or drafted in self._end_tokens:
+            return False
+        probability = math.exp(rows.logprob(node, drafted))
+        return probability >= self._floor and math.exp(rows.logprob(node, best)) - probability <= self._margin
+
+    @property
+    def _keeps_all(self) -> bool:
+        return self._margin == math.inf and self._floor == 0

@@ -1,0 +1,119 @@
+"""What a pass costs: T(n), the time of one pass over n new tokens, of this model on this machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from redraft.decoding.decode import decode
+from redraft.decoding.drive import run
+from redraft.decoding.types import (
+    ROOT,
+    Asking,
+    Backend,
+    Context,
+    Draft,
+    EncodesSources,
+    Provenance,
+    Rows,
+    Score,
+    Verdict,
+)
+
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+#: Ids in the cache before the pass: about a prompt with half of its translation.
+CONTEXT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CostCurve:
+    """Seconds of one pass by how many tokens are new; between two measured sizes, and beyond the last, on a line.
+
+    Attributes:
+        sizes: numbers of new tokens, growing, the first of them 1.
+        seconds: of one pass over each.
+    """
+
+    sizes: tuple[int, ...]
+    seconds: tuple[float, ...]
+    _table: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        growing = all(a < b for a, b in pairwise(self.sizes))
+        if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
+            raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
+        # Asked for once for every draft token, so it is worked out beforehand as far as it was measured.
+        object.__setattr__(self, "_table", tuple(self._on_a_line(new) for new in range(1, self.sizes[-1] + 1)))
+
+    def __call__(self, new: int) -> float:
+        """Seconds of a pass over ``new`` tokens, 1 or more."""
+        return self._table[new - 1] if new <= len(self._table) else self._on_a_line(new)
+
+    def _on_a_line(self, new: int) -> float:
+        last = len(self.sizes) - 1
+        right = min(max(bisect_left(self.sizes, new), 1), last)
+        low, high = self.sizes[right - 1], self.sizes[right]
+        share = (new - low) / (high - low)
+        # Measurements are noisy; a pass never costs less than a shorter one.
+        below, above = max(self.seconds[:right]), max(self.seconds[: right + 1])
+        return below + share * (above - below)
+
+
+class _Given:
+    """Drafts what it is given, and keeps all of it after a look at every row."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        yield from ()
+        return self._draft
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        pass
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        best = [rows.argmax(node) for node in range(ROOT, len(draft))]
+        return Verdict(tuple(range(len(draft))), best[-1])
+
+
+def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None) -> list[float]:
+    """Seconds of one pass of every size in `sizes_for`, each after `CONTEXT` ids, or what fits, in the slot's cache.
+
+    A pass is all that one turn of the decode loop takes: the search for the best token of every row, and what the loop
+    and its driver do around it.  It is wall time unless a ``clock`` is given: with one thread, `time.process_time` does
+    not count other programs.
+    """
+    # The ids do not matter, as long as they are ids.
+    context = min(CONTEXT, backend.context_length // 2)
+    prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
+    encoder = prefix if isinstance(backend, EncodesSources) else ()
+    now = clock or time.perf_counter
+    seconds = []
+    for size in sizes_for(backend):
+        # The last prefix token is always run anew, so a pass over n tokens is a draft of n - 1.
+        given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
+        backend.score([(slot, Score(prefix, encoder=encoder))])
+        started = now()
+        run(decode(prefix, given, given, encoder=encoder, end_tokens=frozenset(), limit=size), backend, slot)
+        seconds.append(now() - started)
+    return seconds
+
+
+def sizes_for(backend: Backend) -> tuple[int, ...]:
+    """Those of `SIZES` that fit into the other half of a backend's context."""
+    return tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
+
+
+def curve(samples: Sequence[Sequence[float]]) -> CostCurve:
+    """The curve of the medians of several samples."""
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(statistics.median, zip(*samples, strict=True))))
+
+
+def least(samples: Sequence[Sequence[float]]) -> CostCurve:
+    """The curve of the least of several samples: what else the machine does only ever adds to a time."""
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))

@@ -1,0 +1,84 @@
+"""The only decode loop: propose a draft, score it in one target pass, accept a path and one token more.
+
+It is a generator: it yields `Score` requests and is sent `Rows`.  It knows neither model, nor thread, nor clock; a
+driver (`redraft.decoding.drive`) answers, for one decoding or for many at once.  Autoregression is the empty draft, so
+there is no second loop.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from redraft.decoding.loops import loop_at_end
+from redraft.decoding.types import Asking, Context, Draft, Drafter, Output, Rows, Rule, Score
+
+
+def decode(
+    prompt: tuple[int, ...],
+    drafter: Drafter,
+    rule: Rule,
+    *,
+    previous: tuple[int, ...] = (),
+    source: tuple[int, ...] = (),
+    encoder: tuple[int, ...] = (),
+    end_tokens: frozenset[int],
+    limit: int,
+    stop_loops: bool = False,
+) -> Asking[Output]:
+    """Decode at most ``limit`` tokens after ``prompt``.
+
+    Args:
+        prompt: at least one id.
+        drafter: fresh for this decoding.
+        rule: the acceptance rule.
+        previous: output ids of the previous update, for drafters that reuse them.
+        source: ids of the source text alone, for drafters that copy from it.
+        encoder: what the encoder of an encoder-decoder model reads.
+        end_tokens: ids that end the output; the first one met ends it, inside an accepted draft too.
+        limit: the most output tokens, at least 1.
+        stop_loops: give up an output that repeats itself (`redraft.decoding.loops`), and keep its cycle once.
+
+    Returns:
+        The output ids without the end token, with the counts that the papers report.
+    """
+    output: tuple[int, ...] = ()
+    passes = drafted = accepted = draft_passes = 0
+    finished = False
+    while not finished and len(output) < limit:
+        # The pass gives one token more than it accepts, so a draft as long as what is left would waste its last token.
+        context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder)
+        draft, asked = yield from _counted(drafter.propose(context))
+        draft = draft.truncated(context.room)
+        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder)
+        verdict = rule.judge(draft, rows)
+        drafter.observe(draft, rows, verdict)
+        passes += 1
+        draft_passes += asked
+        drafted += draft.depth
+        kept = [draft.tokens[node] for node in verdict.accepted]
+        finished = verdict.token in end_tokens
+        if not end_tokens.isdisjoint(kept):
+            finished, kept = True, list(takewhile(lambda token: token not in end_tokens, kept))
+        before = len(output)
+        output += tuple(kept)
+        accepted += len(kept)
+        if not finished and verdict.token is not None:
+            output += (verdict.token,)
+        for length in range(before + 1, len(output) + 1) if stop_loops else ():
+            if repeated := loop_at_end(output[:length]):
+                left = output[: length - repeated]
+                return Output(left, False, passes, drafted, min(accepted, len(left)), draft_passes)
+    return Output(output, finished, passes, drafted, accepted, draft_passes)
+
+
+def _counted(asking: Asking[Draft]) -> Asking[tuple[Draft, int]]:
+    """Run a drafter and count how often it asks for scores of its own."""
+    asked = 0
+    rows: Rows | None = None
+    while True:
+        try:
+            request = asking.send(rows)  # type: ignore[arg-type]  # a generator starts by being sent None
+        except StopIteration as stop:
+            return stop.value, asked
+        asked += 1
+        rows = yield request

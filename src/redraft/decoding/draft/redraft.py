@@ -1,0 +1,211 @@
+"""The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
+
+The first draft of an update is the previous output, with what the target nearly said in place of its end
+(`redraft.decoding.draft.beyond`) behind it.  After that a small tree is drafted for every pass:
+
+    what the model said after the same tokens (`redraft.decoding.draft.recycled`)
+    what followed the same tokens before      (`redraft.decoding.draft.pool`)
+
+of which, where the cost of a pass is known, only as much is verified as pays (`redraft.decoding.draft.priced`).  The
+previous output has no price: SSBD verifies all of it, and what is cut from it costs a pass each time it would have been
+kept. So the first pass keeps as much of it as SSBD's does, each later pass gives a token or more, and, with equal
+outputs,
+
+    passes of redraft  =  passes of ssbd  -  guesses that were kept
+
+in every update, whatever passes cost and whatever was learnt.  (An output that is given up as a loop may end in the
+midst of a pass, which then has kept more than it saved.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias
+
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.draft.beyond import Beyond
+from redraft.decoding.draft.pool import Pool
+from redraft.decoding.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
+from redraft.decoding.draft.recycled import LONGEST_KEY, Successors
+from redraft.decoding.draft.tree import Tree
+from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+
+#: Distances from the end of the previous output beyond this are told apart no further.
+FARTHEST = 8
+
+#: What is known of a token that the target nearly said in place of an end, in place of the length of a context.
+BEYOND = -1
+
+#: A guessed continuation: each token with what is known of how sure it is.  It is worked out as far as it is read.
+Guess: TypeAlias = Iterable[tuple[int, Kind]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a tree may be.
+
+    Attributes:
+        branches: the most leaves; 1 is a chain.
+        length: the most tokens of a branch.
+        recycle, lookup, beyond: which guesses are used.
+    """
+
+    branches: int = 1
+    length: int = 8
+    recycle: bool = True
+    lookup: bool = True
+    beyond: bool = True
+
+
+class LastPrompt:
+    """The prompt of the last update; lasts as long as the stream."""
+
+    def __init__(self) -> None:
+        self._ids: tuple[int, ...] = ()
+
+    def tail(self, prompt: tuple[int, ...]) -> int:
+        """How many ids of a prompt a cache cannot hold, at least 1; remembers the prompt."""
+        shared, self._ids = common_prefix(prompt, self._ids), prompt
+        return max(1, len(prompt) - shared)
+
+
+class Redraft:
+    """Proposes the previous output, then trees of guesses.
+
+    Args:
+        shape: of the trees.
+        successors, beyond, acceptance, last_prompt, pace: what lasts as long as the stream.
+        curve: T(n); None verifies all that is drafted.
+        end_tokens: ids that end an output; they are not drafted.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        successors: Successors,
+        beyond: Beyond,
+        acceptance: Acceptance,
+        last_prompt: LastPrompt,
+        pace: Pace,
+        curve: CostCurve | None,
+        end_tokens: frozenset[int],
+    ) -> None:
+        self._shape, self._curve = shape, curve
+        self._successors, self._beyond, self._acceptance = successors, beyond, acceptance
+        self._end_tokens = end_tokens
+        self._last_prompt, self._pace, self._pool = last_prompt, pace, Pool(3, end_tokens)
+        self._context: Context | None = None
+        self._kinds: Sequence[Kind] = ()
+        self._tail = 1
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """The next draft; nothing is asked of a model."""
+        yield from ()
+        first = self._context is None
+        self._context = context
+        draft = self._first(context) if first and context.previous else self._guessed(context)
+        self._tail = self._last_prompt.tail(context.prompt) if first else 1
+        return draft if self._curve is None else self._cut(draft, self._curve)
+
+    def _cut(self, draft: Draft, curve: CostCurve) -> Draft:
+        """The previous output, and of the guesses those that are worth their price."""
+        given = draft.provenance.count(Provenance.PREVIOUS)
+        reached = self._acceptance.reached(draft, self._kinds)[given:]
+        pays = worth_its_price(reached, self._tail + given, curve, self._pace.rate(curve))
+        nodes = [*range(given), *(given + node for node in pays)]
+        self._kinds = [self._kinds[node] for node in nodes]
+        return draft if len(nodes) == len(draft) else draft.keeping(nodes)
+
+    def _first(self, context: Context) -> Draft:
+        """The previous output as far as there is room, and guesses where there is more."""
+        rest = context.previous[: context.room]
+        self._kinds = _kinds_of_previous(len(context.previous), len(rest))
+        room = context.room - len(rest)
+        return self._extended(rest, room) if room else Draft.chain(rest, Provenance.PREVIOUS)
+
+    def _extended(self, previous: tuple[int, ...], room: int) -> Draft:
+        """The previous output, and at most ``room`` tokens of guesses behind it."""
+        starts = self._beyond.after(previous)[: self._shape.branches]
+        if not starts:
+            return Draft.chain(previous, Provenance.PREVIOUS)
+        tree: Tree[Kind] = Tree(self._shape.branches, len(previous) + self._shape.branches * self._shape.length)
+        last = tree.hang(ROOT, zip(previous, self._kinds, strict=True))[-1]
+        for rank, start in enumerate(starts):
+            chain = self._chain(previous[-LONGEST_KEY:], start, rank, BEYOND)
+            tree.hang(last, islice(chain, min(room, self._shape.length)))
+        self._kinds = tree.marks
+        return tree.draft([kind.source for kind in tree.marks])
+
+    def _guessed(self, context: Context) -> Draft:
+        shape = self._shape
+        tree: Tree[Kind] = Tree(shape.branches, shape.branches * shape.length)
+        for guess in self._guesses(context):
+            tree.hang(ROOT, islice(guess, context.room))
+        self._kinds = tree.marks
+        return tree.draft([kind.source for kind in tree.marks])
+
+    def _guesses(self, context: Context) -> Iterator[Guess]:
+        """Continuations of the output, the likeliest first."""
+        shape = self._shape
+        if shape.recycle:
+            yield from self._from_rows(context)
+        if shape.lookup:
+            self._pool.read(context)
+            for rank, place in enumerate(self._pool.find()[:2]):
+                tokens = [token for token, _ in self._pool.ngram(place, shape.length)]
+                yield zip(tokens, _kinds_of_lookup(rank, shape.length), strict=False)
+
+    def _from_rows(self, context: Context) -> Iterator[Guess]:
+        """Chains of successors, one for each known successor of the last tokens."""
+        text = _latest(context)
+        starts, length = self._successors.after(text)
+        for rank, start in enumerate(starts):
+            yield islice(self._chain(text, start, rank, length), self._shape.length)
+
+    def _chain(self, text: tuple[int, ...], token: int, rank: int, known: int) -> Guess:
+        """``token``, which follows ``text``, and what the model said after it, and so on."""
+        depth = 0
+        while token not in self._end_tokens:
+            yield token, Kind(Provenance.RECYCLED, min(depth, DEEPEST), rank, known)
+            depth += 1
+            text = (*text, token)[-LONGEST_KEY:]
+            following, known = self._successors.after(text)
+            if not following:
+                break
+            token = following[0]
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Learn from what came of a draft, and from every row of it."""
+        self._acceptance.learn(draft, self._kinds, verdict)
+        if self._curve is not None and self._tail == 1 and Provenance.PREVIOUS not in draft.provenance:
+            self._pace.learn(len(verdict.accepted) + 1, self._curve(1 + len(draft)))
+        if self._context is None:
+            return
+        if self._shape.recycle:
+            self._successors.learn(_latest(self._context), draft, rows)
+        if self._shape.beyond:
+            self._beyond.learn(self._context, draft, rows, verdict, self._end_tokens)
+
+
+def _latest(context: Context) -> tuple[int, ...]:
+    """The last ids before the draft, as far as the table of successors looks back; of the prompt only the last one."""
+    return (*context.prompt[-1:], *context.output[-LONGEST_KEY:])[-LONGEST_KEY:]
+
+
+@lru_cache(maxsize=1024)
+def _kinds_of_previous(left: int, drafted: int) -> tuple[Kind, ...]:
+    """Kinds of the first ``drafted`` of the ``left`` last tokens of the previous output.
+
+    Corrections come where the source was not complete yet: near its end.
+    """
+    depths = range(drafted)
+    return tuple([Kind(Provenance.PREVIOUS, min(n // 4, DEEPEST), known=min(left - n, FARTHEST)) for n in depths])
+
+
+@lru_cache(maxsize=64)
+def _kinds_of_lookup(rank: int, length: int) -> tuple[Kind, ...]:
+    """Kinds of an n-gram, of which nothing more is known than where each token stands in it."""
+    return tuple([Kind(Provenance.PROMPT, min(depth, DEEPEST), rank) for depth in range(length)])

@@ -1,0 +1,68 @@
+"""Drivers: they run the generators of `redraft.decoding.decode` on backends, one alone or many in lock-step.
+
+Every round collects the next request of each generator and answers all of a model's requests with one batched pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from redraft.decoding.types import TARGET, Asking, Backend, Rows, Score
+
+T = TypeVar("T")
+
+#: Told after every pass which lanes asked for what, and the wall time that the pass took, in seconds.
+Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
+
+
+@dataclass(slots=True)
+class Lane(Generic[T]):
+    """A generator under way with its slot of every model's cache."""
+
+    asking: Asking[T]
+    slots: Mapping[str, int]
+
+
+def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
+    """Run several decodings to their ends; results in the order of ``lanes``.
+
+    Args:
+        watch: told of every pass.
+
+    Raises:
+        ContextOverflow: a request does not fit; all lanes are given up.
+    """
+    results: dict[int, T] = {}
+    waiting: dict[int, Score] = {}
+
+    def step(index: int, rows: Rows | None) -> None:
+        try:
+            # A generator starts by being sent None; afterwards it always waits for rows.
+            waiting[index] = lanes[index].asking.send(rows)  # type: ignore[arg-type]
+        except StopIteration as stop:
+            results[index] = stop.value
+
+    for index in range(len(lanes)):
+        step(index, None)
+    while waiting:
+        model = next(iter(waiting.values())).model
+        backend = backends[model]
+        asked = [index for index, score in waiting.items() if score.model == model]
+        if not backend.capabilities.batches:
+            asked = asked[:1]
+        scores = [(index, waiting.pop(index)) for index in asked]
+        started = time.perf_counter()
+        answers = backend.score([(lanes[index].slots[model], score) for index, score in scores])
+        if watch:
+            watch(scores, time.perf_counter() - started)
+        for index, rows in zip(asked, answers, strict=True):
+            step(index, rows)
+    return [results[index] for index in range(len(lanes))]
+
+
+def run(asking: Asking[T], backend: Backend, slot: int) -> T:
+    """Run one decoding on one model."""
+    return run_together([Lane(asking, {TARGET: slot})], {TARGET: backend})[0]

@@ -1,0 +1,183 @@
+"""What a decoding method is: a name, a drafter, an acceptance rule, and options with their ranges.
+
+`redraft.decoding.methods` holds the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import Capabilities, Drafter, Rule
+from redraft.errors import CapabilityError, OptionError
+
+T = TypeVar("T")
+
+#: The value of an option: a number, or one of several words.
+Value: TypeAlias = float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A numeric option of a method: its default and the closed range of allowed values."""
+
+    name: str
+    default: float
+    low: float
+    high: float
+    help: str
+    whole: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
+
+    @property
+    def span(self) -> str:
+        """The allowed values in short, for tables."""
+        return f"{self.low:g}-{self.high:g}"
+
+    def check(self, value: object) -> Value:
+        """The value, if it is allowed.
+
+        Raises:
+            OptionError: it is not.
+        """
+        # Written so that NaN, for which every comparison is false, is refused too.
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+            and not (self.whole and value != math.floor(value))
+        ):
+            return value
+        raise OptionError(f"{self.name} must be {self.allowed}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option of a method that is one of several words."""
+
+    name: str
+    default: str
+    words: tuple[str, ...]
+    help: str
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
+
+    @property
+    def span(self) -> str:
+        """The allowed values in short, for tables."""
+        return "|".join(self.words)
+
+    def check(self, value: object) -> Value:
+        """The value, if it is allowed.
+
+        Raises:
+            OptionError: it is not.
+        """
+        if value not in self.words:
+            raise OptionError(f"{self.name} must be {self.allowed}, not {value!r}")
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a method is built from.
+
+    Attributes:
+        options: its checked options.
+        end_tokens: ids that end an output.
+        pad_token: an id that stands for nothing.
+        memory: what the drafters of one stream into one language keep between its updates, by type.
+        curve: what a pass costs; None where that is not known, or of no account.
+        trees: whether the backend scores draft trees.
+    """
+
+    options: Mapping[str, Value]
+    end_tokens: frozenset[int]
+    pad_token: int = 0
+    memory: dict[type, object] = field(default_factory=dict)
+    curve: CostCurve | None = None
+    trees: bool = False
+
+    def recall(self, kind: type[T]) -> T:
+        """The one object of a type that lasts for the whole stream; made at the first call."""
+        found = self.memory.setdefault(kind, kind())
+        assert isinstance(found, kind)  # noqa: S101  # for the type checker
+        return found
+
+    def number(self, name: str) -> float:
+        """A numeric option."""
+        return float(self.options[name])
+
+    def whole(self, name: str) -> int:
+        """A numeric option that is whole."""
+        return int(self.options[name])
+
+    def word(self, name: str) -> str:
+        """An option that is a word."""
+        return str(self.options[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A decoding method.
+
+    Attributes:
+        name: what users type.
+        summary: one line: what it does.
+        source: the paper, with its section or algorithm.
+        drafter, rule: names of its two parts, for the table of methods.
+        build: makes a fresh drafter and rule for one decoding.
+        options: its options.
+        needs: names of `Capabilities` that the backend must have.
+        uses: names of those that the method makes use of where the backend has them.
+        draft_model: where the drafter's own model comes from: ``""`` if it has none, ``"small"`` for a second model of
+            the same vocabulary, ``"layers"`` for the target's first layers (their number is the option of that name).
+    """
+
+    name: str
+    summary: str
+    source: str
+    drafter: str
+    rule: str
+    build: Callable[[Setup], tuple[Drafter, Rule]]
+    options: tuple[Option | Choice, ...] = ()
+    needs: frozenset[str] = field(default_factory=frozenset)
+    uses: frozenset[str] = field(default_factory=frozenset)
+    draft_model: str = ""
+
+    def by_cost(self, options: Mapping[str, Value]) -> bool:
+        """Whether it drafts by what a pass costs, with these checked options."""
+        return options.get("cost") == "measured"
+
+    def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
+        """Given options with the defaults filled in.
+
+        Raises:
+            OptionError: unknown, of the wrong type, or out of range.
+        """
+        known = {option.name: option for option in self.options}
+        for name in options:
+            if name not in known:
+                allowed = ", ".join(known) or "none"
+                raise OptionError(f"method {self.name!r} has no option {name!r}; its options: {allowed}")
+        return {name: option.check(options.get(name, option.default)) for name, option in known.items()}
+
+    def require(self, capabilities: Capabilities) -> None:
+        """Refuse a backend that lacks what the method needs.
+
+        Raises:
+            CapabilityError: it lacks something; the message names it.
+        """
+        for need in sorted(self.needs):
+            if not getattr(capabilities, need):
+                raise CapabilityError(f"method {self.name!r} needs a backend with {need.replace('_', ' ')}")

@@ -1,0 +1,397 @@
+"""The methods that come with Redraft: each is a name, a drafter and an acceptance rule, with its options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from redraft.decoding.accept.agreement import Agreement
+from redraft.decoding.accept.biased import Biased
+from redraft.decoding.accept.by_provenance import ByProvenance
+from redraft.decoding.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
+from redraft.decoding.accept.everything import Everything
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.accept.first_stretch import FirstStretch
+from redraft.decoding.accept.rejection import Rejection
+from redraft.decoding.accept.rollback import Rollback
+from redraft.decoding.draft.aligned import Aligned, PromptRows
+from redraft.decoding.draft.beyond import Beyond
+from redraft.decoding.draft.jacobi import STARTS, Jacobi
+from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.priced import Acceptance, Pace
+from redraft.decoding.draft.recycled import Successors
+from redraft.decoding.draft.redraft import LastPrompt, Redraft, Shape
+from redraft.decoding.draft.small_model import SmallModel
+from redraft.decoding.draft.then import Then
+from redraft.decoding.method import Choice, Method, Option, Setup
+from redraft.decoding.methods.registry import register
+from redraft.decoding.sampling import Sampler
+from redraft.decoding.types import Drafter, Provenance, Rule
+
+BETA = Option(
+    "beta", 0.2, 0.0, 1.0, "bias towards the previous translation: 0 keeps only exact matches, 0.5 and more all"
+)
+FLOOR = Option("floor", 0.0, 0.0, 1.0, "least probability of a token that the bias keeps; 0 as in the paper")
+
+register(
+    Method(
+        "ar",
+        "re-translation from scratch, one pass a token",
+        "SSBD v2, equation 1 (RT)",
+        "nothing",
+        "exact",
+        lambda _setup: (Nothing(), Exact()),
+    )
+)
+register(
+    Method(
+        "cd",
+        "continuous decoding: the previous translation is taken as is and only continued",
+        "SSBD v2, section 4.2 (CD)",
+        "previous output",
+        "everything",
+        lambda _setup: (PreviousOutput(), Everything()),
+    )
+)
+register(
+    Method(
+        "ssbd",
+        "self-speculative biased decoding: the previous translation is verified in one pass with a bias towards it",
+        "SSBD v2, Algorithm 1, equations 1-3",
+        "previous output",
+        "biased",
+        lambda setup: (
+            PreviousOutput(),
+            Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens),
+        ),
+        (BETA, FLOOR),
+    )
+)
+
+
+STOPPING = Choice(
+    "stopping",
+    "fast-forward",
+    ("paper", "fast-forward"),
+    "paper keeps a block when two iterations agree, fast-forward every converged prefix at once",
+)
+START = Choice(
+    "start", "pad", STARTS, "first guess: padding as in the paper, a copy of the source, the previous output"
+)
+BLOCK = Option("block", 3, 1, 256, "positions solved together; 1 is autoregression", whole=True)
+PARALLEL = Option("parallel", 256, 0, 4096, "output tokens after which decoding goes on one by one", whole=True)
+
+
+def _jacobi(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[Drafter, Rule]:
+    rule = Agreement(setup.end_tokens) if setup.word("stopping") == "paper" else Exact()
+    return Jacobi(setup.pad_token, block, parallel, setup.word("start")), rule
+
+
+register(
+    Method(
+        "jacobi",
+        "the whole sentence is guessed and refined in parallel, each pass from the last one's predictions",
+        "Parallel decoding, Algorithm 1 (PJ)",
+        "last iteration, whole sentence",
+        "exact, or agreement of two iterations",
+        _jacobi,
+        (STOPPING, START),
+    )
+)
+register(
+    Method(
+        "gs-jacobi",
+        "blocks of tokens are refined in parallel, one block after the other",
+        "Parallel decoding, Algorithm 2 (PGJ)",
+        "last iteration, by blocks",
+        "exact, or agreement of two iterations",
+        lambda setup: _jacobi(setup, setup.whole("block")),
+        (BLOCK, STOPPING, START),
+    )
+)
+register(
+    Method(
+        "hybrid-jacobi",
+        "blocks in parallel up to a length, then one token a pass",
+        "Parallel decoding, Algorithm 3 (HGJ)",
+        "last iteration, by blocks, then nothing",
+        "exact, or agreement of two iterations",
+        lambda setup: _jacobi(setup, setup.whole("block"), setup.whole("parallel")),
+        (BLOCK, PARALLEL, STOPPING, START),
+    )
+)
+
+
+FALLBACK = Option(
+    "fallback", 0.6, 0.0, 1.0, "the small model drafts while its best probability is above this; 1 drafts nothing"
+)
+ROLLBACK = Option(
+    "rollback", 2.0, 0.0, 100.0, "draft tokens are kept while -log of the target's probability is at most this"
+)
+WINDOW = Option("window", 10, 1, 10, "most tokens that the small model drafts at a time", whole=True)
+TOP_P = Option("top_p", 1.0, 0.0, 1.0, "tokens are drawn, above temperature 0, from the most probable of this mass")
+SEED = Option("seed", 0, 0, 999_999, "of the random numbers, which are the same for every update", whole=True)
+LAYERS = Option("layers", 1, 1, 999, "how many of the model's first layers draft", whole=True)
+
+
+def _temperature(default: float) -> Option:
+    return Option("temperature", default, 0.0, 2.0, "of the distributions that tokens are drawn from; 0 is greedy")
+
+
+def _sampler(setup: Setup) -> Sampler:
+    return Sampler(setup.number("temperature"), setup.number("top_p"), setup.whole("seed"))
+
+
+def _bild(setup: Setup) -> tuple[Drafter, Rule]:
+    sampler = _sampler(setup)
+    drafter = SmallModel(sampler, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
+    return drafter, Rollback(setup.number("rollback"), sampler)
+
+
+def _speculative_sampling(setup: Setup) -> tuple[Drafter, Rule]:
+    sampler = _sampler(setup)
+    return SmallModel(sampler, setup.whole("window"), setup.end_tokens), Rejection(sampler)
+
+
+def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
+    greedy = Sampler()
+    small = SmallModel(greedy, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
+    biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
+    rollback = Rollback(setup.number("rollback"), greedy)
+    return Then(PreviousOutput(), small), ByProvenance({Provenance.PREVIOUS: biased}, rollback)
+
+
+BILD = (FALLBACK, ROLLBACK, WINDOW, _temperature(0.0), TOP_P, SEED)
+
+register(
+    Method(
+        "bild",
+        "big little decoder: a small model drafts while it is sure, the large one takes back what it finds improbable",
+        "BiLD, Algorithm 1; sampling: section 7.4",
+        "small model, until unsure",
+        "rollback",
+        _bild,
+        BILD,
+        draft_model="small",
+    )
+)
+register(
+    Method(
+        "bild-early-exit",
+        "big little decoder whose small model is the target's first layers",
+        "BiLD, section 4.4",
+        "first layers, until unsure",
+        "rollback",
+        _bild,
+        (LAYERS, *BILD),
+        needs=frozenset({"early_exit"}),
+        draft_model="layers",
+    )
+)
+register(
+    Method(
+        "ssbd-bild",
+        "SSBD, and a small model that drafts where the previous translation was left, verified by rollback",
+        "SSBD v2, Algorithm 1; BiLD, Algorithm 1",
+        "previous output, then small model",
+        "biased, then rollback",
+        _ssbd_bild,
+        (BETA, FLOOR, FALLBACK, ROLLBACK, WINDOW),
+        draft_model="small",
+    )
+)
+register(
+    Method(
+        "sampling",
+        "re-translation from scratch with sampled tokens, one pass a token",
+        "Leviathan et al. 2023, section 2.2 (standardised sampling)",
+        "nothing",
+        "rejection sampling",
+        lambda setup: (Nothing(), Rejection(_sampler(setup))),
+        (_temperature(1.0), TOP_P, SEED),
+    )
+)
+register(
+    Method(
+        "speculative-sampling",
+        "a small model drafts samples, of which as many are kept as leave the target's distribution as it is",
+        "Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2",
+        "small model, fixed window",
+        "rejection sampling",
+        _speculative_sampling,
+        (replace(WINDOW, default=5), _temperature(1.0), TOP_P, SEED),
+        draft_model="small",
+    )
+)
+
+
+KEY = Option("key", 6, 1, 16, "the most last tokens that an n-gram is looked up by", whole=True)
+NGRAM = Option("ngram", 6, 1, 32, "the most tokens of an n-gram", whole=True)
+WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 is without it", whole=True)
+END_GUARD = Choice("end_guard", "off", ("off", "on"), "on keeps no token that is less probable than the end (CASD)")
+_HOW = "verified: threshold alpha * entropy + beta, fixed threshold, rank, strictly"
+VERIFICATION = (
+    Choice(
+        "verification",
+        "entropy",
+        ("entropy", "threshold", "top-k", "exact"),
+        f"how tokens from the prompt are {_HOW}",
+    ),
+    Option("alpha", 0.1, 0.0, 10.0, "how much verification=entropy's threshold grows with the entropy, in nats"),
+    Option("beta", 0.1, 0.0, 1.0, "threshold of verification=entropy where the entropy is 0"),
+    Option("threshold", 0.1, 0.0, 1.0, "threshold of verification=threshold"),
+    Option("top_k", 5, 1, 1000, "lowest rank that verification=top-k keeps", whole=True),
+)
+LOOKUP = (replace(KEY, default=3), replace(NGRAM, default=10))
+
+
+def _lookup(setup: Setup) -> Drafter:
+    return Lookup(setup.whole("key"), setup.whole("ngram"), setup.end_tokens)
+
+
+def _conditional(setup: Setup, trusted: Provenance) -> Rule:
+    tests = {
+        "entropy": entropy_threshold(setup.number("alpha"), setup.number("beta")),
+        "threshold": fixed_threshold(setup.number("threshold")),
+        "top-k": among_best(setup.whole("top_k")),
+    }
+    test = tests.get(setup.word("verification"))
+    guard = setup.word("end_guard") == "on"
+    return Exact() if test is None else Conditional(test, {trusted}, setup.end_tokens, guard)
+
+
+register(
+    Method(
+        "pld",
+        "prompt lookup: what followed the last tokens where they stood before in prompt or output",
+        "Saxena 2023 (prompt lookup decoding); LLMA, Yang et al. 2023",
+        "n-grams",
+        "exact",
+        lambda setup: (_lookup(setup), Exact()),
+        LOOKUP,
+    )
+)
+register(
+    Method(
+        "aasd",
+        "a tree of n-grams, widened by what the prompt's own rows prefer; those from the prompt are verified leniently",
+        "AASD, Algorithm 1, equations 2-6",
+        "n-grams, alignment sampling",
+        "conditional",
+        lambda setup: (
+            Aligned(
+                setup.whole("key"),
+                setup.whole("ngram"),
+                setup.whole("width"),
+                setup.end_tokens,
+                rows=setup.recall(PromptRows),
+            ),
+            _conditional(setup, Provenance.PROMPT),
+        ),
+        (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
+        needs=frozenset({"trees", "prompt_rows"}),
+    )
+)
+register(
+    Method(
+        "ssbd-pld",
+        "SSBD, and prompt lookup where the previous translation was left",
+        "SSBD v2, Algorithm 1; Saxena 2023",
+        "previous output, then n-grams",
+        "biased, then exact",
+        lambda setup: (
+            Then(PreviousOutput(), _lookup(setup)),
+            ByProvenance(
+                {Provenance.PREVIOUS: Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)}, Exact()
+            ),
+        ),
+        (BETA, FLOOR, *LOOKUP),
+    )
+)
+register(
+    Method(
+        "ssbd-aasd",
+        "the previous translation, verified by AASD's entropy-adaptive threshold instead of the bias",
+        "SSBD v2, section 3.2; AASD, equations 3-6",
+        "previous output",
+        "conditional",
+        lambda setup: (PreviousOutput(), _conditional(setup, Provenance.PREVIOUS)),
+        (
+            replace(VERIFICATION[0], help=f"how the previous translation is {_HOW}"),
+            *VERIFICATION[1:],
+            replace(END_GUARD, default="on"),
+        ),
+    )
+)
+
+
+#: Trees are drafted where a pass over a whole one costs at most so many passes over a token.  Up to there the further
+#: branches save more than drafting them takes; with AMX (4.1) and without (7 to 9) they save nothing beside a chain.
+DEAREST_TREE = 2.0
+
+
+def _branches(setup: Setup) -> int:
+    """How wide `redraft` drafts: as wide as it may where the backend scores trees and a pass over one is cheap."""
+    branches, curve = setup.whole("branches"), setup.curve
+    if not setup.trees:
+        return 1
+    if curve is None or setup.word("cost") == "flat":
+        return branches
+    return branches if curve(1 + branches * setup.whole("length")) <= DEAREST_TREE * curve(1) else 1
+
+
+def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
+    biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
+    shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
+    curve = setup.curve if setup.word("cost") == "measured" else None
+    kept = (
+        setup.recall(Successors),
+        setup.recall(Beyond),
+        setup.recall(Acceptance),
+        setup.recall(LastPrompt),
+        setup.recall(Pace),
+    )
+    drafter = Redraft(shape, *kept, curve, setup.end_tokens)
+    return drafter, FirstStretch(biased)
+
+
+GUESSES = (
+    ("recycle", "guess what the model said last after the same tokens"),
+    ("lookup", "guess what followed the same tokens in source and output"),
+    ("beyond", "guess what was nearly said in place of the previous end"),
+)
+REDRAFT: tuple[Option | Choice, ...] = (
+    BETA,
+    FLOOR,
+    Option("length", 6, 1, 64, "most tokens of a guess", whole=True),
+    *(Choice(name, "on", ("off", "on"), what) for name, what in GUESSES),
+    Choice("cost", "measured", ("measured", "flat"), "draft as much as pays on this machine, or all there is"),
+)
+
+BRANCHES = Option("branches", 6, 2, 16, "most branches of the tree", whole=True)
+
+register(
+    Method(
+        "redraft",
+        "SSBD's output in fewer passes: behind the previous translation, guesses from earlier rows and from the text",
+        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "previous output, then the likeliest guess, or a tree of guesses where passes over many tokens are cheap",
+        "biased for the previous output, exact after it",
+        lambda setup: _redraft(setup, _branches(setup)),
+        (*REDRAFT, replace(BRANCHES, low=1, help="most branches of a tree, where one is drafted; 1 drafts none")),
+        uses=frozenset({"trees"}),
+    )
+)
+register(
+    Method(
+        "redraft-tree",
+        "redraft with several guesses verified at once",
+        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "previous output, then a tree of guesses",
+        "biased for the previous output, exact after it",
+        lambda setup: _redraft(setup, setup.whole("branches")),
+        (*REDRAFT, BRANCHES),
+        needs=frozenset({"trees"}),
+    )
+)

@@ -1,0 +1,50 @@
+"""The registry of methods, and the door for plug-ins.
+
+A package that declares an entry point in the group ``redraft.methods`` is imported on first use and calls
+`register`.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from redraft.decoding.method import Method
+from redraft.errors import OptionError
+
+ENTRY_POINT_GROUP = "redraft.methods"
+
+_REGISTRY: dict[str, Method] = {}
+_loaded = False
+
+
+def register(method: Method) -> None:
+    """Add a method to the table.
+
+    Raises:
+        OptionError: its name is taken.
+    """
+    if method.name in _REGISTRY:
+        raise OptionError(f"method {method.name!r} is registered already")
+    _REGISTRY[method.name] = method
+
+
+def all_methods() -> dict[str, Method]:
+    """Every method by name, plug-ins included."""
+    global _loaded
+    if not _loaded:
+        for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+            entry_point.load()
+        _loaded = True
+    return dict(_REGISTRY)
+
+
+def get_method(name: str) -> Method:
+    """The method called ``name``.
+
+    Raises:
+        OptionError: there is none.
+    """
+    methods = all_methods()
+    if name not in methods:
+        raise OptionError(f"method {name!r} is not known; known methods: {', '.join(methods)}")
+    return methods[name]

@@ -1,0 +1,382 @@
+"""The words of the engine: drafts, requests for scores, rows, verdicts, and the protocols around them.
+
+One decode loop (`redraft.decoding.decode`) asks a *target model* to score a draft; a *drafter* proposes it and an
+*acceptance rule* judges it.  This module knows nothing of engines, threads or clocks, and imports the standard library
+only.
+
+Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-1`` the last token of the prefix, node
+``-2`` the one before it, and so on.  The row of a node is the model's distribution over the token that follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from redraft.decoding.segments import Segment
+
+T = TypeVar("T")
+
+#: The node of the last prefix token: its row predicts the first draft token.
+ROOT = -1
+
+#: Which model a request is for: the target, or the one that drafts (a small model, or the target's first layers).
+TARGET = "target"
+DRAFT_MODEL = "draft"
+
+#: A distribution: token -> probability, tokens of probability zero left out.
+Distribution: TypeAlias = Mapping[int, float]
+
+
+class Provenance(Enum):
+    """Where a draft token was taken from; acceptance rules may differ by it (AASD does)."""
+
+    PREVIOUS = "previous output"
+    PROMPT = "prompt"
+    GENERATED = "generated text"
+    MODEL = "small model"
+    ITERATION = "last iteration"
+    RECYCLED = "what the model said before"
+
+    # A member is one object; the hash of its name, which enumerations take, is slower to find.
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A draft tree in topological order: the parent of every node stands before it.
+
+    Attributes:
+        tokens: (n,) token ids.
+        parents: (n,) node of each token's parent, `ROOT` for those that follow the prefix directly.
+        provenance: (n,) where each token comes from.
+        distributions: (n,) what each token was sampled from, or empty if nothing was sampled.
+        prompt_rows: how many rows of the prefix the drafter wants from the same pass (see `Score`).
+        depths: (n,) how many tokens stand on the path from the root to each node, itself included.
+        depth: length of the longest path.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    prompt_rows: int = 1
+    depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    depth: int = field(init=False, repr=False, compare=False)
+
+    @classmethod
+    def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
+        """A draft without branches."""
+        return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
+
+    def __post_init__(self) -> None:
+        size = len(self.tokens)
+        if not size == len(self.parents) == len(self.provenance) or len(self.distributions) not in (0, size):
+            raise ValueError("a draft needs one parent and one provenance for every token")
+        depths = [0]  # that of the root
+        for node, parent in enumerate(self.parents):
+            if not ROOT <= parent < node:
+                raise ValueError("the parent of a draft token must stand before it")
+            depths.append(depths[parent + 1] + 1)
+        object.__setattr__(self, "depths", tuple(depths[1:]))
+        object.__setattr__(self, "depth", max(depths))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no node has two children."""
+        return self.depth == len(self.tokens)
+
+    def truncated(self, depth: int) -> Draft:
+        """This draft without the nodes deeper than ``depth`` tokens."""
+        if self.depth <= depth:
+            return self
+        return self.keeping([node for node, d in enumerate(self.depths) if d <= depth])
+
+    def keeping(self, nodes: Sequence[int]) -> Draft:
+        """This draft with some of its nodes, given in their order, a node's parent always among them."""
+        renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
+        return Draft(
+            tuple([self.tokens[node] for node in nodes]),
+            tuple([renumbered[self.parents[node]] for node in nodes]),
+            tuple([self.provenance[node] for node in nodes]),
+            tuple([self.distributions[node] for node in nodes]) if self.distributions else (),
+            self.prompt_rows,
+        )
+
+
+EMPTY_DRAFT = Draft()
+
+
+def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
+    """How many ids, or other things, two sequences share at their beginnings."""
+    if type(first) is not type(second):
+        first, second = tuple(first), tuple(second)
+    shared, most = 0, min(len(first), len(second))
+    middle = most  # mostly they share all there is
+    while shared < most:  # whole stretches are compared faster than single things
+        if first[shared:middle] == second[shared:middle]:
+            shared = middle
+        else:
+            most = middle - 1
+        middle = (shared + most + 1) // 2
+    return shared
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A request: run ``model`` over ``prefix`` and ``draft`` in one pass and answer with rows.
+
+    Attributes:
+        prefix: prompt and output so far, at least one id; of an encoder-decoder model, what its decoder has read.
+        draft: what to score after it; may be empty.
+        prompt_rows: how many rows of the prefix are wanted, counted from its end; 1 is the usual row of `ROOT`, and
+            ``len(prefix)`` gives all of them (AASD samples its alignments from these).
+        model: `TARGET` or `DRAFT_MODEL`.
+        encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
+    """
+
+    prefix: tuple[int, ...]
+    draft: Draft = EMPTY_DRAFT
+    prompt_rows: int = 1
+    model: str = TARGET
+    encoder: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.prompt_rows <= len(self.prefix):
+            raise ValueError("a request needs at least one id of prefix, and at most all of its rows")
+
+
+class Rows(Protocol):
+    """The answer to a `Score`: distributions by node, computed where the logits live.
+
+    Valid only until the same backend scores again.
+    """
+
+    def argmax(self, node: int) -> int:
+        """The most probable token after ``node``; the lowest id among equals."""
+
+    def best(self, node: int, k: int) -> list[int]:
+        """The ``k`` most probable tokens after ``node`` (all, if there are fewer); best first, lower ids first.
+
+        Cheaper than `top_k`: the probabilities of a row take its whole vocabulary.
+        """
+
+    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
+        """As `best`, with the tokens' log-probabilities."""
+
+    def logprob(self, node: int, token: int) -> float:
+        """Natural log of the probability of ``token`` after ``node``."""
+
+    def entropy(self, node: int) -> float:
+        """Entropy of the distribution after ``node``, in nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an acceptance rule says of a draft.
+
+    Attributes:
+        accepted: the nodes kept, a path from the root of the draft tree.
+        token: the token after them (correction or bonus), which the pass has given for free; None where the rule holds
+            back and wants another pass over a better draft (Jacobi decoding as in its paper).
+    """
+
+    accepted: tuple[int, ...]
+    token: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a drafter may look at.
+
+    Attributes:
+        prompt: ids of the prompt.
+        source: ids of the source text alone, as far as they are known; what can be copied from.
+        output: ids decoded so far.
+        previous: ids of the output for the previous update of the same utterance, without the end token.
+        room: how many draft tokens can still be of use.
+        encoder: ids read by the encoder, for drafters that ask a model of their own.
+    """
+
+    prompt: tuple[int, ...]
+    output: tuple[int, ...]
+    previous: tuple[int, ...]
+    room: int
+    source: tuple[int, ...] = ()
+    encoder: tuple[int, ...] = ()
+
+
+#: A generator that asks for scores: yields `Score`, is sent `Rows`.
+Asking: TypeAlias = Generator[Score, Rows, T]
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """Proposes drafts for one decoding.  A fresh one is made for every update, so it may keep state."""
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """The next draft, empty for plain autoregression.  May ask for scores of a model of its own."""
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Told after every target pass what came of the draft; rows are valid during the call."""
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Decides which part of a draft is kept."""
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """The path accepted and the token after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The result of one decoding.
+
+    Attributes:
+        tokens: output ids, without the end token.
+        finished: whether the model ended it; False means the limit did.
+        passes: target forward passes.
+        drafted: draft tokens proposed, along the longest path of each tree.
+        accepted: draft tokens kept.
+        draft_passes: passes of the drafter's own model.
+    """
+
+    tokens: tuple[int, ...]
+    finished: bool
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    draft_passes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is given of one update.
+
+    Attributes:
+        ids: what the (decoder of the) model reads before its output, at least one id unless there is no source at all.
+        source: ids of the source text alone, without any template.
+        encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
+    """
+
+    ids: tuple[int, ...] = ()
+    source: tuple[int, ...] = ()
+    encoder: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do; methods that need more are refused by name."""
+
+    trees: bool = False
+    prompt_rows: bool = False
+    batches: bool = False
+    early_exit: bool = False
+
+
+class Backend(Protocol):
+    """One model, loaded, with a cache of several *slots* (independent sequences)."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    @property
+    def context_length(self) -> int:
+        """How many ids one slot can hold."""
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """Ids that end an output."""
+
+    @property
+    def pad_token(self) -> int:
+        """An id that stands for nothing: what Jacobi decoding starts from."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many ids there are."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Facts of the model under the keys of GGUF files; prompts are made by them."""
+
+    def open_slot(self) -> int:
+        """A free sequence of the cache.
+
+        Raises:
+            CapabilityError: all slots are in use.
+        """
+
+    def close_slot(self, slot: int) -> None:
+        """Forget a sequence."""
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Answer requests of different slots with one batched pass.
+
+        Of each prefix the longest part that the slot's cache holds is reused; what a rule rejected is rolled back.
+
+        Raises:
+            ContextOverflow: a request does not fit into the context.
+        """
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """Ids of a prompt: those of its whole text, the model's start token before them if its tokenizer puts it there.
+
+        Of the user's segments none becomes a token that does something (`redraft.decoding.segments`).
+        """
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the model's start token."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes that a token stands for; none for control tokens."""
+
+    def close(self) -> None:
+        """Free cache and weights."""
+
+
+@runtime_checkable
+class EncodesSources(Protocol):
+    """A backend whose model has an encoder, which reads the source."""
+
+    encoder_passes: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over many outputs, for the acceptance figures of the papers."""
+
+    updates: int = 0
+    tokens: int = 0
+    finished: int = 0
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    draft_passes: int = 0
+
+    def add(self, output: Output) -> None:
+        """Count one output."""
+        self.updates += 1
+        self.tokens += len(output.tokens)
+        self.finished += output.finished
+        self.passes += output.passes
+        self.drafted += output.drafted
+        self.accepted += output.accepted
+        self.draft_passes += output.draft_passes
+
+    @property
+    def draft_acceptance(self) -> float:
+        """A/D: accepted draft tokens over drafted ones, 0-1 (0 when nothing was drafted)."""
+        return self.accepted / self.drafted if self.drafted else 0.0
+
+    @property
+    def output_acceptance(self) -> float:
+        """A/O: accepted draft tokens over output tokens, 0-1."""
+        return self.accepted / self.tokens if self.tokens else 0.0

@@ -1,0 +1,181 @@
+"""LoRA (Hu et al. 2022, "LoRA: Low-rank adaptation of large language models") on examples of prompts and outputs.
+
+The loss is taken on the outputs and their ends only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from torch import Tensor
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from redraft.backends.hf.decoder_only import HfDecoder
+from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+from redraft.errors import CapabilityError
+from redraft.finetune.batch import Batch, Example, collate, length, logits
+
+#: Share of the steps over which the rate rises; it then falls to zero.
+WARMUP = 0.05
+#: Seconds between two checkpoints.
+EVERY_S = 300.0
+#: Batches among which examples of similar length are put together.
+POOL = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Lora:
+    """How a model is adapted.
+
+    Attributes:
+        rank: of the added matrices, beside every linear layer but the output.
+        alpha: they count alpha / rank times.
+        rate: peak learning rate of AdamW.
+        epochs: how often every example is learnt.
+        batch: examples a step.
+        seed: of the added weights and of the order of the examples.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    rate: float = 5e-4
+    epochs: int = 3
+    batch: int = 16
+    seed: int = 0
+
+
+def fine_tune(
+    backend: HfDecoder | HfEncoderDecoder, examples: Sequence[Example], how: Lora, checkpoint: Path
+) -> PeftModel:
+    """The model of ``backend``, with adapters that have learnt ``examples``; its own weights stay as they were.
+
+    Args:
+        checkpoint: written every few minutes and at the end; a run on the same examples with the same settings goes on
+            from it.
+
+    Raises:
+        CapabilityError: LoRA has no place in this model.
+    """
+    torch.manual_seed(how.seed)
+    adapted = _adapted(backend, how)
+    run = _Run(adapted, len(examples), how, checkpoint, _fingerprint(examples, how))
+    adapted.eval()  # without dropout, so that a run that was cut off ends as it would have
+    saved = time.monotonic()
+    with tqdm(total=run.steps, initial=run.step, unit="step", desc="LoRA", mininterval=2) as bar:
+        for group in islice(_groups(examples, how), run.step, run.steps):
+            loss = run.train_step(collate(group, backend.pad_token, backend.device))
+            if run.step % 10 == 0:
+                bar.set_postfix(loss=f"{float(loss):.3f}", refresh=False)
+            bar.update()
+            if time.monotonic() - saved > EVERY_S:
+                run.save()
+                saved = time.monotonic()
+    run.save()
+    return adapted
+
+
+def _adapted(backend: HfDecoder | HfEncoderDecoder, how: Lora) -> PeftModel:
+    config = LoraConfig(
+        r=how.rank,
+        lora_alpha=how.alpha,
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        task_type="SEQ_2_SEQ_LM" if backend.model.config.is_encoder_decoder else "CAUSAL_LM",
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for something by its old name
+            return get_peft_model(backend.model, config)
+    except ValueError as error:
+        reason = str(error).split(". ")[0].rstrip(".")
+        raise CapabilityError(f"model {backend.name!r} cannot be adapted with LoRA: {reason}") from error
+
+
+def merge(adapted: PeftModel) -> Any:
+    """The model of transformers with its adapters added to its own weights."""
+    with warnings.catch_warnings():
+        # peft notes in the configuration, and says, where embeddings are not tied though that claims it (T5 v1.1).
+        warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
+        return adapted.merge_and_unload()
+
+
+class _Run:
+    """Adapters with their optimizer and how far they have come."""
+
+    def __init__(self, adapted: PeftModel, examples: int, how: Lora, checkpoint: Path, fingerprint: str) -> None:
+        self._adapted, self._how = adapted, how
+        self._checkpoint, self._fingerprint = checkpoint, fingerprint
+        self._model: Any = adapted.get_base_model()
+        self._learnt = [weights for weights in adapted.parameters() if weights.requires_grad]
+        self._optimizer = torch.optim.AdamW(self._learnt, lr=how.rate, weight_decay=0.0)
+        self.step, self.steps = 0, how.epochs * -(-examples // how.batch)
+        if checkpoint.exists():
+            self._restore()
+
+    def train_step(self, batch: Batch) -> Tensor:
+        """One update; returns the mean loss per learnt id, in nats."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._how.rate * _rate_scale(self.step, self.steps)
+        loss = F.cross_entropy(logits(self._model, batch), batch.targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._learnt, 1.0)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        return loss.detach()
+
+    def save(self) -> None:
+        """Write everything needed to go on, whole or not at all."""
+        state = {
+            "fingerprint": self._fingerprint,
+            "step": self.step,
+            "adapters": get_peft_model_state_dict(self._adapted, save_embedding_layers=False),
+            "optimizer": self._optimizer.state_dict(),
+        }
+        part = self._checkpoint.with_suffix(".part")
+        torch.save(state, part)
+        part.replace(self._checkpoint)
+
+    def _restore(self) -> None:
+        state = torch.load(self._checkpoint, map_location="cpu")
+        if state["fingerprint"] == self._fingerprint:
+            set_peft_model_state_dict(self._adapted, state["adapters"])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self.step = state["step"]
+
+
+def _fingerprint(examples: Sequence[Example], how: Lora) -> str:
+    """Tells runs on other examples, or with other settings, apart."""
+    ids = [(prompt.ids, prompt.encoder, learnt) for prompt, learnt in examples]
+    return hashlib.sha256(json.dumps([ids, asdict(how)]).encode()).hexdigest()
+
+
+def _rate_scale(step: int, steps: int) -> float:
+    """Linear warm-up, then linear to zero."""
+    return min((step + 1) / max(1.0, WARMUP * steps), (steps - step) / steps)
+
+
+def _groups(examples: Sequence[Example], how: Lora) -> Iterator[list[Example]]:
+    """Every example once an epoch, `Lora.batch` at a time, those of similar length together."""
+    for epoch in range(how.epochs):
+        generator = random.Random(how.seed * 1_000_003 + epoch)
+        order = generator.sample(range(len(examples)), len(examples))
+        # Sorted within pools whose size is a multiple of the batch, so that only an epoch's last batch can be short.
+        pools = (order[start : start + POOL * how.batch] for start in range(0, len(order), POOL * how.batch))
+        ordered = [place for pool in pools for place in sorted(pool, key=lambda place: length(examples[place]))]
+        groups = [ordered[start : start + how.batch] for start in range(0, len(ordered), how.batch)]
+        generator.shuffle(groups)
+        for group in groups:
+            yield [examples[place] for place in group]

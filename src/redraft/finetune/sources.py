@@ -1,0 +1,68 @@
+"""Sentences that a user's own model is trained on: one a line, or one and its translation with a tab between."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from redraft.captions.prompt import clean
+from redraft.errors import InputError
+
+#: Sources that training makes sense with at least.
+FEWEST = 20
+#: Shorter sources are not measured by: at a lag of 3 words they come whole.
+LEAST_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A sentence as prompts have it, and its translation if the file has one."""
+
+    text: str
+    reference: str | None = None
+
+
+def read_sources(path: Path) -> list[Source]:
+    """The different sentences of a UTF-8 file, in order; blank lines are passed over.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not like the others.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
+        raise InputError(f"data: file {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"data: file {str(path)!r} is not UTF-8 text") from error
+    found: dict[str, Source] = {}
+    fields = 0
+    for number, line in enumerate(lines, 1):
+        texts = [clean(text) for text in line.split("\t")]
+        if not any(texts):
+            continue
+        fields = fields or min(2, len(texts))
+        if len(texts) != fields or not all(texts):
+            wanted = ("a sentence", "a sentence and its translation with a tab between")[fields - 1]
+            raise InputError(f"data: {path.name} must have {wanted} in every line", number)
+        found.setdefault(texts[0], Source(*texts))
+    return list(found.values())
+
+
+def divided(sources: Sequence[Source], most: int, held_out: int, seed: int) -> tuple[list[Source], list[Source]]:
+    """At most ``most`` sources to learn from, and ``held_out`` others to measure by, of `LEAST_WORDS` words or more.
+
+    Raises:
+        InputError: there are fewer than `FEWEST` to learn from.
+    """
+    shuffled = random.Random(seed).sample(sources, len(sources))
+    kept_back = [source for source in shuffled if len(source.text.split(" ")) >= LEAST_WORDS][:held_out]
+    measured = set(kept_back)
+    learnt = [source for source in shuffled if source not in measured][:most]
+    if len(learnt) < FEWEST:
+        raise InputError(
+            f"data: {FEWEST} or more sentences to learn from are needed, but of {len(sources)} different ones "
+            f"{len(learnt)} are left when {len(kept_back)} are held out to measure by"
+        )
+    return learnt, kept_back

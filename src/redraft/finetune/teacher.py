@@ -1,0 +1,128 @@
+"""A model of transformers that is taught by itself: prompted as it is live, its outputs, and how probable they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessorList
+
+from recipe.examples import grouped
+from redraft.backends.hf.decoder_only import HfDecoder
+from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+from redraft.captions.languages import parse_language
+from redraft.decoding.types import Prompt
+from redraft.finetune.batch import Example, collate, length, logits, padded
+from redraft.finetune.prefixes import Ids
+from redraft.translator import Style, prompt_encoder
+
+#: Ids that are scored together, padding included.
+TOKENS = 2048
+#: Of sampled outputs: far enough from greedy to differ, near enough to be good.
+TEMPERATURE = 0.5
+
+
+class HfTeacher:
+    """A `redraft.finetune.prefixes.Teacher`.
+
+    Args:
+        backend: the model, loaded.
+        languages: tags of the target languages.
+        style: how prompts are made.
+
+    Raises:
+        OptionError: the model does not know a language.
+        ModelError: the model has no usable prompt template.
+    """
+
+    def __init__(self, backend: HfDecoder | HfEncoderDecoder, languages: Sequence[str], style: Style) -> None:
+        self.backend, self.style = backend, style
+        self._encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in languages}
+
+    def prompt(self, source: str, language: str) -> Prompt:
+        """The ids that are sent live when this much has been heard."""
+        return self._encoders[language](source, ())
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Control tokens are left out."""
+        return b"".join(map(self.backend.token_bytes, ids)).decode(errors="replace")
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:
+        """For every pair, the (length,) log-probabilities of the output's tokens, end tokens ruled out."""
+        ends = sorted(self.backend.end_tokens)
+        found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
+        for group in grouped([length(pair) for pair in pairs], TOKENS):
+            batch = collate([pairs[place] for place in group], self.backend.pad_token, self.backend.device)
+            rows = self.backend.allowed(logits(self.backend.model, batch))
+            rows[:, ends] = float("-inf")
+            logs = torch.log_softmax(rows, -1).gather(1, batch.targets[:, None]).squeeze(1)
+            lengths = [len(pairs[place][1]) for place in group]
+            for place, part in zip(group, logs.split(lengths), strict=True):
+                found[place] = part.cpu().numpy()
+        return found
+
+    @torch.inference_mode()
+    def outputs(self, prompts: Sequence[Prompt], temperature: float = 0.0, seed: int = 0) -> list[Ids | None]:
+        """Outputs for prompts into one language: greedy as decoded live, or sampled.
+
+        Args:
+            temperature: of the distributions that tokens are drawn from; 0 is greedy.
+            seed: of the random numbers.
+
+        Returns:
+            For every prompt the ids with the one that ended them; None where the model has not ended its output.
+        """
+        torch.manual_seed(seed)
+        inputs = self._inputs(prompts)
+        # The model's own settings (penalties, sampling) are not those of live decoding.
+        own, self.backend.model.generation_config = self.backend.model.generation_config, self._generation(prompts[0])
+        drawn = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+        try:
+            written = self.backend.model.generate(
+                **inputs,
+                **drawn,
+                num_beams=1,
+                max_new_tokens=self._limit(prompts),
+                logits_processor=LogitsProcessorList([lambda _ids, scores: self.backend.allowed(scores)]),
+            )
+        finally:
+            self.backend.model.generation_config = own
+        begun = len(prompts[0].ids) if prompts[0].encoder else inputs["input_ids"].shape[1]
+        return [self._ended(ids) for ids in written[:, begun:].tolist()]
+
+    def _inputs(self, prompts: Sequence[Prompt]) -> dict[str, Tensor]:
+        """What ``generate`` reads: prompts padded on the left, so that all outputs begin in one column."""
+        ids, seen = padded([prompt.ids for prompt in prompts], self.backend.pad_token, left=True)
+        inputs = {"input_ids": ids, "attention_mask": seen}
+        if prompts[0].encoder:  # whose positions count from the left; decoders start with as many ids for every source
+            source, heard = padded([prompt.encoder for prompt in prompts], self.backend.pad_token)
+            inputs = {"input_ids": source, "attention_mask": heard, "decoder_input_ids": ids}
+        return {name: tensor.to(self.backend.device) for name, tensor in inputs.items()}
+
+    def _generation(self, prompt: Prompt) -> GenerationConfig:
+        return GenerationConfig(
+            eos_token_id=sorted(self.backend.end_tokens),
+            pad_token_id=self.backend.pad_token,
+            decoder_start_token_id=prompt.ids[0],
+        )
+
+    def _limit(self, prompts: Sequence[Prompt]) -> int:
+        """The most new ids; translations are hardly ever twice as long as their sources."""
+        room = self.backend.context_length - max(len(prompt.ids) for prompt in prompts)
+        return max(1, min(room, 2 * max(len(prompt.source) for prompt in prompts) + 16))
+
+    def _ended(self, ids: Sequence[int]) -> Ids | None:
+        end = next((place for place, token in enumerate(ids) if token in self.backend.end_tokens), None)
+        return None if end is None else tuple(ids[: end + 1])
+
+    def fingerprint(self) -> str:
+        """12 hex digits over the model's weights."""
+        digest = hashlib.sha256()
+        for weights in self.backend.model.state_dict().values():
+            digest.update(weights.detach().cpu().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()[:12]

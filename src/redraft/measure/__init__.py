@@ -1,0 +1,1 @@
+"""What makes figures and pictures: metrics (``eval``), tables (``bench``), load on a server (``load``), ``viz``."""

@@ -1,0 +1,95 @@
+"""What a claim of `redraft.measure.bench.claims` is made of: finding rows, and comparing their figures."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import TypeAlias
+
+from redraft.measure.bench.columns import COLUMNS, named
+from redraft.measure.eval.figures import Row
+
+#: For each comparison that could be made None if it holds, and else a sentence with the rows and their values.
+Compared: TypeAlias = Iterator[str | None]
+
+_SIGNS = {
+    "<": (operator.lt, "below"),
+    "<=": (operator.le, "no higher than"),
+    ">": (operator.gt, "above"),
+    ">=": (operator.ge, "no lower than"),
+    "==": (operator.eq, "exactly"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence, and what is compared to see whether it holds."""
+
+    text: str
+    check: Callable[[Sequence[Row]], Compared]
+
+
+def options(row: Row) -> dict[str, str]:
+    """The options of a row by name."""
+    return {name: value for name, _, value in (each.partition("=") for each in str(row.get("options") or "").split())}
+
+
+def number(row: Row, name: str) -> float:
+    """A numeric option of a row; NaN where it was not set."""
+    return float(options(row).get(name, "nan"))
+
+
+def pick(rows: Iterable[Row], *methods: str, **wanted: str) -> list[Row]:
+    """The rows of some methods with these among their options, those that hide something left out."""
+    return [
+        row
+        for row in rows
+        if row["method"] in methods and not row.get("mask") and wanted.items() <= options(row).items()
+    ]
+
+
+def ranked(rows: Sequence[Row], sign: str, *fields: str) -> Compared:
+    """Each row against the next one."""
+    for first, second in pairwise(rows):
+        yield from _compare(first, sign, second, fields)
+
+
+def against(firsts: Iterable[Row], sign: str, seconds: Iterable[Row], *fields: str) -> Compared:
+    """Each row of the first group against each of the second."""
+    others = list(seconds)
+    for first in firsts:
+        for second in others:
+            yield from _compare(first, sign, second, fields)
+
+
+def _compare(first: Row, sign: str, second: Row, fields: Sequence[str]) -> Compared:
+    test, words = _SIGNS[sign]
+    for field in fields:
+        a, b = first.get(field), second.get(field)
+        if a is not None and b is not None:
+            found = f"{COLUMNS[field].heading} of {named(first)} is {a}"
+            yield None if test(a, b) else f"{found}; it ought to be {words} {b}, that of {named(second)}"
+
+
+def bounded(rows: Iterable[Row], field: str, *, low: float = -inf, high: float = inf) -> Compared:
+    """Each row's figure against bounds, which are allowed themselves."""
+    wanted = [f"{low:.4g} or more"] * (low > -inf) + [f"{high:.4g} or less"] * (high < inf)
+    for row in rows:
+        value = row.get(field)
+        if isinstance(value, int | float):
+            wrong = f"{COLUMNS[field].heading} of {named(row)} is {value}; it ought to be {' and '.join(wanted)}"
+            yield None if low <= value <= high else wrong
+
+
+def present(rows: Iterable[Row], field: str, ought: Callable[[Row], bool]) -> Compared:
+    """Whether the rows that ought to have a figure, and no others, have it."""
+    for row in rows:
+        if field in row:
+            value, wanted = row[field], ought(row)
+            wrong = (
+                f"{COLUMNS[field].heading} of {named(row)} is {value}; it ought to be {'given' if wanted else 'none'}"
+            )
+            yield None if (value is not None) == wanted else wrong

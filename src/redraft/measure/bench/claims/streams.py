@@ -1,0 +1,231 @@
+"""Claims on streams: the bias, mask-k, and other libraries (`redraft.measure.bench.claims`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from redraft.captions.languages import parse_language
+from redraft.decoding.methods import all_methods
+from redraft.measure.bench.claims.compare import (
+    Claim,
+    Compared,
+    against,
+    bounded,
+    number,
+    options,
+    pick,
+    present,
+    ranked,
+)
+from redraft.measure.bench.tables import BETA as USUAL
+from redraft.measure.bench.tables import MASKS
+from redraft.measure.eval.figures import Row
+
+#: NE of what takes nothing back: a loop that is cut off is taken back all the same.
+NEARLY_NONE = 0.02
+#: Share of translations that must be those of `ar` where wide passes are rounded otherwise than narrow ones: near ties
+#: then fall otherwise, in long outputs sooner or later.
+ROUNDED = 0.5
+#: What the same rounding may change of NE, as a share of it.
+NEAR = 0.05
+
+UNITS = ("tokens", "words")
+
+
+def as_ar(rows: Iterable[Row], share: float) -> Compared:
+    """Whether rows have the translations of `ar` in this share of their segments."""
+    for row in rows:
+        segments = row.get("segments")
+        if isinstance(segments, int):
+            yield from bounded([row], "same_as_ar", low=share * segments)
+
+
+# The bias
+
+
+def _betas(rows: Iterable[Row]) -> list[Row]:
+    """SSBD by growing beta."""
+    return sorted((row for row in pick(rows, "ssbd") if "beta" in options(row)), key=lambda row: number(row, "beta"))
+
+
+def _continuous(rows: Sequence[Row]) -> list[Row]:
+    """What keeps the whole draft."""
+    return [*(row for row in _betas(rows) if number(row, "beta") >= 0.5), *pick(rows, "cd")]
+
+
+def _between(rows: Sequence[Row]) -> list[Row]:
+    return [*pick(rows, "cd"), *pick(rows, "ssbd", beta=f"{USUAL:g}"), *pick(rows, "ar")]
+
+
+def _nothing_back(rows: Iterable[Row], field: str) -> Compared:
+    yield from bounded(rows, field, high=NEARLY_NONE)
+
+
+def _behind(rows: Sequence[Row]) -> Compared:
+    for alone in _betas(rows):
+        further = pick(rows, "ssbd-pld", "ssbd-bild", beta=options(alone)["beta"])
+        yield from against(further, "<=", [alone], "target_passes")
+
+
+BETWEEN = (
+    Claim(
+        "`ssbd` needs fewer target passes than `ar` and more than `cd`.",
+        lambda rows: ranked(_between(rows), "<", "target_passes"),
+    ),
+    Claim(
+        "`ssbd` takes no more back than `ar` and no less than `cd`.",
+        lambda rows: ranked(_between(rows), "<=", "ne_output"),
+    ),
+    Claim(
+        "Continuous decoding, which `ssbd` is from `beta` 0.5 on, takes nothing back.",
+        lambda rows: _nothing_back(_continuous(rows), "ne_output"),
+    ),
+)
+
+
+def _erasure(rows: Sequence[Row]) -> Compared:
+    for baseline in pick(rows, "ar"):
+        erased = float(baseline.get("ne_output") or 0)
+        exact = pick(rows, "pld", "gs-jacobi")
+        yield from bounded(exact, "ne_output", low=(1 - NEAR) * erased, high=(1 + NEAR) * erased)
+
+
+COMBINED = (
+    Claim("Drafting where the previous translation was left saves passes.", _behind),
+    Claim(
+        "The bias keeps more of the previous translation than AASD's threshold does.",
+        lambda rows: against(_betas(rows), ">=", pick(rows, "ssbd-aasd"), "draft_acceptance"),
+    ),
+    Claim(
+        "The previous translation, judged leniently, is kept to a larger part than exactly judged drafts.",
+        lambda rows: against(pick(rows, "ssbd", "ssbd-aasd"), ">=", pick(rows, "pld", "gs-jacobi"), "draft_acceptance"),
+    ),
+    Claim("Exact methods take back what `ar` takes back, but for rounding.", _erasure),
+)
+BETA = (
+    Claim(
+        "A/D and A/O do not fall as `beta` grows.",
+        lambda rows: ranked(_betas(rows), "<=", "draft_acceptance", "output_acceptance"),
+    ),
+    Claim("Target passes do not grow with `beta`.", lambda rows: ranked(_betas(rows), ">=", "target_passes")),
+    Claim("NE of the output does not grow with `beta`.", lambda rows: ranked(_betas(rows), ">=", "ne_output")),
+    Claim(
+        "`cd`, and `ssbd` from `beta` 0.5 on, come to the same tokens by the same passes.",
+        lambda rows: ranked(_continuous(rows), "==", "target_passes", "output_tokens"),
+    ),
+)
+
+
+# Mask-k
+
+
+def _k(row: Row) -> int:
+    """The number that the field ``mask`` begins with, as in ``3 tokens, plain``."""
+    return int(str(row["mask"]).split()[0])
+
+
+def _masked(rows: Sequence[Row], kind: str) -> list[Row]:
+    """SSBD by growing k; ``kind`` is what the field ``mask`` ends with."""
+    found = [row for row in rows if row["method"] == "ssbd" and str(row.get("mask") or "").endswith(f" {kind}")]
+    return sorted(found, key=_k)
+
+
+def _from_none(rows: Sequence[Row], kind: str) -> list[Row]:
+    """The same, after the row that hides nothing."""
+    masked = _masked(rows, kind)
+    return [*pick(rows, "ssbd")[:1], *masked] if masked else []
+
+
+def _shown(rows: Sequence[Row]) -> Compared:
+    for unit in UNITS:
+        yield from ranked(_from_none(rows, unit), ">=", "ne_display")
+
+
+def _plain_shown(rows: Sequence[Row]) -> Compared:
+    # With a shorter draft the output itself is less calm, so that no mask at all may be the calmer one.
+    for unit in UNITS:
+        yield from ranked(_masked(rows, f"{unit}, plain"), ">=", "ne_display")
+
+
+def _display_only(rows: Sequence[Row]) -> Compared:
+    fields = ("target_passes", "output_tokens", "draft_acceptance", "output_acceptance", "ne_output")
+    for unit in UNITS:
+        yield from ranked(_from_none(rows, unit), "==", *fields)
+
+
+def _plain(rows: Sequence[Row]) -> Compared:
+    for unit in UNITS:
+        masked = _from_none(rows, f"{unit}, plain")
+        yield from ranked(masked, ">", "output_acceptance")
+        yield from ranked(masked, "<", "target_passes")
+
+
+def _words(rows: Sequence[Row]) -> Compared:
+    if rows and parse_language(str(rows[0]["target_language"])).spaced:
+        for words in _masked(rows, "words"):
+            tokens = [row for row in _masked(rows, "tokens") if _k(row) == _k(words)]
+            yield from against([words], "<=", tokens, "ne_display")
+
+
+def _margin(row: Row) -> float:
+    """The number that the field ``mask`` ends with, as in ``below margin 0.02``."""
+    return float(str(row["mask"]).split()[-1])
+
+
+def _margins(rows: Iterable[Row]) -> list[Row]:
+    """SSBD by growing margin."""
+    return sorted((row for row in rows if "margin" in str(row.get("mask"))), key=_margin)
+
+
+def _margin_shown(rows: Sequence[Row]) -> Compared:
+    yield from ranked(_margins(rows), ">", "ne_display")
+    yield from ranked(_margins(rows), "<", "laal")
+
+
+def _margin_against(rows: Sequence[Row]) -> Compared:
+    none = [row for row in _margins(rows) if _margin(row) == 0]
+    least = [row for row in _masked(rows, "tokens") if _k(row) == min(MASKS)]
+    yield from against(none, "<", least, "ne_display", "laal")
+
+
+MARGIN = (
+    Claim("A margin of 0 takes less back than the smaller mask of tokens, and shows it earlier.", _margin_against),
+)
+MASK = (
+    Claim("The larger the margin, the less of what is shown is taken back, and the later it comes.", _margin_shown),
+    *MARGIN,
+    Claim("The more is hidden by display-only mask-k, the less of what is shown is taken back.", _shown),
+    Claim("The same is so of plain mask-k, from the smallest k on.", _plain_shown),
+    Claim("Display-only mask-k changes neither passes nor tokens, acceptance nor output.", _display_only),
+    Claim("Plain mask-k lowers A/O and costs passes, the more the larger k is.", _plain),
+    Claim("In a language with spaces, k words hide no less than k tokens.", _words),
+)
+
+
+# Other libraries
+
+
+def _peers(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row["method"] not in all_methods()]
+
+
+def _drafting(rows: Sequence[Row]) -> Compared:
+    for row in _peers(rows):
+        yield from against([row], "<", pick(rows, str(row["method"]).rpartition("-")[0]), "target_passes")
+
+
+PEERS = (
+    Claim(
+        "Libraries that decode every update anew give the translations of `ar`, but for rounding.",
+        lambda rows: as_ar([row for row in _peers(rows) if row["method"] != "local-agreement"], ROUNDED),
+    ),
+    Claim("A library needs fewer target passes with drafts than without.", _drafting),
+    Claim(
+        "Of other libraries' ways only the assistant is a small model.",
+        lambda rows: present(_peers(rows), "draft_passes", lambda row: "assistant" in str(row["method"])),
+    ),
+    Claim(
+        "LocalAgreement takes nothing back that it has shown.",
+        lambda rows: _nothing_back(pick(rows, "local-agreement"), "ne_display"),
+    ),
+)

@@ -1,0 +1,173 @@
+"""What the figures of a row are called, how they are printed, and what they mean; for pages and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from redraft.measure.eval.figures import Row
+
+
+class Column(NamedTuple):
+    """Heading, number format (none for text), and one sentence on what the figure is."""
+
+    heading: str
+    form: str
+    about: str
+
+
+COLUMNS = {
+    "target_language": Column("to", "", "target language"),
+    "method": Column("method", "", "decoding method with the options that were set"),
+    "small_model": Column("small model", "", "the small model that drafts"),
+    "mask": Column("hidden", "", "what mask-k hides of a partial translation; plain: it leaves the draft as well"),
+    "comet": Column("COMET", ".3f", "COMET of the final translations"),
+    "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval where one was computed"),
+    "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval where one was computed"),
+    "same_as_ar": Column("as ar", ",.0f", "segments whose final translation is that of ar, of all segments"),
+    "ne_output": Column("NE", ".2f", "normalised erasure: tokens taken back for each token of the final output"),
+    "ne_display": Column("NE shown", ".2f", "the same of what the reader sees"),
+    "draft_acceptance": Column(
+        "A/D", ".1%", "share of the drafted tokens that were kept; those of a repetition that was cut do not count"
+    ),
+    "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft, counted in the same way"),
+    "mean_acceptance_length": Column("MAL", ".2f", "mean acceptance length: output tokens for each pass"),
+    "target_passes": Column("passes", ",.0f", "passes of the model; for Jacobi decoding, iterations"),
+    "passes_verify": Column("verifying", ".2f", "passes an update that run the new source and the first draft"),
+    "passes_new": Column("new", ".2f", "further passes an update for tokens beyond the previous output's end"),
+    "passes_changed": Column("changed", ".2f", "further passes an update for tokens that correct the previous output"),
+    "passes_again": Column("again", ".2f", "further passes an update for tokens that the previous output held already"),
+    "draft_passes": Column("small model's passes", ",.0f", "passes of the small model that drafts"),
+    "tokens_per_second": Column(
+        "tokens/s", ",.0f", "output tokens for each second of wall time, verification included"
+    ),
+    "speedup": Column("speed-up", ".2f", "output tokens per second over those of ar in the same run"),
+    "speedup_median": Column("median", ".2f", "the speed-up of each segment, then their median"),
+    "pass_speedup": Column("by passes", ".2f", "output tokens for each pass over those of ar"),
+    "limit_distance": Column(
+        "× limit", ".2f", "time over that of a drafter that knows the output beforehand; 1 is the best possible"
+    ),
+    "update_p50_ms": Column("update p50 (ms)", ",.1f", "half of the updates took no longer"),
+    "update_p95_ms": Column("update p95 (ms)", ",.1f", "all but 5% of the updates took no longer"),
+    "laal": Column("LAAL", ".2f", "length-adaptive average lagging: how far captions are behind what was said"),
+    "laal_ca": Column("LAAL, CA", ".2f", "the same, computation-aware: with the time that translating took"),
+    "stream_laal": Column("StreamLAAL", ".2f", "LAAL of whole recordings, cut to the reference's segments; in seconds"),
+    "stream_laal_ca": Column("StreamLAAL, CA", ".2f", "the same, computation-aware"),
+    "al": Column("AL", ".2f", "average lagging"),
+    "al_ca": Column("AL, CA", ".2f", "the same, computation-aware"),
+    "dal": Column("DAL", ".2f", "differentiable average lagging"),
+    "dal_ca": Column("DAL, CA", ".2f", "the same, computation-aware"),
+    "ap": Column("AP", ".2f", "average proportion of the source that had been read when a word was shown"),
+    "ap_ca": Column("AP, CA", ".2f", "the same, computation-aware"),
+    "atd": Column("ATD", ".2f", "average token delay"),
+    "atd_ca": Column("ATD, CA", ".2f", "the same, computation-aware"),
+    "lag_p50_ms": Column("lag p50 (ms)", ",.0f", "half of the captions came no later after their transcript"),
+    "lag_p95_ms": Column("lag p95 (ms)", ",.0f", "all but 5% of the captions came no later after their transcript"),
+    "ne_units": Column(
+        "NE, words", ".2f", "NE of what the reader sees, on words, or on characters in Chinese and Japanese"
+    ),
+    "ne_output_mean": Column("NE, mean", ".2f", "NE of each segment by itself, then their mean"),
+    "ne_display_mean": Column("NE shown, mean", ".2f", "the same of what the reader sees"),
+    "model_share": Column("in the model", ".0%", "share of the time that passes took"),
+    "segments": Column("segments", ",.0f", "sentences or utterances"),
+    "updates": Column("updates", ",.0f", "transcripts that were translated"),
+    "output_tokens": Column("tokens", ",.0f", "output tokens of all updates"),
+    "failures": Column("failures", ",.0f", "updates that were reported as failed or cut"),
+    "admission": Column("admission", "", "whether the server refuses sessions beyond its capacity"),
+    "talks": Column("talks", ",.0f", "live talks at once; in a search, the most that were carried"),
+    "seconds": Column("seconds", ",.0f", "how long the talks lasted"),
+    "sessions": Column("sessions", ",.0f", "sessions that were asked for"),
+    "refused": Column("refused", ",.0f", "sessions that the server did not admit"),
+    "refusals": Column("by", "", "the codes of the refusals"),
+    "broken": Column("broken off", ",.0f", "sessions that ended before their time"),
+    "breaks": Column("by", "", "the codes of what ended them"),
+    "captions": Column("captions", ",.0f", "captions received, partial and final"),
+    "passed_over": Column("passed over", ",.0f", "updates that a newer one's caption answered"),
+    "unanswered": Column("unanswered", ",.0f", "updates that no caption answered by the end"),
+    "caption_lag_p50_ms": Column(
+        "caption lag p50 (ms)", ",.0f", "from when the oldest word without a caption was said to its caption; median"
+    ),
+    "caption_lag_p95_ms": Column("caption lag p95 (ms)", ",.0f", "all but 5% of the captions lagged no more"),
+    "caption_lag_max_ms": Column("caption lag max (ms)", ",.0f", "the longest of these lags"),
+    "caption_lag_slope": Column("growing (s/min)", ".3f", "by how much the caption lag grows a minute"),
+    "lag_max_ms": Column("lag max (ms)", ",.0f", "the latest that a caption came after its transcript"),
+    "late_p95_ms": Column("sent late p95 (ms)", ",.0f", "all but 5% of the updates were sent no later than that"),
+    "lanes_a_pass": Column("lanes a pass", ".2f", "translations that share a pass, on average"),
+    "server_cpu": Column("server's CPU", ".2f", "seconds of processor time a second, of the server"),
+    "client_cpu": Column("client's CPU", ".2f", "seconds of processor time a second, of all talks together"),
+    "server_mb": Column("server's MB", ",.0f", "the most memory that the server held (resident set)"),
+    "server_mb_slope": Column(
+        "MB/min", ".3f", "by how much that grows a minute, by least squares over the last three quarters of the run"
+    ),
+    "slots_in_use": Column("slots in use", ",.0f", "the most slots of the cache that were lent"),
+    "left_over": Column("left over", ",.0f", "sessions, lanes and slots that were held when all talks were over"),
+}
+
+#: Fields of a row that other columns show, or none.
+APART = {
+    *("bench", "data", "signature", "replay", "options", "latency_unit"),
+    *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
+    *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
+}
+
+#: Lags in the unit that the row names: source words or seconds.
+_LAGS = {f"{name}{suffix}" for name in ("al", "laal", "dal", "atd") for suffix in ("", "_ca")}
+
+#: What has a meaning only where text comes bit by bit.
+_STREAMED = {"ne_output", "ne_display", "ne_output_mean", "ne_display_mean", "ne_units", "ap", "ap_ca", *_LAGS}
+
+
+def column(name: str, rows: Sequence[Row]) -> Column:
+    """The column of a field; one that is not known here is headed by its own name."""
+    unit = next((row["latency_unit"] for row in rows if row.get("latency_unit")), "")
+    if name in _LAGS and unit:
+        return COLUMNS[name]._replace(heading=f"{COLUMNS[name].heading} ({unit})")
+    if name in COLUMNS:
+        return COLUMNS[name]
+    number = all(isinstance(row.get(name), int | float | None) for row in rows)
+    return Column(name.replace("_", " "), "g" if number else "", "")
+
+
+def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
+    """The fields that are worth a column: some row has them, and they tell rows apart where they are text.
+
+    Args:
+        names: the fields to choose from, in order; none takes all that the rows have.
+    """
+    chosen = tuple(names) or tuple(dict.fromkeys((*COLUMNS, *(name for row in rows for name in row))))
+    silent = set() if any(row.get(name) for row in rows for name in ("ne_output", "ne_units")) else _STREAMED
+    return [name for name in chosen if name not in APART | silent and _tells(name, [row.get(name) for row in rows])]
+
+
+def _tells(name: str, values: Sequence[object]) -> bool:
+    if name in ("mask", "target_language"):
+        return len(set(values)) > 1
+    return name == "method" or any(value not in (None, "") and (value or name != "failures") for value in values)
+
+
+def title(row: Row) -> str:
+    """Method and options; a replay says so."""
+    words = f"{row.get('method')} {row.get('options') or ''}".strip()
+    return f"{words} (replay)" if row.get("replay") else words
+
+
+def named(row: Row) -> str:
+    """The same with the small model and what is hidden, which tell it from all other rows of a table."""
+    more = (("with", row.get("small_model")), ("hides", row.get("mask")))
+    return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
+
+
+def cell(row: Row, name: str, form: str) -> str:
+    """A figure as people read it; a dash where it was not measured."""
+    if name == "method":
+        return title(row)
+    value = row.get(name)
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    text = format(value, form) if form else str(value)
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    if name == "same_as_ar":
+        return f"{text}/{row.get('segments')}"
+    return f"{text} ({low:{form}}–{high:{form}})" if low is not None and high is not None else text

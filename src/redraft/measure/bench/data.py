@@ -1,0 +1,77 @@
+"""What ``--data`` names: a test set, talks, or a stream of your own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from redraft.captions.talk import load_talk
+from redraft.errors import InputError, OptionError
+from redraft.measure.eval.perturb import perturb
+from redraft.measure.eval.revise import revise
+from redraft.measure.eval.sets import SETS, lag_stream, load_set
+from redraft.measure.eval.stream import Segment, Stream
+from redraft.measure.eval.talks import recogniser_stream, talk_stream
+
+#: The talk of the demo: it ships with the package, and has no references.
+TALK = "talk"
+TALKS = ("acl6060.talks", "recogniser")
+
+
+def open_stream(
+    name: str,
+    to: str,
+    *,
+    form: str = "jsonl",
+    limit: int = 0,
+    least_words: int = 0,
+    lag: int = 3,
+    noise: bool = False,
+    revisions: float = 0.0,
+    seed: int = 0,
+) -> Stream:
+    """The stream of a name or a JSON Lines file, for one target language.
+
+    Args:
+        form: of a file, one of `redraft.measure.eval.stream.FORMS`.
+        limit: segments; 0 takes all.
+        least_words: shorter sources are left out of a test set.
+        lag: words that come at a time, 0 for whole sentences; a file, the recogniser and the demo's talk have their own
+            updates, of which 0 takes the final ones.
+        noise: whether the newest words are misheard at first, as a recogniser does.
+        revisions: share of the updates that rewrite what was heard, of utterances of several sentences
+            (`redraft.measure.eval.revise`); 0 leaves the data as they are.
+        seed: of the noise and of the revisions.
+
+    Raises:
+        InputError: there is no such set or file, or the set has no such language.
+        OptionError: ``revisions`` is out of range, or together with noise or whole sentences.
+    """
+    if name in SETS:
+        stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
+    elif name == TALK:
+        utterances = groupby(load_talk(), key=lambda update: update.utterance)
+        segments = tuple(Segment(tuple(updates)) for _, updates in utterances)
+        stream = Stream(TALK, segments[: limit or None])
+    elif name == "acl6060.talks":
+        stream = talk_stream(languages=(to,), lag=lag, limit=limit)
+    elif name == "recogniser":
+        stream = recogniser_stream(languages=(to,), limit=limit)
+    elif Path(name).is_file():
+        stream = Stream.load(Path(name), form)
+        stream = replace(stream, segments=stream.segments[: limit or None])
+    else:
+        raise InputError(f"--data must be one of {', '.join((TALK, *SETS, *TALKS))} or a JSON Lines file, not {name!r}")
+    if revisions:
+        if noise or lag == 0:
+            raise OptionError("revisions cannot be combined with noise, or with whole sentences (lag 0)")
+        return revise(stream, revisions, seed, lag=lag)
+    if lag == 0 and not reveals(name):
+        stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
+    return perturb(stream, seed) if noise else stream
+
+
+def reveals(name: str) -> bool:
+    """Whether the text of such data is revealed by the lag; a file and the recogniser have their own updates."""
+    return name in SETS or name == "acl6060.talks"

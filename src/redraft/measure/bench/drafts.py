@@ -1,0 +1,21 @@
+"""Draft translations by another model, for post-editing."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_model
+from redraft.captions.events import Caption, Update
+from redraft.measure.eval.stream import Stream
+from redraft.translator import Translator
+
+
+def translations(model: str, stream: Stream, to: str, options: LlamaOptions) -> list[str]:
+    """Greedy translations of the stream's segments, each whole."""
+    with closing(open_model(model, options)) as backend, Translator(backend, [to], method="ar") as translator:
+        found = []
+        for segment in stream.segments:
+            events = translator.translate(Update(segment.utterance, 0, segment.source, final=True))
+            found.append(next((event.text for event in events if isinstance(event, Caption)), ""))
+    return found

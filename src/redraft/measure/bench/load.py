@@ -1,0 +1,187 @@
+"""Reads what runs have written: rows of figures, and with them what plots are made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redraft.captions.languages import parse_language
+from redraft.decoding.cost import CostCurve
+from redraft.errors import InputError
+from redraft.measure.bench.columns import COLUMNS
+from redraft.measure.bench.tables import TABLES
+from redraft.measure.eval.figures import Row
+from redraft.models import SHIPPED
+
+ENDING = ".rows.jsonl"
+
+#: Order of the languages, as in the papers' tables; others follow.
+LANGUAGES = ("de", "zh", "ja")
+
+#: What the name of a stream ends in whose words are misheard on purpose (`redraft.measure.eval.perturb`).
+PERTURBED = ".perturbed"
+
+#: Names of the test sets, as people write them.
+SETS = {
+    "flores200.devtest": "Flores-200 devtest",
+    "acl6060.dev": "ACL 60/60 dev",
+    "acl6060.talks": "ACL 60/60 talks",
+    "mexpresso": "mExpresso",
+    "recogniser": "a recogniser's output",
+    "talk": "the demo talk",
+    "tatoeba2021": "Tatoeba 2021",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One table on one data set into one language.
+
+    Attributes:
+        bench: name of the table (`redraft.measure.bench.tables`), ``replay`` for a replay.
+        language: BCP 47 tag of the target language.
+        curve: T(n), measured in the same run.
+        acceptance: title of a line -> for every position of a draft, how many tokens were kept there and how many stood
+            there.
+        trials: title of a line -> numbers of live talks that were tried, each with p95 of the caption lag in ms.
+    """
+
+    bench: str
+    data: str
+    language: str
+    rows: tuple[Row, ...]
+    signatures: tuple[str, ...] = ()
+    curve: CostCurve | None = None
+    acceptance: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    trials: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether times are those of recorded passes that another model has run."""
+        return any(row.get("replay") for row in self.rows)
+
+    @property
+    def name(self) -> str:
+        """Data set and language in words, and the model if it is another one."""
+        data = self.data.removesuffix(PERTURBED)
+        misheard = ", misheard at first" if data != self.data else ""
+        by = f", by {self.other_model}" if self.other_model else ""
+        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}{by}"
+
+    @property
+    def other_model(self) -> str:
+        """The name of the model's file if it is none of those that ship; of a replay its signature tells."""
+        file = self.facts.get("model", "").partition("@")[0]
+        return "" if self.replayed or file in ("", *SHIPPED.values()) else Path(file).stem
+
+    @property
+    def language_name(self) -> str:
+        """The target language in English; live talks may have several, with a comma between them."""
+        return " and ".join(parse_language(each).name for each in self.language.split(","))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The parts of the first signature by name."""
+        first = self.signatures[0] if self.signatures else ""
+        return {name: value for name, _, value in (part.partition(":") for part in first.split("|"))}
+
+
+def read_results(folder: Path) -> list[Result]:
+    """What lies in the ``.rows.jsonl`` files of a folder, in the order of the tables; replays come last.
+
+    Raises:
+        InputError: a line is no object, lacks a field, or has text where a number belongs; or a file holds the rows of
+            two runs.
+    """
+    found = [read_result(path) for path in sorted(folder.glob(f"*{ENDING}"))]
+    benches = [*TABLES]
+
+    def place(result: Result) -> tuple[object, ...]:
+        bench = benches.index(result.bench) if result.bench in benches else len(benches)
+        language = LANGUAGES.index(result.language) if result.language in LANGUAGES else len(LANGUAGES)
+        return result.replayed, bench, result.bench, result.data, result.other_model, language, result.language
+
+    return sorted(found, key=place)
+
+
+def read_result(path: Path) -> Result:
+    """What one file holds; errors as of `read_results`."""
+    rows: list[Row] = []
+    more: dict[str, Any] = {}
+    keys: dict[tuple[str, str, str], None] = {}
+    signatures: dict[str, None] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            fields = _object(line)
+            keys[fields["bench"], fields["data"], fields["target_language"]] = None
+            if "method" in fields:
+                rows.append(_checked(fields))
+            else:
+                more = {"curve": _curve(fields), "acceptance": _acceptance(fields), "trials": _trials(fields)}
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+        if fields.get("signature"):
+            signatures[str(fields["signature"])] = None
+    if len(keys) != 1:
+        raise InputError(f"{path} must hold the rows of one bench, data set and language, not of {len(keys)}")
+    (key,) = keys
+    return Result(*key, tuple(rows), tuple(signatures), **more)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"this is no JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise InputError("a row must be a JSON object")
+    for name in ("bench", "data", "target_language"):
+        if not isinstance(fields.get(name), str):
+            raise InputError(f"{name} must be a text, not {fields.get(name)!r}")
+    return fields
+
+
+def _checked(fields: dict[str, Any]) -> Row:
+    if not isinstance(fields["method"], str):
+        raise InputError(f"method must be a text, not {fields['method']!r}")
+    for name, value in fields.items():
+        number = isinstance(value, int | float)
+        if not (value is None or number or isinstance(value, str)):
+            raise InputError(f"{name} must be a text, a number or null, not {value!r}")
+        column = COLUMNS.get(name)
+        if column and value is not None and bool(column.form) != number:
+            raise InputError(f"{name} must be a {'number' if column.form else 'text'} or null, not {value!r}")
+    return fields
+
+
+def _curve(fields: Mapping[str, Any]) -> CostCurve | None:
+    given = fields.get("curve")
+    if given is None:
+        return None
+    try:
+        return CostCurve(tuple(given["sizes"]), tuple(float(each) for each in given["seconds"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"curve must hold sizes and the seconds of each: {error!r}") from None
+
+
+def _acceptance(fields: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
+    given = fields.get("acceptance_by_position") or {}
+    try:
+        return {title: [(int(kept), int(stood)) for kept, stood in counts] for title, counts in given.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"acceptance_by_position must hold pairs of counts for every title: {error!r}") from None
+
+
+def _trials(fields: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    given = fields.get("trials") or {}
+    try:
+        # Where nothing was answered there is no lag.
+        return {
+            title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
+            for title, pairs in given.items()
+        }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"trials must hold pairs of talks and lag for every title: {error!r}") from None

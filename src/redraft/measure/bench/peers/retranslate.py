@@ -1,0 +1,157 @@
+"""A library's own `generate`, called for every update: the system that all peers are."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.languages import parse_language
+from redraft.captions.prompt import Prompter, Request
+from redraft.captions.sentence import as_sentence, final_mark
+from redraft.captions.session import longest_output
+from redraft.captions.stabilise import Mask, stabilise
+from redraft.decoding.types import Backend, Prompt
+from redraft.errors import OptionError
+from redraft.measure.bench.peers.engine import Answer, Engine
+from redraft.measure.eval.record import Step
+from redraft.translator import Style
+
+
+class Task:
+    """What a peer is given: the ids of the prompts and the limits, which are those of Redraft's own methods.
+
+    Args:
+        backend: the model on Redraft; only its tokenizer and facts are used.
+        language: BCP 47 tag of the target language.
+        style: how prompts are made.
+        max_tokens: the most tokens of one translation, at least 1.
+        context_length: the most ids of prompt and output together; that of the backend, if it is lower.
+
+    Raises:
+        OptionError: the language is not known, or the style carries earlier sentences.
+        ModelError: the model has no usable prompt template.
+    """
+
+    def __init__(self, backend: Backend, language: str, style: Style, max_tokens: int, context_length: int) -> None:
+        if style.context:
+            raise OptionError(f"context must be 0 for a peer, whose prompts hold one sentence, not {style.context}")
+        self.backend, self.language = backend, language
+        self.context_length = min(context_length, backend.context_length)
+        self._max_tokens, self._glossary = max_tokens, style.glossary
+        source = parse_language(style.source, "source language")
+        self._prompter = Prompter.for_model(backend.metadata, source, parse_language(language), style.template)
+        self._mark = final_mark(backend.metadata)
+        self.encode("test")  # a glossary that the model's template cannot carry is refused now
+
+    def encode(self, text: str, *, final: bool = False) -> tuple[int, ...]:
+        """Ids of the prompt; none for a text of white space.  That of a final text is made a sentence."""
+        request = Request(as_sentence(text, self._mark) if final else text, (), self._glossary)
+        return self._prompter.encode(request, self.backend.encode) if text.strip() else ()
+
+    def limit(self, prompt: tuple[int, ...]) -> int:
+        """The most output tokens after ``prompt``; below 1 if it is too long."""
+        return min(self._max_tokens, self.context_length - len(prompt), longest_output(Prompt(prompt)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The latest output of an utterance, and the prompt that it answers."""
+
+    prompt: tuple[int, ...] = ()
+    tokens: tuple[int, ...] = ()
+    finished: bool = True
+
+
+class Retranslation:
+    """Translates every update from scratch; implements `redraft.measure.eval.measure.System`.
+
+    As with Redraft's own methods, a source that is unchanged costs no call.  An output that goes round in circles is
+    not given up, as no library does that: the limit cuts it.
+    """
+
+    def __init__(self, task: Task, engine: Engine) -> None:
+        self.task, self.engine = task, engine
+        self.caption: Caption | None = None
+        self._utterance: str | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Start an utterance."""
+        self._latest = _Output()
+        self._reported = False
+
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """Translate one update; one that cannot be translated leaves on the display what stood there."""
+        started = time.perf_counter()
+        step, failures = self._translate(update)
+        # As with Redraft's own methods: with the prompt made and the caption cut, and nothing where no call was needed.
+        return (replace(step, seconds=time.perf_counter() - started) if step.seconds else step), failures
+
+    def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        if update.utterance != self._utterance:
+            self._utterance = update.utterance
+            self._forget()
+        prompt = self.task.encode(update.text, final=update.final)
+        limit = self.task.limit(prompt)
+        call, failures = Answer(), []
+        if limit < 1:
+            failures.append(self._failure(update, f"the source is too long: its prompt has {len(prompt)} tokens"))
+        elif prompt != self._latest.prompt:
+            call = self._decode(prompt, limit)
+            self._latest = _Output(prompt, call.tokens, call.finished)
+        if not self._latest.finished and not self._reported:
+            self._reported = True
+            failures.append(self._failure(update, f"the translation was cut at {len(self._latest.tokens)} tokens"))
+        return self._step(update, call), failures
+
+    def _decode(self, prompt: tuple[int, ...], limit: int) -> Answer:
+        """The output for a prompt that has changed; it may be empty."""
+        return self.engine.generate(prompt, limit) if prompt else Answer()
+
+    def _unstable(self) -> int:
+        """How many tokens at the end of the latest output are not shown before the final update."""
+        return 0
+
+    def _failure(self, update: Update, message: str) -> Failure:
+        return Failure(message, None, update.utterance, update.seq, self.task.language)
+
+    def _step(self, update: Update, call: Answer) -> Step:
+        latest = self._latest
+        pieces = [self.task.backend.token_bytes(token) for token in latest.tokens]
+        view = stabilise(pieces, Mask(self._unstable()), final=update.final)
+        self.caption = Caption(
+            update.utterance,
+            update.seq,
+            self.task.language,
+            view.shown,
+            view.hidden,
+            update.final,
+            update.time,
+            update.text,
+        )
+        if update.final:
+            self._utterance = None
+        return Step(
+            update.seq,
+            update.text,
+            update.final,
+            update.time,
+            len(latest.prompt),
+            latest.tokens,
+            view.shown,
+            view.hidden,
+            latest.finished,
+            call.seconds,
+            call.model_seconds,
+            call.passes,
+            call.draft_passes,
+        )
+
+    def tokenize(self, text: str) -> list[int]:
+        """By the model's tokenizer, as Redraft's own methods do it."""
+        return self.task.backend.tokenize(text)
+
+    def close(self) -> None:
+        """Free the library's copy of the model."""
+        self.engine.close()

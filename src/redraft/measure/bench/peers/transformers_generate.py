@@ -1,0 +1,129 @@
+"""transformers' `generate`: greedy, with prompt lookup, or with a small model as its assistant.
+
+Every call starts with an empty cache, as `generate` does by default: a cache that is handed in must hold a beginning of
+the prompt, so its owner would have to compare ids and crop it between the updates.  Settings of the drafts are the
+library's defaults; the assistant drafts up to 20 tokens, fewer where it is unsure.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from redraft.backends.hf.options import HfOptions
+from redraft.measure.bench.peers.engine import Answer, PassLog
+
+#: What `prompt_lookup_num_tokens` has no default for: 10, as in prompt lookup decoding and in llama-cpp-python.
+LOOKUP = {"prompt_lookup_num_tokens": 10}
+
+
+class Transformers:
+    """A model of transformers in 32-bit floats.
+
+    Args:
+        path: a folder of transformers, or a GGUF file that `recipe` made, whose weights are unpacked.
+        options: of the model.
+        ends: ids that end an output.
+        small: the assistant, a folder or file as ``path``.
+        more: further arguments of `generate`.
+
+    Raises:
+        ModuleNotFoundError: the hf extra is not installed; for a GGUF file, or the train extra.
+        ModelError: a model cannot be loaded or exported.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        options: HfOptions,
+        ends: frozenset[int],
+        *,
+        small: Path | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        with _quiet():
+            opened = _open(path, options)
+            self._model: Any = opened.model
+            self._more = {"eos_token_id": sorted(ends), "pad_token_id": opened.pad_token, **(more or {})}
+            self._ends, self._log = ends, PassLog()
+            self._watch(self._model, self._target_pass)
+            if small is not None:
+                assistant = _open(small, options).model
+                self._watch(assistant, lambda _inputs: self._log.small())
+                self._more["assistant_model"] = assistant
+
+    def _target_pass(self, inputs: dict[str, Any]) -> AbstractContextManager[None]:
+        cache = inputs.get("past_key_values")
+        return self._log.target(0 if cache is None else cache.get_seq_length(), inputs["input_ids"].shape[1])
+
+    @staticmethod
+    def _watch(model: Any, timed: Callable[[dict[str, Any]], AbstractContextManager[None]]) -> None:
+        """Put a timer around every pass of a model."""
+        running = ExitStack()
+
+        def before(_module: Any, _args: Any, inputs: dict[str, Any]) -> None:
+            running.enter_context(timed(inputs))
+
+        model.register_forward_pre_hook(before, with_kwargs=True)
+        model.register_forward_hook(lambda *_: running.close())
+
+    def generate(self, prompt: tuple[int, ...], limit: int) -> Answer:
+        """Decode greedily at most ``limit`` tokens after ``prompt``."""
+        import torch
+
+        log = self._log = PassLog()
+        with _quiet():
+            started = time.perf_counter()
+            read = torch.tensor([prompt], device=self._model.device)
+            given = self._model.generate(
+                input_ids=read,
+                attention_mask=torch.ones_like(read),
+                do_sample=False,
+                max_new_tokens=limit,
+                **self._more,
+            )
+            tokens = given[0, len(prompt) :].tolist()
+            seconds = time.perf_counter() - started
+        end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
+        output, finished = tuple(tokens[:end]), end is not None
+        # On a GPU a pass returns before it is done, so its time cannot be told without slowing the call down.
+        model_seconds = log.seconds if self._model.device.type == "cpu" else seconds
+        passes = log.passes(len(prompt), len(output), finished)
+        return Answer(output, finished, seconds, model_seconds, passes, log.draft_passes)
+
+    def close(self) -> None:
+        """Free the models."""
+        self._model, self._more = None, {}
+
+
+def _open(path: Path, options: HfOptions) -> Any:
+    """The backend of a folder, or of a GGUF that is exported for as long as it takes to load it."""
+    from redraft.backends.hf.model import open_hf
+
+    if path.is_dir():
+        return open_hf(str(path), options)
+    from recipe.export_hf import gguf_to_hf
+
+    with TemporaryDirectory(prefix="redraft-") as folder:
+        gguf_to_hf(path, Path(folder))
+        return open_hf(folder, options)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars for files that are written and read at once, no advice on how the assistant calls itself."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

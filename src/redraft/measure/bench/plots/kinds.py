@@ -1,0 +1,160 @@
+"""The plots of a bench: which there are, which of them a result has figures for, and how they become SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from redraft.measure.bench.load import Result
+from redraft.measure.bench.plots import bands, live, masks, scatter
+from redraft.measure.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
+from redraft.measure.bench.results import LAST_POSITION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A kind of picture.
+
+    Attributes:
+        name: for files.
+        about: what it shows, in a sentence.
+        has: whether a result has the figures for it.
+        draw: draws a result.
+        benches: those whose results it is drawn for.
+        inches: height of its axes, where that depends on the result.
+        left, right: inches of its margins.
+    """
+
+    name: str
+    about: str
+    has: Callable[[Result], bool]
+    draw: Callable[[Axes, Result], None]
+    benches: tuple[str, ...]
+    inches: Callable[[Result], float] = lambda _result: HEIGHT - BOTTOM
+    left: float = LEFT
+    right: float = RIGHT
+
+
+_STREAMS = ("ssbd", "beta", "peers")
+_ALL = ("ssbd", "beta", "mask", "cold", "jacobi", "aasd", "peers", "replay")
+
+PLOTS = (
+    Plot(
+        "quality",
+        "Quality against flicker: up and to the left is better. Vertical lines, if any, are 95% intervals.",
+        scatter.has_quality,
+        scatter.quality,
+        _STREAMS,
+    ),
+    Plot(
+        "speed",
+        "Speed-up over re-translation (ar), as the bias grows.",
+        scatter.has_speed,
+        scatter.speed,
+        ("beta",),
+        right=1.15,
+    ),
+    Plot(
+        "flicker",
+        "Flicker that the reader sees, by how much of a partial caption is hidden.",
+        masks.has_flicker,
+        masks.flicker,
+        ("mask",),
+        right=1.2,
+    ),
+    Plot(
+        "lag",
+        "Flicker that the reader sees, against how far captions are behind: down and to the left is better.",
+        masks.has_lag,
+        masks.lag,
+        ("mask",),
+    ),
+    Plot(
+        "tradeoff",
+        "Quality against speed: up and to the right is better. Each line is one rollback threshold, each point on it "
+        "one fallback threshold; the rollback threshold stands at the lowest.",
+        scatter.has_tradeoff,
+        scatter.tradeoff,
+        ("bild",),
+    ),
+    Plot(
+        "tradeoff-passes",
+        "The same, counted in passes of the large model.",
+        scatter.has_tradeoff,
+        scatter.tradeoff_passes,
+        ("bild",),
+    ),
+    Plot(
+        "speedups",
+        "Speed-up over ar, in time and in passes.",
+        bands.has_speedups,
+        bands.speedups,
+        ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay"),
+        bands.height_of_speedups,
+        bands.LEFT,
+        bands.RIGHT,
+    ),
+    Plot(
+        "limit",
+        "Distance to the limit: time over that of a drafter that knows the output beforehand. Shorter is better.",
+        bands.has_limit,
+        bands.limit,
+        ("ssbd", "redraft", "beta", "cold", "jacobi", "aasd", "peers", "replay"),
+        bands.height_of_limit,
+        bands.LEFT,
+        bands.RIGHT,
+    ),
+    Plot(
+        "acceptance",
+        f"How many of the draft tokens at a position were kept. Position {LAST_POSITION} counts all further ones "
+        "too; positions with less than 1% of the drafts are left out.",
+        bands.has_acceptance,
+        bands.acceptance,
+        _ALL,
+        bands.height_of_acceptance,
+    ),
+    Plot(
+        "cost",
+        "What one pass costs, by how many tokens are new in it: T(n), beside n passes over one token each.",
+        scatter.has_curve,
+        scatter.curve,
+        (*_ALL, "bild", "quality"),
+        right=0.75,
+    ),
+    Plot(
+        "talks",
+        "How far captions lag, by how many talks the server has at once; the dotted line is one second.",
+        live.has_trials,
+        live.talks,
+        ("capacity",),
+        right=1.6,
+    ),
+)
+
+
+def plots_of(result: Result) -> list[Plot]:
+    """The plots that are drawn for a result; those that its figures do not suffice for are left out."""
+    return [plot for plot in PLOTS if result.bench in plot.benches and plot.has(result)]
+
+
+def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
+    """A plot as SVG, with a panel for each result; of several, each is headed by its language.
+
+    Args:
+        results: of one bench and data set.
+        name: what all ids in the document begin with.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    return svg([_panel(plot, result, len(results) > 1) for result in results], name)
+
+
+def _panel(plot: Plot, result: Result, several: bool) -> Panel:
+    words = [result.language_name] * several + ["replay"] * result.replayed
+    height = plot.inches(result) + BOTTOM
+    return Panel(lambda axes: plot.draw(axes, result), ", ".join(words), height, plot.left, plot.right)

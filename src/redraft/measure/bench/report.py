@@ -1,0 +1,151 @@
+"""The report of a folder of runs: one HTML page with tables, claims and plots that fetches nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from redraft.errors import InputError
+from redraft.measure.bench.claims import Verdict, verdicts
+from redraft.measure.bench.columns import COLUMNS, Column, cell, column, filled
+from redraft.measure.bench.load import ENDING, Result, read_results
+from redraft.measure.bench.plots.chart import INK
+from redraft.measure.bench.plots.kinds import draw, plots_of
+from redraft.measure.bench.tables import TABLES
+from redraft.measure.eval.signature import with_processor
+
+NAME = "report.html"
+REPLAY = "what the same drafts are worth on a model of another size."
+#: What the load tests show (`redraft.measure.load`).
+LIVE = {
+    "capacity": "How many live talks a server carries.",
+    "load": "Many live talks at once against a server.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    about: str
+    svg: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A result, ready to be shown."""
+
+    heading: str
+    columns: Sequence[Column]
+    cells: Sequence[Sequence[str]]
+    signatures: Sequence[str]
+    verdicts: Sequence[Verdict]
+    figures: Sequence[_Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """The results of a bench."""
+
+    anchor: str
+    heading: str
+    replayed: bool
+    parts: Sequence[_Part]
+
+
+def write(folder: Path) -> Path:
+    """Write the report of all ``.rows.jsonl`` files of a folder into it.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        InputError: there are none, or one cannot be read.
+        MissingExtra: matplotlib is not installed.
+    """
+    results = read_results(folder)
+    if not results:
+        raise InputError(f"{folder} holds no results: a bench writes them into files that end in {ENDING}")
+    path = folder / NAME
+    path.write_text(page(results, folder.resolve().name), encoding="utf-8", newline="\n")
+    return path
+
+
+def page(results: Sequence[Result], name: str) -> str:
+    """The page of some results, in their order; results of a bench must stand together.
+
+    Args:
+        name: of the whole.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    sections = [
+        _section(list(group), number)
+        for number, (_, group) in enumerate(groupby(results, key=lambda each: (each.bench, each.replayed)), 1)
+    ]
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader("redraft.measure.bench"), PackageLoader("redraft.measure.viz")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["code"] = _code
+    used = {field for result in results for field in filled(result.rows)}
+    return environment.get_template("report.html").render(
+        title=f"Redraft bench: {name}",
+        summary=f"{len(results)} {'table' if len(results) == 1 else 'tables'}. The line under each says what was "
+        "measured on what. Methods take turns within a run, so speed-ups are ratios within one run.",
+        legend=[each for field, each in COLUMNS.items() if field in used],
+        sections=sections,
+    )
+
+
+def heading(result: Result) -> str:
+    """What the table of a result shows, and which table of which paper it is."""
+    if result.bench in TABLES:
+        about = TABLES[result.bench].summary
+    else:
+        about = REPLAY if result.replayed else LIVE.get(result.bench, result.bench)
+    return f"Replay: {about}" if result.replayed else about
+
+
+def _section(results: Sequence[Result], number: int) -> _Section:
+    # T(n) is a matter of the model, not of languages.
+    models = [result.facts.get("model") for result in results]
+    parts = [
+        _part(result, f"f{number}-{place}", with_cost=models.index(models[place]) == place)
+        for place, result in enumerate(results)
+    ]
+    return _Section(f"bench-{number}", heading(results[0]), results[0].replayed, parts)
+
+
+def _part(result: Result, name: str, with_cost: bool) -> _Part:
+    fields = filled(result.rows)
+    columns = [column(field, result.rows) for field in fields]
+    plots = [plot for plot in plots_of(result) if with_cost or plot.name != "cost"]
+    return _Part(
+        f"{result.name} (replay)" if result.replayed else result.name,
+        columns,
+        [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows],
+        [with_processor(each) for each in result.signatures],
+        verdicts(result.rows),
+        [_Figure(plot.about, _inline(draw(plot, [result], f"{name}-{plot.name}"))) for plot in plots],
+    )
+
+
+def _code(text: str) -> Markup:
+    """A sentence with what stands between backticks set as code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _inline(svg: str) -> Markup:
+    """An SVG document inside the page: as wide as there is room, and with the page's ink."""
+    svg = re.sub(r'(?:width|height)="[\d.]+pt" ?', "", svg, count=2)
+    return Markup(svg.replace(INK, "currentColor"))

@@ -1,0 +1,269 @@
+"""Runs a table over a stream: models in, records, rows of figures and a cost curve out.
+
+A run writes into a folder, and one that was cut off goes on where it was.  (What drafters had learnt by then is lost,
+so they may need other passes for the same output than in a run without a break.)  For the table NAME on the set DATA
+into LANG there are, all beginning with ``NAME-DATA-LANG``:
+
+    .run.json        what is run; a folder that holds another run is refused
+    .stream.jsonl    the stream (`redraft.measure.eval.stream`)
+    .records.jsonl   every segment by every line, token by token (`redraft.measure.eval.record`)
+    .costs.jsonl     samples of T(n), taken between the segments
+    .drafting.json   T(n) by which methods draft, the same for all of the run
+    .rows.jsonl      the figures, each with its signature, and one object with the curve
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from redraft.backends.costs import known_curve
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
+from redraft.decoding import cost
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import Backend
+from redraft.errors import InputError
+from redraft.measure.bench.peers import PEERS, open_peer, version
+from redraft.measure.bench.tables import Table
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.figures import Line
+from redraft.measure.eval.measure import Method, Run, System, compare
+from redraft.measure.eval.record import Record, read_records, write_records
+from redraft.measure.eval.signature import model_label, signature
+from redraft.measure.eval.stream import Stream
+from redraft.translator import Style
+
+#: Segments run before anything counts.
+WARM_UP = 2
+#: How many samples of the cost curve a run takes, about.
+SAMPLES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Models and how they run.
+
+    Attributes:
+        model: name or path of the target.
+        smalls: of small models.
+        options: of the backend; slots and branches are set by the run.
+        dtype: of models of transformers.
+    """
+
+    model: str = "demo"
+    smalls: tuple[str, ...] = ("demo-tiny",)
+    options: LlamaOptions = LlamaOptions(context_length=1024)
+    dtype: str | None = None
+
+
+@dataclass(slots=True)
+class Bench:
+    """One table on one stream into one language.
+
+    Attributes:
+        drafts: for a table of post-editing, a translation by another model for every segment.
+        extra: further facts for the signature.
+    """
+
+    table: Table
+    stream: Stream
+    language: str
+    engine: Engine
+    folder: Path
+    drafts: Sequence[str] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """The lines."""
+        return self.table.contenders(self.language, self.engine.smalls)
+
+    def file(self, ending: str) -> Path:
+        """A file of the run, e.g. for ``.records.jsonl``."""
+        stem = f"{self.table.name}-{self.stream.name}-{self.language}"
+        return self.folder / (re.sub(r"[^\w.-]+", "-", stem) + ending)
+
+    @property
+    def signature(self) -> str:
+        """What makes the rows reproducible; the metrics are added where they are computed."""
+        small = {f"small{n or ''}": model_label(_path(name)) for n, name in enumerate(self._smalls())}
+        engine = self.engine.options
+        peers = "; ".join(dict.fromkeys(version(each.method) for each in self.contenders if each.method in PEERS))
+        return signature(
+            _path(self.engine.model),
+            self.stream.name,
+            self.stream.hash,
+            self.stream.seed,
+            segments=len(self.stream.segments),
+            threads=engine.threads or "adaptive",
+            exact=engine.exact,
+            **small,
+            **({"peers": peers} if peers else {}),
+            **({"dtype": self.engine.dtype} if self.engine.dtype else {}),
+            **({"gpu_layers": engine.gpu_layers} if engine.gpu_layers != -1 else {}),
+            **self.extra,
+        )
+
+    @property
+    def drafts_by_cost(self) -> bool:
+        """Whether a line drafts by what a pass costs."""
+        own = [each for each in self.contenders if each.method not in PEERS]
+        methods = [(get_method(each.method), dict(each.options)) for each in own]
+        return any(method.by_cost(method.check(options)) for method, options in methods)
+
+    def _smalls(self) -> list[str]:
+        drafting = any(each.method in PEERS and PEERS[each.method].drafts for each in self.contenders)
+        named = [*(each.small for each in self.contenders if each.small), *(self.engine.smalls[:1] if drafting else ())]
+        return list(dict.fromkeys(named))
+
+    def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[Line]:
+        """Run what is not yet recorded; the lines with all their records.
+
+        Args:
+            show: put around the numbers of the segments to run, for a progress bar.
+
+        Raises:
+            InputError: the folder holds another run.
+        """
+        done = self._begin()
+        left = [number for number in range(len(self.stream.segments)) if number not in done]
+        if left:
+            if left[0] == 0:  # for the machine to get going; nothing of it stays
+                with self._systems() as systems:
+                    for number in range(min(WARM_UP, len(self.stream.segments))):
+                        self._segment(systems, number)
+            with self._systems() as systems, closing(self._open(1)) as alone:
+                # The segments before the first: so caches hold what they hold in a run that was not cut off.
+                for number in range(max(0, left[0] - WARM_UP), left[0]):
+                    self._segment(systems, number)
+                slot = alone.open_slot()
+                cost.sample(alone, slot)
+                every = max(1, len(self.stream.segments) // SAMPLES)
+                for turn, number in enumerate(show(left)):
+                    if turn % every == 0:
+                        self._add_sample(cost.sample(alone, slot))
+                    write_records(self.file(".records.jsonl"), self._segment(systems, number))
+        return self.lines()
+
+    def _begin(self) -> set[int]:
+        """The segments that are recorded already; writes down what is run."""
+        times = {update.time is None for update in self.stream.updates}
+        if len(times) > 1:
+            raise InputError(f"updates of {self.stream.name!r} must all have a time, or none")
+        facts = {"signature": self.signature, "lines": [each.name for each in self.contenders]}
+        path = self.file(".run.json")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if path.exists() and json.loads(path.read_text(encoding="utf-8")) != facts:
+            raise InputError(f"{path} is of another run: choose another --out, or delete the files of that run")
+        path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        self.stream.save(self.file(".stream.jsonl"))
+        records = self.file(".records.jsonl")
+        if not records.exists():
+            return set()
+        kept = self._complete()
+        # A segment that was cut off in the middle is run again.
+        whole = records.with_name(records.name + ".part")
+        whole.unlink(missing_ok=True)
+        write_records(whole, (record for segment in kept.values() for record in segment))
+        whole.replace(records)
+        return set(kept)
+
+    def _complete(self) -> dict[int, list[Record]]:
+        """The records of the segments that every line has, in the order of the stream."""
+        found: dict[int, list[Record]] = {}
+        for record in read_records(self.file(".records.jsonl")):
+            found.setdefault(record.segment, []).append(record)
+        lines = len(self.contenders)
+        return {number: found[number] for number in sorted(found) if len(found[number]) == lines}
+
+    def lines(self) -> list[Line]:
+        """Every line with its records so far."""
+        complete = [record for segment in self._complete().values() for record in segment]
+        return [Line(each, [r for r in complete if r.contender == each.name]) for each in self.contenders]
+
+    def curve(self) -> cost.CostCurve:
+        """T(n): the medians of all samples of the run."""
+        # A last line that was cut off has no end.
+        lines = self.file(".costs.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+        return cost.curve([json.loads(line) for line in lines])
+
+    def _add_sample(self, seconds: Sequence[float]) -> None:
+        with self.file(".costs.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps([round(each, 7) for each in seconds]) + "\n")
+
+    def _segment(self, systems: Sequence[tuple[Contender, System]], number: int) -> list[Record]:
+        """One segment by every line."""
+        runs = [Run(contender, system) for contender, system in systems]
+        segment = self.stream.segments[number]
+        if self.drafts:
+            for _contender, system in systems:
+                if isinstance(system, Method):
+                    system.remember(segment.source, self.drafts[number])
+        compare(runs, segment.updates, segment=number)
+        return [run.records[0] for run in runs]
+
+    def _open(self, slots: int, branches: int = 0) -> Backend:
+        options = replace(self.engine.options, slots=slots, branches=branches)
+        return open_backend(self.engine.model, options, self.engine.dtype)
+
+    @contextmanager
+    def _systems(self) -> Iterator[list[tuple[Contender, System]]]:
+        """Every line's system.  Lines that draft trees have a cache of their own: a cache for trees is slower."""
+        with ExitStack() as stack:
+            own = [each for each in self.contenders if each.method not in PEERS]
+            trees = [each for each in own if "trees" in get_method(each.method).needs]
+            plain = stack.enter_context(closing(self._open(len(self.contenders))))
+            branching = plain
+            if trees and not on_transformers(self.engine.model):
+                branches = BRANCHES_OF_A_TREE * len(trees)
+                branching = stack.enter_context(closing(self._open(len(trees), branches)))
+            smalls = {
+                name: stack.enter_context(
+                    closing(open_backend(name, replace(self.engine.options, slots=len(own), branches=0)))
+                )
+                for name in self._smalls()
+            }
+            style = Style(context=1 if self.table.postedit else 0)
+            curve = self._drafting_curve(plain)
+            systems: list[tuple[Contender, System]] = []
+            for each in self.contenders:
+                if each.method in PEERS:
+                    system = self._peer(each, plain)
+                else:
+                    backend = branching if each in trees else plain
+                    system = Method(backend, each, style, smalls.get(each.small), curve)
+                stack.callback(system.close)
+                systems.append((each, system))
+            yield systems
+
+    def _drafting_curve(self, backend: Backend) -> cost.CostCurve:
+        """The curve that methods draft by: kept, so that a run that goes on drafts as it did before."""
+        path = self.file(".drafting.json")
+        if not path.exists():
+            path.write_text(json.dumps(asdict(known_curve(backend))) + "\n", encoding="utf-8")
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return cost.CostCurve(tuple(kept["sizes"]), tuple(kept["seconds"]))
+
+    def _peer(self, contender: Contender, backend: Backend) -> System:
+        small = self.engine.smalls[0] if self.engine.smalls else None
+        return open_peer(
+            contender.method,
+            _path(self.engine.model),
+            contender.language,
+            small=None if small is None else _path(small),
+            threads=self.engine.options.threads,
+            context_length=self.engine.options.context_length,
+            max_tokens=contender.max_tokens,
+            backend=backend,
+            gpu_layers=self.engine.options.gpu_layers,
+        )
+
+
+def _path(name: str) -> Path:
+    """The file or folder of a model; of one on the hub, which has none here, its name."""
+    return Path(name.removeprefix(HF_PREFIX)) if on_transformers(name) else resolve(name)

@@ -1,0 +1,52 @@
+"""What a line of a table is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redraft.captions.stabilise import Mask
+from redraft.decoding.method import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One line of a table: a method with its options and mask, into one language.
+
+    Attributes:
+        method: a method of Redraft, or the name of another program's way (`redraft.measure.bench.peers`).
+        small: name of the small model that it drafts with.
+    """
+
+    method: str
+    language: str
+    options: tuple[tuple[str, Value], ...] = ()
+    mask: Mask = Mask()
+    max_tokens: int = 256
+    small: str = ""
+
+    @property
+    def settings(self) -> str:
+        """The options of the method that were set, e.g. ``beta=0.2``."""
+        return " ".join(
+            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
+        )
+
+    @property
+    def masking(self) -> str:
+        """What is hidden of partial captions, e.g. ``3 tokens``, ``below margin 0.02``; nothing for no mask."""
+        mask = self.mask
+        parts = [f"{mask.k} {mask.unit}"] if mask.k else []
+        parts += [f"below margin {mask.margin:g}"] if mask.margin is not None else []
+        parts += [f"below survival {mask.survival:g}"] if mask.survival is not None else []
+        return ", ".join(parts + (["plain"] if parts and not mask.display_only else []))
+
+    @property
+    def title(self) -> str:
+        """Method and settings in one."""
+        return f"{self.method} {self.settings}".strip()
+
+    @property
+    def name(self) -> str:
+        """What tells it from all other lines of a run: title, small model, mask and language."""
+        more = self.small and f"with {self.small}", self.masking and f"hides {self.masking}", self.language
+        return ", ".join(part for part in (self.title, *more) if part)

@@ -1,0 +1,183 @@
+"""Figures of a table's lines, computed from records; nothing here measures anything."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from redraft.decoding.cost import CostCurve
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.division import KINDS, division
+from redraft.measure.eval.limit import distance, tails
+from redraft.measure.eval.measure import Run
+from redraft.measure.eval.record import Record, Step
+
+#: A figure of a row: text, a number, or None where it was not measured.
+Figure: TypeAlias = str | int | float | None
+Row: TypeAlias = dict[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A contender with its records, of the same segments as every other line's of the table."""
+
+    contender: Contender
+    records: Sequence[Record]
+
+    @property
+    def steps(self) -> list[Step]:
+        """All updates of all segments."""
+        return [step for record in self.records for step in record.steps]
+
+    @property
+    def tokens(self) -> int:
+        """Output tokens of all updates that took a pass."""
+        return sum(len(step.tokens) for step in self.steps if step.passes)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all updates."""
+        return sum(record.seconds for record in self.records)
+
+    @property
+    def passes(self) -> int:
+        """Target passes."""
+        return sum(len(step.passes) for step in self.steps)
+
+    @property
+    def acceptance_length(self) -> float:
+        """Mean acceptance length: output tokens for each target pass, end tokens included, so that `ar` has 1."""
+        ended = sum(step.finished for step in self.steps if step.passes)
+        return (self.tokens + ended) / self.passes if self.passes else 1.0
+
+
+def lines(runs: Iterable[Run]) -> list[Line]:
+    """A line for each run."""
+    return [Line(run.contender, run.records) for run in runs]
+
+
+def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
+    """The figures of every line under the names that every bench uses.
+
+    Speed-ups are over the ``ar`` line of the same language, where there is one: ``speedup`` of output tokens per second
+    as in SSBD v2 (Tables 2 and 3), ``speedup_median`` the median over segments of the same ratio, ``pass_speedup`` of
+    tokens per target pass.  Times are in milliseconds.
+
+    Args:
+        curve: the cost curve measured in the same run; gives ``limit_distance``.
+    """
+    baselines: dict[str, Line] = {}
+    records: dict[str, list[Record]] = {}
+    for line in table:
+        language = line.contender.language
+        records.setdefault(language, []).extend(line.records)
+        if line.contender.method == "ar":
+            baselines.setdefault(language, line)
+    shortest = {language: tails(of_all) for language, of_all in records.items()} if curve is not None else {}
+    found = []
+    for line in table:
+        language = line.contender.language
+        row = _row(line, baselines.get(language))
+        if curve is not None:
+            least = distance(line.records, curve, shortest[language])
+            row["limit_distance"] = None if least is None else round(least, 3)
+        found.append(row)
+    return found
+
+
+def _row(line: Line, baseline: Line | None) -> Row:
+    steps = line.steps
+    drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
+    times = sorted(step.seconds for step in steps if step.passes)
+    row: Row = {
+        "method": line.contender.method,
+        "options": line.contender.settings,
+        "mask": line.contender.masking,
+        "small_model": Path(line.contender.small).name or None,
+        "target_language": line.contender.language,
+        "segments": len(line.records),
+        "updates": sum(bool(step.passes) for step in steps),
+        "output_tokens": line.tokens,
+        "target_passes": line.passes,
+        "draft_passes": sum(step.draft_passes for step in steps) or None,
+        "mean_acceptance_length": round(line.acceptance_length, 3),
+        "draft_acceptance": _ratio(accepted, drafted) if drafted else None,
+        "output_acceptance": _ratio(accepted, line.tokens) if drafted else None,
+        "ne_output": _erasure(line.records, 0),
+        "ne_display": _erasure(line.records, 1),
+        "ne_output_mean": _mean_erasure(line.records, 0),
+        "ne_display_mean": _mean_erasure(line.records, 1),
+        "tokens_per_second": _ratio(line.tokens, line.seconds, 1),
+        "update_p50_ms": _quantile(times, 0.5),
+        "update_p95_ms": _quantile(times, 0.95),
+        "model_share": _ratio(sum(step.model_seconds for step in steps), line.seconds),
+        "speedup": None,
+        "speedup_median": None,
+        "pass_speedup": None,
+        "limit_distance": None,
+        "failures": sum(len(record.failures) for record in line.records),
+        "bleu": None,
+        "chrf": None,
+    }
+    row.update(_divided(line, int(row["updates"] or 0)))
+    if baseline is not None:
+        row.update(_speedups(line, baseline))
+    return row
+
+
+def _divided(line: Line, updates: int) -> Row:
+    """Target passes an update, by what they are spent on; none where every segment is one update."""
+    if all(len(record.steps) == 1 for record in line.records):
+        return {}
+    found = division(line.records)
+    return {f"passes_{kind}": _ratio(found[kind], updates, 3) for kind in KINDS}
+
+
+def _speedups(line: Line, baseline: Line) -> Row:
+    pairs = [(_rate(mine), _rate(theirs)) for mine, theirs in zip(line.records, baseline.records, strict=True)]
+    ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
+    same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
+    return {
+        "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
+        "speedup_median": round(statistics.median(ratios), 3) if ratios else None,
+        "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),
+        "same_as_ar": sum(same),
+    }
+
+
+def _rate(record: Record) -> float:
+    """Output tokens per second of a segment."""
+    tokens = sum(len(step.tokens) for step in record.steps if step.passes)
+    return tokens / record.seconds if record.seconds else 0.0
+
+
+def _erasure(records: Sequence[Record], which: int) -> float:
+    """Normalized erasure of the output (0) or the display (1), pooled."""
+    erased = sum(step.erased[which] for record in records for step in record.steps)
+    final = sum(record.steps[-1].length[which] for record in records)
+    return round(erased / final, 4) if final else 0.0
+
+
+def _mean_erasure(records: Sequence[Record], which: int) -> float:
+    """The same for every segment by itself, then their mean; segments without a translation are left out."""
+    found = [
+        sum(step.erased[which] for step in record.steps) / record.steps[-1].length[which]
+        for record in records
+        if record.steps[-1].length[which]
+    ]
+    return round(statistics.fmean(found), 4) if found else 0.0
+
+
+def _ratio(above: float, below: float, digits: int = 4) -> float | None:
+    return round(above / below, digits) if below else None
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float | None:
+    """By the nearest rank, in milliseconds."""
+    if not ordered:
+        return None
+    return round(1e3 * ordered[max(0, math.ceil(share * len(ordered)) - 1)], 3)

@@ -1,0 +1,86 @@
+"""BLEU and chrF of final translations, by sacrebleu.  Needs the ``eval`` extra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from redraft.errors import MissingExtra, ModelError, OptionError
+from redraft.measure.eval.bootstrap import Array, Statistic
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU, CHRF
+
+#: sacrebleu's tokenizer for BLEU by target language; all others are split by its default, 13a.
+TOKENIZERS = {"zh": "zh", "ja": "char"}
+#: The tokenizers that may be asked for.  Those of Flores need a model that sacrebleu downloads.
+CHOICES = ("13a", "char", "flores101", "flores200", "intl", "ja-mecab", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """``bleu`` and ``chrf`` on their scales of 0 to 100, with sacrebleu's ``signature`` of both."""
+
+    bleu: float
+    chrf: float
+    signature: str
+
+
+def quality(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
+) -> Quality:
+    """Corpus scores of translations into ``language`` (a primary subtag).
+
+    Args:
+        hypotheses, references: one a segment.
+        language: decides on the tokenizer of BLEU (`TOKENIZERS`).  Japanese is split by characters, which needs no
+            dictionary.
+        tokenizer: another one of `CHOICES`.
+
+    Raises:
+        MissingExtra: sacrebleu is not installed, or what the tokenizer needs.
+        ModelError: the tokenizer's model cannot be had.
+        OptionError: there is no such tokenizer.
+    """
+    bleu, chrf = _metrics(language, tokenizer)
+    scores = [metric.corpus_score(list(hypotheses), [list(references)]) for metric in (bleu, chrf)]
+    return Quality(scores[0].score, scores[1].score, f"bleu[{bleu.get_signature()}] chrf[{chrf.get_signature()}]")
+
+
+def statistics(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
+) -> dict[str, tuple[Array, Statistic]]:
+    """For ``bleu`` and ``chrf``: what every segment adds, and the score from the sums; for `bootstrap.interval`.
+
+    Arguments and errors as of `quality`.
+    """
+    bleu, chrf = _metrics(language, tokenizer)
+    return {name: _statistics(each, hypotheses, references) for name, each in (("bleu", bleu), ("chrf", chrf))}
+
+
+def _statistics(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Array, Statistic]:
+    # The calls of sacrebleu's own paired test; there are no public ones for the statistics of a segment.
+    found = metric._extract_corpus_statistics(list(hypotheses), [list(references)])
+    return np.array(found, dtype=np.float64), lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score)
+
+
+def _metrics(language: str, tokenizer: str | None) -> tuple[BLEU, CHRF]:
+    try:
+        from sacrebleu.metrics import BLEU, CHRF
+    except ImportError as error:
+        raise MissingExtra("BLEU and chrF need the eval extra: pip install 'redraft[eval]'") from error
+    name = tokenizer or TOKENIZERS.get(language, "13a")
+    if name not in CHOICES:
+        raise OptionError(f"tokenizer must be one of {', '.join(CHOICES)}, not {name!r}")
+    try:
+        return BLEU(tokenize=name), CHRF()
+    except OSError as error:
+        raise ModelError(
+            f"the model of the tokenizer {name} is not in the folder models of $SACREBLEU (~/.sacrebleu) and cannot be "
+            f"downloaded: {error}"
+        ) from error
+    except (ImportError, RuntimeError) as error:  # sentencepiece, or MeCab with its dictionary
+        raise MissingExtra(f"the tokenizer {name} needs the eval extra: pip install 'redraft[eval]'") from error

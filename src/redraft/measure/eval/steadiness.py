@@ -1,0 +1,84 @@
+"""How steady a model is by itself: plain re-translation of sentences that grow by a few words at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import track
+
+from redraft.captions.languages import parse_language
+from redraft.decoding.types import Backend
+from redraft.errors import OptionError
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.measure import Run, compare, open_runs
+from redraft.measure.eval.quality import quality
+from redraft.measure.eval.sets import reveal
+from redraft.translator import Style
+
+#: Words that come at a time (SSBD v2, section 4.1).
+LAG = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """What plain re-translation made of some sentences.
+
+    Attributes:
+        sentences: how many.
+        ne: normalized erasure of the output (`redraft.measure.eval.metrics.Erasure`).
+        chrf: of the final translations, 0-100; None without references.
+        length: length of the partial outputs in tokens, over the same share of the final output as of the source's
+            words that had been heard; 1 keeps pace, less holds back.  None if every sentence came whole.
+    """
+
+    sentences: int
+    ne: float
+    chrf: float | None
+    length: float | None
+
+
+def steadiness(
+    backend: Backend,
+    language: str,
+    sources: Sequence[str],
+    references: Sequence[str] | None = None,
+    style: Style = Style(),
+    what: str = "measuring",
+) -> Steadiness:
+    """Measure a model with a free slot on one target language.
+
+    Args:
+        language: a tag or English name.
+        references: translations of the sources.
+        what: names the progress bar, which is shown where standard error is a terminal.
+
+    Raises:
+        OptionError: there is no source.
+        MissingExtra: there are references, and sacrebleu is not installed.
+    """
+    if not sources:
+        raise OptionError("sources must be one or more")
+    updates = [update for number, source in enumerate(sources) for update in reveal(str(number), source, LAG)]
+    progress = Console(stderr=True)
+    (run,) = runs = open_runs(backend, [Contender("ar", language)], style=style)
+    try:
+        compare(runs, track(updates, what, console=progress, disable=not progress.is_terminal))
+    finally:
+        run.system.close()
+    chrf = None
+    if references is not None:
+        translations = [record.translation for record in run.records]
+        chrf = quality(translations, references, parse_language(language).code).chrf
+    return Steadiness(len(sources), run.output.value, chrf, _length(run))
+
+
+def _length(run: Run) -> float | None:
+    partial = expected = 0.0
+    for record in run.records:
+        final = record.steps[-1]
+        for step in record.steps[:-1]:
+            partial += step.length[0]
+            expected += final.length[0] * len(step.source.split()) / len(final.source.split())
+    return partial / expected if expected else None

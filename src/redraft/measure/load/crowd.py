@@ -1,0 +1,160 @@
+"""N talks at once, all in one asyncio process, and what they and the server went through."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+from redraft.client import Backoff, Client, ServerError, Wanted
+from redraft.decoding.method import Value
+from redraft.measure.load.gauges import Sample, read, settled, watch
+from redraft.measure.load.hearing import Hearing
+from redraft.measure.load.script import Script
+
+#: Seconds that captions of a talk that has ended may take, and in which a lost connection must be had again.
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which talks there are.
+
+    Attributes:
+        talks: how many at once.
+        seconds: for how long, from the beginning of the first.
+        languages: target languages; each talk has one, in turn.
+        method, options: how the server is to translate.
+        stagger: seconds over which the talks begin.
+        warm_up: seconds from then until captions count.
+        talk_seconds: after so long a talk ends and another begins in its place; 0 lets all last to the end.
+        seed: of where in the script a talk begins.
+    """
+
+    talks: int
+    seconds: float
+    languages: tuple[str, ...] = ("de",)
+    method: str = "ssbd"
+    options: Mapping[str, Value] = field(default_factory=dict)
+    stagger: float = 10.0
+    warm_up: float = 5.0
+    talk_seconds: float = 0.0
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was measured; times are of the monotonic clock.
+
+    Attributes:
+        warm, ended: the time from which captions count, and when the last talk was to end.
+        hearings: one for each session.
+        refused: why sessions were not admitted.
+        broken: why sessions ended before their time.
+        late: for each update, seconds from when it was due to when the client came to send it.
+        samples: of the server.
+        left: what it still held of these talks when all were over and it had been waited for.
+    """
+
+    plan: Plan
+    warm: float
+    ended: float
+    hearings: list[Hearing] = field(default_factory=list)
+    refused: list[ServerError] = field(default_factory=list)
+    broken: list[ServerError] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    left: dict[str, int] = field(default_factory=dict)
+
+
+async def hold(
+    server: str, script: Script, plan: Plan, progress: Callable[[float], None] = lambda _: None, settle: float = 20.0
+) -> Outcome:
+    """Hold the talks of a plan.
+
+    Args:
+        server: its address.
+        script: what is said.
+        plan: which talks there are.
+        progress: told, about once a second, how many seconds have passed.
+        settle: for how many seconds the server may hold sessions after the last talk.
+
+    Raises:
+        ServerError: the server does not answer before the first talk, or after the last one.
+    """
+    before = await asyncio.to_thread(read, server)
+    begun = time.monotonic()
+    outcome = Outcome(plan, begun + plan.stagger + plan.warm_up, begun + plan.seconds)
+    beside = [asyncio.create_task(watch(server, outcome.samples)), asyncio.create_task(_tick(begun, progress))]
+    try:
+        await asyncio.gather(*(_place(number, begun, server, script, outcome) for number in range(plan.talks)))
+    finally:
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+    after = await settled(server, before, settle)
+    outcome.left = {what: max(0, after.held[what] - held) for what, held in before.held.items()}
+    return outcome
+
+
+async def _tick(begun: float, progress: Callable[[float], None]) -> None:
+    while True:
+        progress(time.monotonic() - begun)
+        await asyncio.sleep(1)
+
+
+async def _place(number: int, begun: float, server: str, script: Script, outcome: Outcome) -> None:
+    """One talk after the other; the first of each place is cut so that talks do not end all at once."""
+    plan = outcome.plan
+    language = plan.languages[number % len(plan.languages)]
+    chance = Random(f"{plan.seed} {number}")
+    start = begun + plan.stagger * number / plan.talks
+    length = plan.talk_seconds * (number + 1) / plan.talks or plan.seconds
+    while start < outcome.ended:
+        await asyncio.sleep(max(0.0, start - time.monotonic()))
+        until = min(start + length, outcome.ended)
+        wanted = Wanted(method=plan.method, options=plan.options)
+        client = Client(server, [language], wanted, backoff=Backoff(patience=PATIENCE))
+        await _talk(client, script, chance.randrange(len(script.stream.segments)), start, until, outcome)
+        await asyncio.sleep(max(0.0, until - time.monotonic()))  # a talk that was refused leaves its place empty
+        start, length = max(until, time.monotonic()), plan.talk_seconds
+
+
+async def _talk(client: Client, script: Script, first: int, start: float, until: float, outcome: Outcome) -> None:
+    hearing = Hearing()
+    outcome.hearings.append(hearing)
+    try:
+        async with client, asyncio.timeout(until + PATIENCE - time.monotonic()):
+            speaking = asyncio.create_task(_speak(client, script, first, start, until, hearing, outcome.late))
+            try:
+                async for event in client:
+                    hearing.heard(event, time.monotonic())
+            finally:
+                speaking.cancel()
+                with suppress(asyncio.CancelledError, ServerError):
+                    await speaking
+    except TimeoutError:
+        sentence = f"captions were still missing {PATIENCE:g} seconds after the end of the talk"
+        outcome.broken.append(ServerError("timeout", sentence))
+    except ServerError as error:
+        (outcome.broken if client.session else outcome.refused).append(error)
+    hearing.close(time.monotonic())
+
+
+async def _speak(
+    client: Client, script: Script, first: int, start: float, until: float, hearing: Hearing, late: list[float]
+) -> None:
+    try:
+        for second, update in script.spoken(first):
+            due = start + second
+            if due >= until:
+                return
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            late.append(time.monotonic() - due)
+            hearing.said(update, due)
+            await client.send(update)
+    finally:
+        await client.end()

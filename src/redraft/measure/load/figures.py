@@ -1,0 +1,111 @@
+"""The row of a load test, and the bounds that it may be held against."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from redraft.client import ServerError
+from redraft.measure.eval.figures import Row
+from redraft.measure.load.crowd import Outcome
+from redraft.measure.load.gauges import memory_slope, slope
+
+
+def row(outcome: Outcome) -> Row:
+    """The figures of a run.
+
+    Lags are of the captions whose oldest words were said after the warm-up, sessions and updates are those of the whole
+    run, passes and processor time those from the warm-up to the end.  Times are in milliseconds.
+    """
+    hearings = outcome.hearings
+    lags = [lag for hearing in hearings for lag in hearing.lags if lag.said >= outcome.warm]
+    erased, shown = (sum(getattr(each.counts, name) for each in hearings) for name in ("erased", "shown"))
+    grown = slope((lag.said, lag.caption) for lag in lags)
+    found: Row = {
+        "talks": outcome.plan.talks,
+        "seconds": outcome.plan.seconds,
+        "sessions": len(hearings),
+        "refused": len(outcome.refused),
+        "refusals": _codes(outcome.refused),
+        "broken": len(outcome.broken),
+        "breaks": _codes(outcome.broken),
+        "updates": sum(each.updates for each in hearings),
+        "captions": sum(each.captions for each in hearings),
+        "passed_over": sum(each.passed_over for each in hearings),
+        "unanswered": sum(each.unanswered for each in hearings),
+        "failures": sum(each.failures for each in hearings),
+        **_quantiles("caption_lag", [lag.caption for lag in lags]),
+        "caption_lag_slope": None if grown is None else round(grown, 3),
+        **_quantiles("lag", [lag.answer for lag in lags if lag.answer is not None]),
+        "ne_units": round(erased / shown, 4) if shown else None,
+        "late_p95_ms": _quantiles("late", outcome.late)["late_p95_ms"],
+        "left_over": sum(outcome.left.values()),
+    }
+    return {**found, **_machine(outcome)}
+
+
+def _codes(errors: Iterable[ServerError]) -> str:
+    return ", ".join(f"{code} {count}" for code, count in Counter(error.code for error in errors).items())
+
+
+def _quantiles(name: str, seconds: Sequence[float]) -> Row:
+    values = 1e3 * np.array(seconds)
+    shares = {"p50": 50, "p95": 95, "max": 100}
+    return {
+        f"{name}_{what}_ms": round(float(np.percentile(values, share)), 1) if seconds else None
+        for what, share in shares.items()
+    }
+
+
+def _machine(outcome: Outcome) -> Row:
+    """What the server and this process used, between the first and the last sample after the warm-up."""
+    samples = [each for each in outcome.samples if outcome.warm <= each.time <= outcome.ended]
+    if len(samples) < 2:
+        return {}
+    first, last = samples[0], samples[-1]
+    seconds = last.time - first.time
+    more = {name: last.values[name] - value for name, value in first.values.items() if name in last.values}
+    passes, cpu = more["redraft_pass_seconds_count"], more.get("process_cpu_seconds_total")
+    held, grown = [each.megabytes for each in samples if each.megabytes is not None], memory_slope(samples)
+    return {
+        "target_passes": int(passes),
+        "lanes_a_pass": round(more["redraft_pass_requests_sum"] / passes, 2) if passes else None,
+        "server_cpu": None if cpu is None else round(cpu / seconds, 3),
+        "client_cpu": round((last.client_cpu - first.client_cpu) / seconds, 3),
+        "server_mb": round(max(held), 1) if held else None,
+        "server_mb_slope": None if grown is None else round(grown, 3),
+        "slots_in_use": max(each.held["slots"] for each in samples),
+    }
+
+
+def beyond(row: Row, max_p95: float | None, max_slope: float | None) -> list[str]:
+    """What is not as it ought to be, a sentence each.
+
+    Args:
+        row: of a run.
+        max_p95: the longest 95th percentile of the caption lag, in seconds; None for any.
+        max_slope: the most megabytes that the server may grow a minute; None for any.
+    """
+    found = [
+        f"{row[name]} {words}"
+        for name, words in (
+            ("broken", "sessions ended before their time"),
+            ("unanswered", "updates were not answered"),
+            ("left_over", "sessions, lanes and slots were not given back"),
+        )
+        if row[name]
+    ]
+    for name, most, scale, words in (
+        ("caption_lag_p95_ms", max_p95, 1e3, "p95 of the caption lag is {:.0f} ms, over {:.0f}"),
+        ("server_mb_slope", max_slope, 1.0, "the server grows by {:.2f} MB a minute, over {:.2f}"),
+    ):
+        value = row.get(name)
+        if most is None:
+            continue
+        if not isinstance(value, int | float):
+            found.append(f"{name} was not measured: the run is too short, or the server does not tell it")
+        elif value > scale * most:
+            found.append(words.format(value, scale * most))
+    return found

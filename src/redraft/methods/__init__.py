@@ -1,7 +1,0 @@
-"""The table of methods: those that come with Redraft (`builtin`), and those of plug-ins (`registry`)."""
-
-from redraft.method import Choice, Method, Option, Setup, Value
-from redraft.methods.builtin import BETA
-from redraft.methods.registry import all_methods, get_method, register
-
-__all__ = ["BETA", "Choice", "Method", "Option", "Setup", "Value", "all_methods", "get_method", "register"]

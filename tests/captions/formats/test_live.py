@@ -1,0 +1,262 @@
+"""The live display, drawn on a recorded console."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from redraft.captions.events import Caption, Failure
+from redraft.captions.formats.live import LiveWriter
+from redraft.captions.formats.resize import SizeWatch
+from redraft.errors import OptionError
+
+
+def terminal(width: int = 100, height: int = 40) -> Console:
+    return Console(
+        record=True, width=width, height=height, force_terminal=True, file=io.StringIO(), color_system="standard"
+    )
+
+
+def caption(utterance: str, text: str, unstable: str = "", *, language: str = "de", seq: int = 0) -> Caption:
+    return Caption(utterance, seq, language, text, unstable, not unstable, None, f"source {utterance}.{seq}")
+
+
+def drawn(writer: LiveWriter, width: int = 100, *, styles: bool = False) -> str:
+    console = terminal(width)
+    console.print(writer.render())
+    return console.export_text(styles=styles)
+
+
+def output(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def screen(console: Console) -> list[str]:
+    """What a terminal without an end shows: the lines that were not drawn over."""
+    lines, row = [""], 0
+    for token in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", output(console)):
+        if token == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif token == "\x1b[1A":
+            row -= 1
+        elif token == "\x1b[2K":
+            lines[row] = ""
+        elif token[0] not in "\x1b\r":
+            lines[row] += token
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def test_one_column_a_language_with_the_source_above() -> None:
+    writer = LiveWriter(["de", "ja"], terminal())
+    writer.write(caption("1", "Guten", " Abend"))
+    writer.write(caption("1", "こんばんは", language="ja"))
+    titles, source, captions = (line.rstrip() for line in drawn(writer).splitlines()[:3])
+    assert titles.split() == ["de", "ja"] and source == "source 1.0"
+    assert captions.split() == ["Guten", "Abend", "こんばんは"]
+    assert captions.index("こんばんは") == titles.index("ja")
+    writer.close()
+
+
+def test_source_and_unstable_part_are_dim() -> None:
+    writer = LiveWriter(["de"], terminal())
+    writer.write(caption("1", "Guten", " Abend"))
+    text = drawn(writer, styles=True)
+    assert "\x1b[2;3msource 1.0\x1b[0m" in text and "Guten\x1b[2m Abend\x1b[0m" in text
+    writer.write(caption("1", "Guten Abend"))
+    assert "Guten Abend" in drawn(writer, styles=True)
+    writer.close()
+
+
+def test_captions_are_redrawn_in_place() -> None:
+    console = terminal()
+    writer = LiveWriter(["de"], console)
+    writer.write(caption("1", "Gu", "t"))
+    before = len(output(console))
+    writer.write(caption("1", "Guten Tag", seq=1))
+    redraw = output(console)[before:]
+    assert "\x1b[2K" in redraw and "\x1b[1A" in redraw and "Guten Tag" in redraw
+    writer.close()
+    assert screen(console) == ["source 1.1", "de Guten Tag"]
+
+
+def test_an_older_source_does_not_replace_a_newer_one() -> None:
+    writer = LiveWriter(["de", "ja"], terminal())
+    writer.write(caption("1", "neu", seq=2))
+    writer.write(caption("1", "旧", language="ja", seq=1))
+    assert "source 1.2" in drawn(writer) and "旧" in drawn(writer)
+    writer.close()
+
+
+def test_methods_can_stand_side_by_side() -> None:
+    writer = LiveWriter(["ar", "ssbd"], terminal())
+    writer.write(caption("1", "links"), "ar")
+    writer.write(caption("1", "rechts"), "ssbd")
+    assert drawn(writer).splitlines()[2].split() == ["links", "rechts"]
+    writer.close()
+
+
+def test_narrow_terminals_stack_the_languages() -> None:
+    writer = LiveWriter(["de", "ja", "zh"], terminal(50))
+    writer.write(caption("1", "Guten Abend"))
+    writer.write(caption("1", "晚上好", language="zh"))
+    assert [line.rstrip() for line in drawn(writer, 50).splitlines()][:4] == [
+        "source 1.0",
+        "de Guten Abend",
+        "ja",
+        "zh 晚上好",
+    ]
+    writer.close()
+
+
+@pytest.mark.parametrize("width", [20, 33, 100])
+def test_wide_characters_wrap_within_the_width(width: int) -> None:
+    text = "AI 皆さん、こんばんは。お越しいただきありがとうございます。" * 3
+    writer = LiveWriter(["ja"], terminal(width))
+    writer.write(caption("1", text[:40], text[40:], language="ja"))
+    lines = drawn(writer, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    body = [line[3:].rstrip() for line in lines[1:] if line.strip()]
+    assert "".join(body).replace(" ", "") == text.replace(" ", "")
+    assert not any(line.startswith(("。", "、")) for line in body)
+    assert all(cell_len(line) >= width - 3 - 6 for line in body[:-1])  # no run of characters jumps to a new line
+    writer.close()
+
+
+def test_the_last_utterances_stay_above_and_older_ones_scroll_away() -> None:
+    console = terminal()
+    writer = LiveWriter(["de"], console, history=2)
+    for number in range(6):
+        writer.write(caption(str(number), f"Satz-{number}"))
+    assert [word for word in drawn(writer).split() if word.startswith("Satz")] == ["Satz-3", "Satz-4", "Satz-5"]
+    writer.close()
+    assert screen(console) == [line for number in range(6) for line in (f"source {number}.0", f"de Satz-{number}")]
+
+
+def test_what_is_redrawn_fits_the_screen() -> None:
+    console = terminal(40, 9)
+    writer = LiveWriter(["de"], console, history=5)
+    for number in range(5):
+        writer.write(caption(str(number), f"Satz-{number} " + "lang " * 10))
+        assert len(drawn(writer, 40).splitlines()) < 9
+        assert f"Satz-{number}" in drawn(writer, 40)
+    writer.close()
+    assert re.findall(r"Satz-(\d)", " ".join(screen(console))) == list("01234")
+
+
+def until(ready: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + 10
+    while not ready() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert ready()
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_a_narrower_terminal_is_drawn_again_from_a_clear_screen(by_itself: bool) -> None:
+    console = terminal(100, 12)
+    writer = LiveWriter(["de"], console, history=1)
+    writer.write(Failure("far too long", 1))
+    for number in range(6):
+        writer.write(caption(str(number), f"Satz-{number} " + "lang " * 12))
+    console.width = 40
+    if not by_itself:  # the next caption comes before anybody has looked
+        writer.write(caption("5", "Satz-5 " + "kurz " * 12, seq=1))
+    until(lambda: "\x1b[2J" in output(console))
+    writer.close()
+    cleared = output(console).rpartition("\x1b[2J")[2]
+    console.file = io.StringIO(cleared)
+    lines = screen(console)
+    assert max(map(cell_len, lines)) <= 40 and len(lines) < 12
+    assert re.findall(r"Satz-(\d)", " ".join(lines)) == ["4", "5"]
+    assert ("kurz" in " ".join(lines)) is not by_itself
+    assert "\x1b[?25h" in cleared[-10:]
+
+
+def test_what_had_left_the_redrawn_part_is_on_the_screen_again_as_far_as_it_fits() -> None:
+    console = terminal(100, 16)
+    writer = LiveWriter(["de"], console, history=1)
+    for number in range(9):
+        writer.write(caption(str(number), f"Satz-{number}"))
+        writer.write(Failure(f"bad-{number}", number))
+    console.width = 90
+    writer.write(caption("9", "Satz-9"))
+    writer.close()
+    console.file = io.StringIO(output(console).rpartition("\x1b[2J")[2])
+    found = re.findall(r"(Satz|bad)-(\d)", " ".join(screen(console)))
+    assert found[-2:] == [("Satz", "8"), ("Satz", "9")] and ("bad", "8") in found and ("Satz", "7") in found
+    assert len(found) == len({*found}) and ("Satz", "0") not in found
+
+
+def test_a_size_is_reported_once() -> None:
+    console, seen = terminal(100), list[int]()
+    watch = SizeWatch(console, lambda: seen.append(console.width), seconds=0.001)
+    watch.start()
+    console.width = 50
+    until(lambda: bool(seen))
+    time.sleep(0.02)
+    watch.stop()
+    console.width = 60
+    time.sleep(0.02)
+    assert seen == [50]
+
+
+def test_a_failure_is_shown_and_the_captions_stay() -> None:
+    console = terminal()
+    writer = LiveWriter(["de"], console)
+    writer.write(Failure("before all", 1))
+    writer.write(caption("1", "Hallo"))
+    writer.write(Failure("seq must grow", 4))
+    writer.close()
+    assert screen(console) == ["error: line 1: before all", "error: line 4: seq must grow", "source 1.0", "de Hallo"]
+
+
+def test_close_gives_the_cursor_back_and_may_come_twice() -> None:
+    console = terminal()
+    writer = LiveWriter(["de"], console)
+    writer.close()
+    writer.write(caption("1", "Hallo"))
+    assert output(console).startswith("\x1b[?25l")
+    writer.close()
+    writer.close()
+    assert output(console).endswith("\x1b[?25h") and output(console).count("\x1b[?25h") == 1
+
+
+def test_markup_and_control_characters_are_shown_as_text() -> None:
+    writer = LiveWriter(["de"], terminal())
+    writer.write(caption("1", "[bold]a[/bold]\x1b[2J\nb :smile:"))
+    assert "[bold]a[/bold] [2J b :smile:" in drawn(writer)
+    writer.close()
+
+
+@pytest.mark.parametrize("dumb", [True, False])
+def test_without_a_terminal_captions_are_lines(
+    dumb: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb" if dumb else "xterm")
+    out = io.StringIO()
+    writer = LiveWriter(["de", "ja"], Console(file=out, width=20, force_terminal=dumb))
+    writer.write(caption("1", "Ein langer Satz ohne jeden Umbruch", " oder"))
+    writer.write(caption("1", "はい", language="ja"), "ja")
+    writer.write(Failure("bad", 2))
+    writer.close()
+    assert out.getvalue() == "partial\tde\tEin langer Satz ohne jeden Umbruch\nfinal\tja\tはい\n"
+    assert capsys.readouterr().err == "error: line 2: bad\n"
+
+
+def test_options_out_of_range() -> None:
+    with pytest.raises(OptionError, match=r"columns must be one or more different titles, not \[\]"):
+        LiveWriter([])
+    with pytest.raises(OptionError, match="columns must be one or more different titles"):
+        LiveWriter(["de", "de"])
+    with pytest.raises(OptionError, match="history must be a whole number of 0 or more, not -1"):
+        LiveWriter(["de"], history=-1)
+    with pytest.raises(OptionError, match="column must be one of de, ja, not 'fr'"):
+        LiveWriter(["de", "ja"], terminal()).write(caption("1", "a", language="fr"))

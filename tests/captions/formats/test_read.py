@@ -1,0 +1,352 @@
+"""Readers: what becomes an update, what becomes a failure, and that neither touches the lines around it."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Failure, Update
+from redraft.captions.formats.read import Item, ended, paced, prefixes, read_jsonl, read_lines, read_text
+from redraft.errors import OptionError
+
+READERS = (read_lines, read_jsonl, read_text)
+
+
+class Trickle:
+    """A source that gives one line a call, and notes how much was asked for."""
+
+    def __init__(self, *lines: bytes) -> None:
+        self.data, self.calls, self.largest = io.BytesIO(b"".join(lines)), 0, 0
+
+    def readline(self, size: int = -1, /) -> bytes:
+        self.calls += 1
+        self.largest = max(self.largest, size)
+        assert size > 0
+        return self.data.readline(size)
+
+
+def jsonl(*lines: bytes | dict, **options: int) -> list[Item]:
+    encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    return list(read_jsonl(io.BytesIO(b"\n".join(encoded)), **options))
+
+
+def line(**changes: object) -> dict:
+    return {"utterance": "u", "seq": 5, "text": "hello"} | changes
+
+
+# --- one hypothesis a line
+
+
+def test_lines_are_partial_until_an_empty_line() -> None:
+    assert list(read_lines(io.BytesIO(b"good\ngood evening\n\nmy name\n"))) == [
+        Update("1", 0, "good"),
+        Update("1", 1, "good evening"),
+        Update("1", 2, "good evening", final=True),
+        Update("2", 0, "my name"),
+        Update("2", 1, "my name", final=True),
+    ]
+
+
+def test_lines_with_byte_order_mark_crlf_many_empty_lines_and_no_end() -> None:
+    data = "\ufeff\r\n\r\nguten Abend\r\n \t\r\n\r\n今日は".encode()
+    assert list(read_lines(io.BytesIO(data))) == [
+        Update("1", 0, "guten Abend"),
+        Update("1", 1, "guten Abend", final=True),
+        Update("2", 0, "今日は"),
+        Update("2", 1, "今日は", final=True),
+    ]
+
+
+def test_control_characters_become_spaces() -> None:
+    (first, _) = read_lines(io.BytesIO("a\x00b\x1b[2Jc\u2028d\x85e\tf\x07\n".encode()))
+    assert first == Update("1", 0, "a b [2Jc d e f")
+
+
+def test_a_line_of_control_characters_is_blank() -> None:
+    items = list(read_lines(io.BytesIO(b"a\n\x00\x00\nb\n")))
+    assert [(item.utterance, item.final) for item in items if isinstance(item, Update)] == [
+        ("1", False),
+        ("1", True),
+        ("2", False),
+        ("2", True),
+    ]
+
+
+def test_a_broken_line_does_not_end_the_utterance() -> None:
+    items = list(read_lines(io.BytesIO(b"one\n\xff\none two\n\n")))
+    assert items[0] == Update("1", 0, "one")
+    assert isinstance(items[1], Failure) and items[1].line == 2
+    assert items[2:] == [Update("1", 1, "one two"), Update("1", 2, "one two", final=True)]
+
+
+# --- JSON Lines
+
+
+def test_jsonl_reads_all_fields_and_their_defaults() -> None:
+    assert jsonl(
+        {"utterance": 7, "seq": 0, "text": " gut\t", "time": 1},
+        b"   ",
+        {"time": None, "final": True, "text": "gut", "seq": 4, "utterance": "7"},
+        {"utterance": -1, "seq": 0, "text": ""},
+    ) == [Update("7", 0, "gut", False, 1.0), Update("7", 4, "gut", True), Update("-1", 0, "")]
+
+
+def test_jsonl_utterances_may_alternate() -> None:
+    updates = jsonl(line(utterance="a", seq=3), line(utterance="b", seq=0), line(utterance="a", seq=4))
+    assert [(item.utterance, item.seq) for item in updates if isinstance(item, Update)] == [
+        ("a", 3),
+        ("b", 0),
+        ("a", 4),
+    ]
+
+
+def test_what_the_end_of_the_input_leaves_open_is_ended() -> None:
+    items = jsonl(line(utterance="a", seq=3, time=1.5), line(utterance="b", final=True), line(utterance="c"), b"{")
+    assert [*ended(items)] == [*items, Update("a", 4, "hello", True, 1.5), Update("c", 6, "hello", True)]
+
+
+def test_the_last_of_a_repeated_key_counts() -> None:
+    (update,) = jsonl(b'{"utterance":"u","seq":1,"text":"a","text":"b\\u0000c"}')
+    assert update == Update("u", 1, "b c")
+
+
+#: Lines that cannot be used, each with the key parts of the sentence it gives.
+MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
+    ("broken JSON", b'{"utterance": "u", "seq": 5,', ("not valid JSON", "at character 29")),
+    ("no JSON", b"hello there", ("not valid JSON", "character 1")),
+    ("two objects", b'{"utterance":"u"} {}', ("not valid JSON: Extra data",)),
+    ("NUL in the line", b'{"utterance":\x00}', ("not valid JSON",)),
+    ("raw control character", b'{"utterance":"u","seq":5,"text":"a\x01b"}', ("Invalid control character",)),
+    ("list", b"[1, 2]", ("must be a JSON object with utterance, seq, text, final, time, not a list",)),
+    ("string", b'"hello"', ("must be a JSON object", 'not "hello"')),
+    ("null", b"null", ("must be a JSON object", "not null")),
+    ("empty object", b"{}", ("utterance, seq, text must be given",)),
+    ("utterance missing", {"seq": 5, "text": "a"}, ("utterance must be given: an update needs utterance, seq, text",)),
+    ("seq missing", {"utterance": "u", "text": "a"}, ("seq must be given",)),
+    ("text missing", {"utterance": "u", "seq": 5}, ("text must be given",)),
+    ("typo", line(utterence="u"), ('"utterence" is not known: allowed are utterance, seq, text, final, time',)),
+    ("utterance null", line(utterance=None), ("utterance must be a non-empty string or a whole number, not null",)),
+    ("utterance empty", line(utterance=""), ("utterance must be", 'not ""')),
+    ("utterance boolean", line(utterance=True), ("utterance must be", "not true")),
+    ("utterance fraction", line(utterance=1.5), ("utterance must be", "not 1.5")),
+    ("utterance half a pair", b'{"utterance":"\\ud83d","seq":1,"text":""}', ("utterance must be", '"\\ud83d"')),
+    ("seq negative", line(seq=-1), ("seq must be a whole number of 0 or more, not -1",)),
+    ("seq fraction", line(seq=5.0), ("seq must be", "not 5.0")),
+    ("seq string", line(seq="5"), ("seq must be", 'not "5"')),
+    ("seq boolean", line(seq=True), ("seq must be", "not true")),
+    ("text number", line(text=5), ("text must be a string of whole characters, not 5",)),
+    ("text list", line(text=["a"]), ("text must be a string", "not a list")),
+    ("text half a pair", b'{"utterance":"u","seq":5,"text":"\\udc00"}', ("text must be", '"\\udc00"')),
+    ("final number", line(final=1), ("final must be true or false, not 1",)),
+    ("final null", line(final=None), ("final must be true or false, not null",)),
+    ("time negative", line(time=-0.5), ("time must be a finite number of seconds, 0 or more, or null, not -0.5",)),
+    ("time NaN", b'{"utterance":"u","seq":5,"text":"a","time":NaN}', ("time must be", "not NaN")),
+    ("time infinite", b'{"utterance":"u","seq":5,"text":"a","time":1e999}', ("time must be", "not Infinity")),
+    ("time beyond floats", line(time=10**400), ("time must be a finite number", "...")),
+    ("time string", line(time="1.5"), ("time must be", 'not "1.5"')),
+    ("time boolean", line(time=False), ("time must be", "not false")),
+    ("invalid UTF-8", b'{"utterance":"\xff\xfe"}', ("must be UTF-8", "byte 0xff at offset 14")),
+    ("Latin-1", "{'Grüße".encode("latin-1"), ("must be UTF-8", "byte 0xfc at offset 4")),
+    ("UTF-16", '{"a"'.encode("utf-16"), ("must be UTF-8", "byte 0xff at offset 0")),
+    ("too long", b'{"text":"' + b"x" * 70_000, ("the line is longer than 65536 bytes and was skipped",)),
+    ("a megabyte", b"\xff" * 1_000_000, ("longer than 65536 bytes",)),
+    ("deep nesting", b"[" * 65_000, ("nested too deeply",)),
+    ("endless number", b'{"seq":' + b"9" * 5_000 + b"}", ("a whole number has too many digits",)),
+    ("seq repeated", line(utterance="before", seq=3), ("seq of utterance 'before' must be greater", "one, 3, not 3")),
+    ("seq backwards", line(utterance="before", seq=2), ("must be greater than its last one, 3, not 2",)),
+    ("a long name", line(utterance="n" * 60_000, sec=1), ('"sec" is not known',)),
+    ("a long unknown field", line(**{"n" * 60_000: 1}), ('the field "nnn', "... is not known")),
+    ("after the final", line(utterance="ended", seq=9), ("utterance 'ended' is final already",)),
+]
+
+
+@pytest.mark.parametrize(("bad", "parts"), [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
+def test_a_malformed_line_gives_one_sentence_and_loses_nothing_around_it(
+    bad: bytes | dict, parts: tuple[str, ...]
+) -> None:
+    before = [line(utterance="ended", final=True), line(utterance="before", seq=3)]
+    after = [line(utterance="before", seq=4, final=True), line(utterance="after")]
+    items = jsonl(*before, bad, *after)
+    assert [item.utterance for item in items if isinstance(item, Update)] == ["ended", "before", "before", "after"]
+    failure = items[2]
+    assert isinstance(failure, Failure)
+    assert failure.line == 3
+    assert all(part in failure.message for part in parts), failure.message
+    assert failure.message.isprintable() and len(failure.message) < 200
+
+
+def test_a_failure_of_order_names_utterance_and_seq() -> None:
+    failure = jsonl(line(seq=5), line(seq=4))[1]
+    assert isinstance(failure, Failure) and (failure.utterance, failure.seq, failure.line) == ("u", 4, 2)
+
+
+def test_long_names_and_numbers_are_cut_short_in_messages() -> None:
+    failure = jsonl(line(utterance="n" * 9_000, seq=10**4_000), line(utterance="n" * 9_000, seq=3))[1]
+    assert isinstance(failure, Failure) and failure.utterance == "n" * 9_000
+    assert "must be greater than its last one, 1000" in failure.message and len(failure.message) < 200
+
+
+def test_an_update_refused_for_its_order_does_not_count() -> None:
+    items = jsonl(line(seq=5), line(seq=4, final=True), line(seq=6))
+    assert items[2] == Update("u", 6, "hello")
+
+
+# --- plain text
+
+
+def test_text_reveals_lag_words_at_a_time() -> None:
+    assert list(read_text(io.BytesIO(b"one two three four\n\n \nfive"), lag=3)) == [
+        Update("1", 0, "one two three"),
+        Update("1", 1, "one two three four", final=True),
+        Update("2", 0, "five", final=True),
+    ]
+
+
+def test_text_with_a_rate_tells_when_the_last_word_is_spoken() -> None:
+    items = list(read_text(io.BytesIO(b"a b c\nd\n"), lag=2, rate=2))
+    assert [item.time for item in items if isinstance(item, Update)] == [1.0, 1.5, 2.0]
+
+
+def test_prefixes_of_text_without_spaces_go_by_the_character() -> None:
+    assert prefixes("今日は、いい天気。", 4) == ["今日は、", "今日は、いい天気", "今日は、いい天気。"]
+    assert prefixes("我用 iPhone 15。", 2) == ["我用", "我用 iPhone 15", "我用 iPhone 15。"]
+    assert prefixes("か\u3099き", 1) == ["か\u3099", "か\u3099き"]
+    assert prefixes("안녕하세요 여러분", 1) == ["안녕하세요", "안녕하세요 여러분"]
+
+
+@given(st.text(alphabet="ab 今日。\u3099\n", max_size=40), st.integers(1, 6))
+def test_prefixes_grow_to_the_whole_text(text: str, lag: int) -> None:
+    found = prefixes(text, lag)
+    assert bool(found) == bool(text.strip())
+    assert not found or found[-1] == text.strip()
+    assert all(longer.startswith(shorter) and longer != shorter for shorter, longer in pairwise(found))
+    if text.isascii():
+        assert [len(prefix.split()) for prefix in found[:-1]] == [lag * (n + 1) for n in range(len(found) - 1)]
+
+
+@pytest.mark.parametrize("lag", [0, -1, 2.5, True])
+def test_lag_out_of_range(lag: int) -> None:
+    for use in (lambda: prefixes("a", lag), lambda: read_text(io.BytesIO(b"a"), lag=lag)):
+        with pytest.raises(OptionError, match="lag must be a whole number of 1 or more, not"):
+            use()
+
+
+@pytest.mark.parametrize("rate", [0, -1.5, float("nan"), float("inf"), True])
+def test_rate_out_of_range(rate: float) -> None:
+    with pytest.raises(OptionError, match="rate must be a number of words a second over 0, not"):
+        read_text(io.BytesIO(b"a"), rate=rate)
+
+
+# --- all readers
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\n\r\n", b"  \t"])
+def test_empty_input_is_one_failure(reader: type, data: bytes) -> None:
+    assert list(reader(io.BytesIO(data))) == [Failure("the input is empty: at least one line of text was expected")]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_line_length_out_of_range(reader: type) -> None:
+    with pytest.raises(OptionError, match="max_line_bytes must be a whole number of 1 or more, not 0"):
+        reader(io.BytesIO(b""), max_line_bytes=0)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_the_longest_line_allowed_is_read_and_one_byte_more_is_not(end: bytes) -> None:
+    assert list(read_text(io.BytesIO(b"x" * 10 + end), max_line_bytes=10)) == [Update("1", 0, "x" * 10, True)]
+    (failure,) = read_text(io.BytesIO(b"x" * 11 + end), max_line_bytes=10)
+    assert failure == Failure("the line is longer than 10 bytes and was skipped", 1)
+
+
+def test_a_long_line_is_reported_before_its_end_and_read_in_bounded_memory() -> None:
+    source = Trickle(b"y" * 100_000 + b"\n", b"after\n")
+    items = read_text(source, max_line_bytes=100)
+    assert isinstance(next(items), Failure) and source.calls == 1
+    assert next(items) == Update("1", 0, "after", True)
+    assert source.largest <= 102
+
+
+@pytest.mark.parametrize("reader", [read_lines, read_text])
+def test_a_broken_line_is_named_by_number_and_offset(reader: type) -> None:
+    items = list(reader(io.BytesIO("\ufeffgut\n\n\nab\u00fc".encode() + b"\xc3\nende\n")))
+    failures = [item for item in items if isinstance(item, Failure)]
+    assert failures == [Failure("the line must be UTF-8, but byte 0xc3 at offset 4 of the line is not", 4)]
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == ["gut", "ende"]
+
+
+def test_nothing_is_read_ahead() -> None:
+    source = Trickle(b"one\n", b"one two\n", b"\n", b"two\n")
+    items = read_lines(source)
+    assert source.calls == 0
+    for calls, text in enumerate(["one", "one two", "one two", "two"], 1):
+        item = next(items)
+        assert isinstance(item, Update) and (item.text, source.calls) == (text, calls)
+
+
+@given(st.lists(st.binary(max_size=60), max_size=8))
+def test_no_bytes_raise_or_disturb_their_neighbours(lines: list[bytes]) -> None:
+    junk = b"\n".join(data.replace(b"\n", b"") for data in lines)
+    items = list(read_text(io.BytesIO(b"first line\n" + junk + b"\nlast line")))
+    texts = [item.text for item in items if isinstance(item, Update)]
+    assert texts[0] == "first line" and texts[-1] == "last line"
+    numbers = [item.line for item in items if isinstance(item, Failure)]
+    assert numbers == sorted(set(numbers), key=lambda number: number or 0)
+    list(read_lines(io.BytesIO(junk)))
+    found = jsonl(line(utterance="first"), junk, line(utterance="last"))
+    assert [item.utterance for item in found if isinstance(item, Update)] == ["first", "last"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(("utterance", "seq", "text", "final", "time"), VALUES)))
+def test_any_object_is_an_update_that_can_be_written_or_one_failure(fields: dict) -> None:
+    (item,) = jsonl(fields)
+    if isinstance(item, Update):
+        assert json.loads(json.dumps([item.text, item.seq, item.final, item.time], allow_nan=False))
+        assert item.text.encode() is not None and item.seq >= 0 and item.utterance
+    else:
+        assert item.message.split()[0] in fields
+
+
+# --- pace
+
+
+def test_paced_waits_for_each_time_and_not_for_what_is_late() -> None:
+    now = [100.0]
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds
+
+    failure = Failure("x", 1)
+    items: list[Item] = [Update("1", 0, "a", time=1.5), failure, Update("1", 1, "b", time=2.0), Update("1", 2, "c")]
+    passed = []
+    for item in paced(items, lambda: now[0], sleep):
+        passed.append((item, now[0]))
+        now[0] += 1.0 if item is failure else 0.0
+    assert waits == [1.5]
+    assert [at for _, at in passed] == [101.5, 101.5, 102.5, 102.5]
+    assert [item for item, _ in passed] == items
+
+
+def test_paced_never_asks_for_a_sleep_that_overflows() -> None:
+    now, waits = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += 1e9
+
+    assert list(paced([Update("1", 0, "a", time=1e9)], lambda: now[0], sleep))
+    assert waits == [3600.0]

@@ -1,0 +1,158 @@
+"""SimulStreaming's rows: what recogniser and translator print, as updates."""
+
+from __future__ import annotations
+
+import io
+import json
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.captions.formats.simulstreaming import read_simulstreaming
+from redraft.cli.options import INPUTS
+from redraft.cli.stream import updates as updates_of
+from redraft.errors import OptionError
+
+
+def read(*rows: dict | bytes) -> list[Item]:
+    lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+    return list(read_simulstreaming(io.BytesIO(b"\n".join(lines))))
+
+
+def heard(new: str, time: float = 1.0, **more: object) -> dict:
+    """A row of the recogniser."""
+    return {"start": 0, "end": 0.7, "text": new, "tokens": [400], "words": [], "emission_time": time, **more}
+
+
+def translated(status: str, text: str, tail: str, time: float = 1.0, *, final: bool = False) -> dict:
+    """A row of the translator."""
+    row = {"emission_time": time, "end": None, "status": status, "text": text, "unconfirmed_text": tail}
+    return row | {"is_final": final}
+
+
+def test_text_of_the_recogniser_is_what_is_new() -> None:
+    assert read(
+        heard(" And so", 1.5), heard(",", 2.5), heard(" my fellow", 3), heard(" Americans.", 4, is_final=True)
+    ) == [
+        Update("1", 0, "And so", time=1.5),
+        Update("1", 1, "And so,", time=2.5),
+        Update("1", 2, "And so, my fellow", time=3.0),
+        Update("1", 3, "And so, my fellow Americans.", final=True, time=4.0),
+    ]
+
+
+def test_a_final_row_without_text_ends_the_utterance_and_the_next_starts_afresh() -> None:
+    pause = {"is_final": True, "emission_time": 3}
+    assert read(pause, heard(" one", 1), pause, pause, heard(" two", 4, is_final=False)) == [
+        Update("1", 0, "one", time=1.0),
+        Update("1", 1, "one", final=True, time=3.0),
+        Update("2", 0, "two", time=4.0),
+        Update("2", 1, "two", final=True, time=4.0),
+    ]
+
+
+def test_rows_of_the_translator_repeat_what_they_confirm_and_replace_the_tail() -> None:
+    assert read(
+        translated("INCOMPLETE", "", "Also...", 1),
+        translated("COMPLETE", "", "Also, bitte", 2),
+        translated("INCOMPLETE", " Also,", "bitte fragen", 3),
+        translated("COMPLETE", " Also,", "bitte fragen Sie", 4),
+        translated("COMPLETE", " bitte", "fragen", 5),
+        translated("COMPLETE", "fragen wir.", "", 6, final=True),
+    ) == [
+        Update("1", 0, "Also...", time=1.0),
+        Update("1", 1, "Also, bitte", time=2.0),
+        Update("1", 2, "Also, bitte fragen", time=3.0),
+        Update("1", 3, "Also, bitte fragen Sie", time=4.0),
+        Update("1", 4, "Also, bitte fragen", time=5.0),
+        Update("1", 5, "Also, bitte fragen wir.", final=True, time=6.0),
+    ]
+
+
+def test_a_tail_that_is_taken_back_leaves_an_empty_update() -> None:
+    assert read(translated("COMPLETE", "", "So", 1), translated("COMPLETE", "", "", 2, final=True)) == [
+        Update("1", 0, "So", time=1.0),
+        Update("1", 1, "", final=True, time=2.0),
+    ]
+
+
+def test_no_space_comes_between_chinese_or_japanese_characters() -> None:
+    items = read(
+        translated("COMPLETE", "今日は", "いい"),
+        translated("COMPLETE", "いい", "AI"),
+        translated("COMPLETE", "天気。", "", final=True),
+    )
+    assert [item.text for item in items if isinstance(item, Update)] == [
+        "今日はいい",
+        "今日はいいAI",
+        "今日はいい天気。",
+    ]
+
+
+def test_what_the_end_of_the_input_leaves_open_is_ended_with_its_tail() -> None:
+    assert read(translated("COMPLETE", " one", "two", 7))[-1] == Update("1", 1, "one two", final=True, time=7.0)
+
+
+def test_zero_is_a_time_and_null_no_status() -> None:
+    assert read(heard(" a", 0, status=None))[0] == Update("1", 0, "a", time=0.0)
+
+
+def test_control_characters_become_spaces() -> None:
+    assert read(heard(" a\tb\x1b[2J", is_final=True)) == [Update("1", 0, "a b [2J", final=True, time=1.0)]
+
+
+BAD: list[tuple[bytes | dict, str]] = [
+    (b"{", "the line is not valid JSON: Expecting property name enclosed in double quotes at character 2"),
+    (b"[]", "the line must be a JSON object with emission_time, status, text, unconfirmed_text, is_final, not a list"),
+    (b"\xff", "the line must be UTF-8, but byte 0xff at offset 0 of the line is not"),
+    ({"text": " a"}, "emission_time must be given: a row needs emission_time"),
+    ({"emission_time": 1}, "text must be given unless is_final is"),
+    (heard(" a", -1), "emission_time must be a finite number of seconds, 0 or more, not -1"),
+    (heard(" a", emission_time=None), "emission_time must be a finite number of seconds, 0 or more, not null"),
+    (
+        heard(" a", float("inf")),
+        "emission_time must be a finite number of seconds, 0 or more, not Infinity",
+    ),
+    (heard(" a", status="ERROR"), 'status must be COMPLETE, INCOMPLETE or null, not "ERROR"'),
+    (heard(" a", status=[]), "status must be COMPLETE, INCOMPLETE or null, not a list"),
+    (heard(" a", text=1), "text must be a string of whole characters, not 1"),
+    (heard(" a", text="\ud800"), 'text must be a string of whole characters, not "\\ud800"'),
+    (heard(" a", unconfirmed_text=None), "unconfirmed_text must be a string of whole characters, not null"),
+    (heard(" a", is_final=1), "is_final must be true or false, not 1"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_a_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict, message: str) -> None:
+    assert read(heard(" one"), bad, b"", heard(" two", is_final=True)) == [
+        Update("1", 0, "one", time=1.0),
+        Failure(message, 2),
+        Update("1", 1, "one two", final=True, time=1.0),
+    ]
+
+
+def test_line_length_and_empty_input() -> None:
+    assert read() == [Failure("the input is empty: at least one line of text was expected")]
+    with pytest.raises(OptionError, match="max_line_bytes must be a whole number of 1 or more, not 0"):
+        read_simulstreaming(io.BytesIO(b""), max_line_bytes=0)
+
+
+def test_it_is_a_form_of_the_command_line() -> None:
+    assert "simulstreaming" in INPUTS
+    row = json.dumps(heard(" a", is_final=True)).encode()
+    assert list(updates_of(io.BytesIO(row), "simulstreaming", 3, None)) == [Update("1", 0, "a", final=True, time=1.0)]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([" a", "b", " c d", ",", ""]), min_size=1, max_size=5), min_size=1, max_size=4)
+)
+def test_nothing_that_is_confirmed_is_lost(utterances: list[list[str]]) -> None:
+    rows = [heard(text, is_final=number == len(texts) - 1) for texts in utterances for number, text in enumerate(texts)]
+    items = [item for item in read(*rows) if isinstance(item, Update)]
+    said = [[text.strip() for text in accumulate(texts)] for texts in utterances]
+    assert [item.text for item in items if item.final] == [texts[-1] for texts in said if texts[-1]]
+    assert [item.text for item in items] == [text for texts in said for text in texts if text]

@@ -1,0 +1,103 @@
+"""Conversations as text: Table 5 of the SSBD paper, and the models' own templates."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from redraft.captions.chat import ChatTemplate, qwen3, tower
+from redraft.errors import ModelError
+from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM
+
+EARLIER = [("English: One.", "Eins."), ("English: Two.", "Zwei.")]
+QUESTION, HEADER = "English: The cat", "German:"
+
+
+def render(template: str, earlier: list[tuple[str, str]] | None = None) -> str:
+    return ChatTemplate(template, end="</s>")("Translate.", earlier or [], QUESTION, HEADER)
+
+
+class TestTable5:
+    def test_tower(self) -> None:
+        assert tower("Translate.", [], QUESTION, HEADER) == (
+            "<start_of_turn>user\nTranslate.\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
+        )
+
+    def test_tower_says_the_instruction_once(self) -> None:
+        assert tower("Translate.", EARLIER[:1], QUESTION, HEADER) == (
+            "<start_of_turn>user\nTranslate.\nEnglish: One.\nGerman: <end_of_turn>\n<start_of_turn>model\n"
+            "Eins.<end_of_turn>\n<start_of_turn>user\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
+        )
+
+    def test_qwen3(self) -> None:
+        assert qwen3("Translate.", [], QUESTION, HEADER) == (
+            "<|im_start|>system\n"
+            "Translate.<|im_end|>\n"
+            "<|im_start|>user\n"
+            "English: The cat<|im_end|>\n"
+            "<|im_start|>assistant\n"
+            "<think>\n\n</think>\n\n"
+            "German:"
+        )
+
+    def test_qwen3_has_earlier_turns_oldest_first(self) -> None:
+        assert (
+            "<|im_start|>user\nEnglish: One.<|im_end|>\n<|im_start|>assistant\nGerman: Eins.<|im_end|>\n"
+            "<|im_start|>user\nEnglish: Two.<|im_end|>\n<|im_start|>assistant\nGerman: Zwei.<|im_end|>\n"
+            "<|im_start|>user\nEnglish: The cat<|im_end|>\n"
+        ) in qwen3("Translate.", EARLIER, QUESTION, HEADER)
+
+
+class TestOwnTemplate:
+    def test_with_a_system_role(self) -> None:
+        assert render(WITH_SYSTEM) == (
+            "<|system|>Translate.<|end|>\n<|user|>English: The cat<|end|>\n<|assistant|>German:"
+        )
+
+    def test_that_raises_on_system(self) -> None:
+        assert render(RAISES_ON_SYSTEM, EARLIER[:1]) == (
+            "[user]\nTranslate.\nEnglish: One.[end]\n[model]\nGerman: Eins.[end]\n"
+            "[user]\nEnglish: The cat[end]\n[model]\nGerman:"
+        )
+
+    def test_that_drops_system_and_begins_answers_with_a_space(self) -> None:
+        assert render(DROPS_SYSTEM) == "USER: Translate.\nEnglish: The cat ASSISTANT: German:"
+
+    def test_the_end_token_is_written_where_the_template_wants_it(self) -> None:
+        assert "ASSISTANT: German: Eins.</s>USER:" in render(DROPS_SYSTEM, EARLIER[:1])
+
+    def test_thinking_is_turned_off(self) -> None:
+        assert render(THINKS).endswith("<assistant><think></think>German:")
+
+    def test_a_think_block_that_cannot_be_turned_off_is_closed(self) -> None:
+        always = "{% for m in messages %}{{ m.content }}{% endfor %}<assistant><think>\n"
+        assert render(always).endswith("<assistant><think>\n\n</think>\n\nGerman:")
+
+    def test_extensions_that_chat_templates_expect(self) -> None:
+        template = (
+            "{{ strftime_now('%Y') }}{{ {'a': 'é<'} | tojson }}{% for m in messages %}"
+            "{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+            "{% if tools is not none %}TOOLS{% endif %}"
+        )
+        assert re.fullmatch(r'20\d\d{"a": "é<"}Translate\.English: The catGerman:', render(template))
+
+    @pytest.mark.parametrize(
+        ("template", "reason"),
+        [
+            ("{% if %}", "Expected an expression"),
+            ("{{ raise_exception('never') }}", "never"),
+            ("{{ messages[7].content.x }}", "no element 7"),
+            ("{{ messages[-1].content.split('\\n')[-1] }}", "it drops the instruction"),
+            ("{{ messages.append(1) }}", "unsafe"),
+            ("{{ ''.__class__.__mro__ }}", "unsafe"),
+            ("{{ 1 // 0 }}", "division"),
+            ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
+        ],
+    )
+    def test_one_that_cannot_be_used_is_refused_with_the_reason(self, template: str, reason: str) -> None:
+        with pytest.raises(
+            ModelError, match=r"^the model's chat template cannot be used \([^\n]+\): name another"
+        ) as e:
+            render(template)
+        assert reason in str(e.value)

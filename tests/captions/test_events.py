@@ -1,0 +1,53 @@
+"""What an update may hold, and the order in which updates may come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from redraft.captions.events import Order, Update
+from redraft.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"text": None}, "text must be a string of whole characters, not None"),
+        ({"text": b"Hello"}, "text must be a string of whole characters, not b'Hello'"),
+        ({"text": "a \ud800"}, r"text must be a string of whole characters, not 'a \ud800'"),
+        ({"utterance": ""}, "utterance must be a non-empty string, not ''"),
+        ({"utterance": 1}, "utterance must be a non-empty string, not 1"),
+        ({"utterance": "\udfff"}, r"utterance must be a non-empty string, not '\udfff'"),
+        ({"seq": -1}, "seq must be a whole number of 0 or more, not -1"),
+        ({"seq": True}, "seq must be a whole number of 0 or more, not True"),
+        ({"seq": 1.0}, "seq must be a whole number of 0 or more, not 1.0"),
+        ({"final": 1}, "final must be True or False, not 1"),
+        ({"time": float("nan")}, "time must be a finite number of seconds, 0 or more, or None, not nan"),
+        ({"time": float("inf")}, "time must be a finite number of seconds, 0 or more, or None, not inf"),
+        ({"time": -0.5}, "time must be a finite number of seconds, 0 or more, or None, not -0.5"),
+        ({"time": "1"}, "time must be a finite number of seconds, 0 or more, or None, not '1'"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        Update(**{"utterance": "1", "seq": 0, "text": "Hello", **fields})
+    assert str(raised.value) == message
+
+
+def test_what_is_allowed() -> None:
+    assert Update("1", 0, "", time=0).time == 0
+    assert Update("1", 0, "\x00 日本", True, 1.5).final
+
+
+def test_updates_come_in_order() -> None:
+    order = Order()
+    assert order.problem(Update("a", 3, "x")) == ""
+    assert order.problem(Update("b", 0, "x")) == ""
+    for seq in (3, 2):
+        found = order.problem(Update("a", seq, "x"))
+        assert found == f"seq of utterance 'a' must be greater than its last one, 3, not {seq}"
+    assert order.problem(Update("a", 4, "x", final=True)) == ""
+    found = order.problem(Update("a", 5, "x"))
+    assert found == "utterance 'a' is final already: a new utterance needs a new name"
+    assert order.problem(Update("b", 1, "x")) == ""

@@ -1,0 +1,169 @@
+"""Finals of recognisers that write no full stop, or no capitals either, on the model that ships: none is cut short."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from recipe.corpus import held_out, read_pairs
+from redraft import Caption, Failure, Translator, Update
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import open_model
+from redraft.captions.formats.read import prefixes
+from redraft.captions.formats.write import SubtitleWriter
+
+pytestmark = pytest.mark.slow
+
+#: Everyday sentences, written for this test; the model has not seen them.
+SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
+SENTENCES = """\
+I have a dog.
+He was born in Berlin.
+My sister lives in a small house near the river.
+We are going to the market tomorrow.
+She has never seen the sea.
+The train leaves at eight o'clock.
+I would like a cup of tea.
+They bought a new car last week.
+It is raining again.
+The children are playing in the garden.
+I forgot my umbrella on the bus.
+Her brother works in a hospital.
+We had dinner at a small restaurant.
+I do not understand this question.
+He speaks three languages.
+The museum is closed on Mondays.
+My father likes to read in the evening.
+You can pay with a card.
+The soup is too hot.
+I will call you when I arrive.
+There are many books on the table.
+She wants to become a doctor.
+We waited for two hours.
+The door was open.
+I am looking for my keys.
+He gave me a book for my birthday.
+The weather is very nice today.
+They do not know the answer.
+I have lived here for ten years.
+Tom is older than Mary.
+The bridge was built a long time ago.
+We need more time.
+I saw him at the station yesterday.
+She is learning how to swim.
+The room is too small for us.
+He left without saying a word.
+My mother makes good bread.
+I have already eaten.
+The dog is sleeping under the table.
+They live on the third floor.
+We met in Paris last summer.
+He lost his job.
+I can hear music.
+The shop opens at nine.
+She wrote a long letter to her friend.
+I am afraid of snakes.
+The boy broke the window.
+We should go home now.
+He plays the piano very well.
+I drink coffee every morning.
+The city is famous for its old church.
+They asked me to help them.
+My bicycle was stolen.
+She looked out of the window.
+I have to work on Sunday.
+The water is cold.
+He is waiting for you outside.
+We sold our house.
+I like this song.
+The meeting was very long.""".splitlines()
+
+#: A translation shorter than this part of that of the sentence with its mark was cut short.
+LEAST = 0.6
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[LlamaCpp]:
+    backend = open_model("demo", LlamaOptions(context_length=512, slots=4, threads=1, exact=True))
+    yield backend
+    backend.close()
+
+
+def last_seq(sentence: str) -> int:
+    """The ``seq`` of its final update."""
+    return len(prefixes(sentence, 3)) - 1
+
+
+def translated(backend: LlamaCpp, language: str, sentences: list[str]) -> tuple[list[Caption], list[Failure], str]:
+    """The final captions of sentences that grow by three words, the failures, and the subtitles of all captions."""
+    out = io.StringIO()
+    writer = SubtitleWriter(out, io.StringIO(), "srt", [language])
+    finals: list[Caption] = []
+    failures: list[Failure] = []
+    with Translator(backend, [language]) as translator:
+        for number, sentence in enumerate(sentences):
+            texts = prefixes(sentence, 3)
+            for seq, text in enumerate(texts):
+                for event in translator.translate(Update(str(number), seq, text, text == texts[-1])):
+                    writer.write(event)
+                    failures += [event] if isinstance(event, Failure) else []
+                    finals += [event] if isinstance(event, Caption) and event.final else []
+    writer.close()
+    return finals, failures, out.getvalue()
+
+
+def held_back(data: Path, language: str) -> list[str]:
+    """Sentences of Tatoeba that were kept from training, half as many as there are of ours."""
+    with gzip.open(data / "train" / f"en-{language}.tsv.gz", "rt", encoding="utf-8") as lines:
+        rows = [line.split("\t") for line in lines]
+    sources = {source for source, _, origin, _ in rows if origin.startswith("tatoeba") and held_out(source)}
+    whole = sorted(source for source in sources if source.endswith(".") and len(source.split()) >= 3)
+    return random.Random(0).sample(whole, len(SENTENCES) // 2)
+
+
+def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tuple[str, str]]:
+    """Of the sentences without their marks, and in lower case, those whose translations are short."""
+    whole, _, _ = translated(backend, language, sentences)
+    bare = [sentence.rstrip(".") for sentence in sentences]
+    found: list[tuple[str, str]] = []
+    for sources in (bare, [sentence.lower() for sentence in bare]):
+        finals, failures, subtitles = translated(backend, language, sources)
+        assert [caption.source for caption in finals] == sources, "captions carry the text as it came"
+        assert subtitles.count(" --> ") == len(sentences)
+        assert {each.utterance for each in failures} >= {caption.utterance for caption in finals if caption.cut}
+        pairs = zip(finals, whole, strict=True)
+        found += [(one.source, one.text) for one, other in pairs if len(one.text) < LEAST * len(other.text)]
+    return found
+
+
+@pytest.mark.parametrize("language", ["de", "zh", "ja"])
+def test_no_final_without_a_mark_is_cut_short(shipped: LlamaCpp, language: str) -> None:
+    found = shortened(shipped, language, SENTENCES[::2])
+    assert len(found) <= 2  # of 60; which ones depends on how the processor rounds, hence exact kernels here
+    assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
+
+
+@pytest.mark.parametrize("language", ["de", "zh", "ja"])
+def test_of_those_kept_from_training_few_are_short_and_these_are_sentences(
+    shipped: LlamaCpp, data_dir: Path, language: str
+) -> None:
+    found = shortened(shipped, language, held_back(data_dir, language))
+    assert len(found) <= 4  # of 60: the model reads some in another way where their capitals are missing
+    assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
+
+
+def test_every_final_that_was_cut_says_so(data_dir: Path) -> None:
+    """By the tiny model, whose outputs go round in circles more often."""
+    sources = sorted({pair.source for pair in read_pairs(data_dir, "ja") if held_out(pair.source)})
+    chosen = random.Random(0).sample([source for source in sources if len(source.split()) > 15], 40)
+    with closing(open_model("demo-tiny", LlamaOptions(context_length=512, threads=1))) as tiny:
+        finals, failures, _ = translated(tiny, "ja", chosen)
+    cut = [(caption.utterance, caption.seq) for caption in finals if caption.cut]
+    said = [(each.utterance, each.seq) for each in failures if each.seq == last_seq(chosen[int(each.utterance or 0)])]
+    assert len(finals) == len(chosen) and cut == said and cut != []

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from iso639 import iter_langs
+
+from redraft.captions.languages import closest, parse_language, parse_targets
+from redraft.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("same", "canonical"),
+    [
+        (["zh", "zh-CN", "zh-Hans", "zh_cn", "ZH-hans-cn", "cmn", "Chinese", "simplified chinese", "Mandarin"], "zh"),
+        (["zh-TW", "zh-Hant", "zh_tw", "Traditional Chinese"], "zh-Hant"),
+        (["de", "de-DE", "German", "GERMAN", " de ", "deu"], "de"),
+        (["pt", "pt-BR", "Brazilian Portuguese"], "pt"),
+        (["pt-PT", "pt_pt"], "pt-PT"),
+        (["he", "iw"], "he"),
+        (["el", "Greek", "modern greek"], "el"),
+        (["pa", "Punjabi", "Panjabi"], "pa"),
+        (["sw", "Swahili", "swh"], "sw"),
+    ],
+)
+def test_spellings_of_one_language_are_the_same(same: list[str], canonical: str) -> None:
+    assert {parse_language(text).canonical for text in same} == {canonical}
+
+
+def test_languages_that_differ_stay_apart() -> None:
+    tags = ["zh", "zh-TW", "zh-HK", "yue", "pt", "pt-PT", "de", "de-AT", "ja", "sr", "sr-Latn", "en", "en-GB"]
+    assert len({parse_language(tag).canonical for tag in tags}) == len(tags)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "name"),
+    [
+        ("de", "de", "German"),
+        ("ja", "ja", "Japanese"),
+        ("zh-CN", "zh", "Chinese"),
+        ("zh-TW", "zh", "Traditional Chinese"),
+        ("zh-HK", "zh", "Traditional Chinese (Hong Kong)"),
+        ("pt", "pt", "Portuguese"),
+        ("pt-BR", "pt", "Brazilian Portuguese"),
+        ("pt-PT", "pt", "European Portuguese"),
+        ("de-AT", "de", "German (de-AT)"),
+        ("sr-Latn", "sr", "Serbian (sr-Latn)"),
+        ("en-US", "en", "English"),
+        ("el", "el", "Greek"),
+        ("sw", "sw", "Swahili"),
+        ("yue", "yue", "Cantonese"),
+        ("pa-Arab", "pa", "Punjabi (pa-Arab)"),
+        ("bcn", "bcn", "Bali (Nigeria)"),
+    ],
+)
+def test_code_and_name(text: str, code: str, name: str) -> None:
+    language = parse_language(text)
+    assert (language.code, language.name) == (code, name)
+
+
+def test_the_tag_stays_as_the_user_wrote_it() -> None:
+    assert parse_language(" zh_cn\n").tag == "zh_cn"
+
+
+@pytest.mark.parametrize(
+    "text",
+    # Among them: valid codes that are no one language, an unknown script and territory, and words that are names of
+    # languages too (Auq is "A").
+    [
+        *("", "  ", "xx-zz", "xx", "und", "mul", "zxx", "qaa", "gem", "art", "Germanic languages", "de-ZZ", "de-Zzzz"),
+        *("a", "demo", "d", "de-", "de_DE.UTF-8", "deutsch", "Undetermined", "\x00", "-"),
+    ],
+)
+def test_unknown_languages_are_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_language(text)
+    assert str(caught.value) == f"target language {text!r} is not known: use a BCP 47 tag such as de, ja or zh-CN"
+
+
+def test_the_error_names_the_field_and_stays_short() -> None:
+    with pytest.raises(OptionError, match=r"^source language 'xxx") as caught:
+        parse_language("x" * 1_000_000, "source language")
+    assert len(str(caught.value)) < 200
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_language_or_an_option_error(text: str) -> None:
+    try:
+        language = parse_language(text)
+    except OptionError:
+        return
+    assert parse_language(language.canonical).canonical == language.canonical
+    assert language.tag == text.strip()
+    assert language.name and language.code
+
+
+@pytest.mark.parametrize("code", ["zh", "ja", "th", "lo", "km", "my", "yue"])
+def test_languages_written_without_spaces(code: str) -> None:
+    assert not parse_language(code).spaced
+
+
+@pytest.mark.parametrize("code", ["de", "en", "ko", "ar", "hi", "ru", "vi"])
+def test_languages_written_with_spaces(code: str) -> None:
+    assert parse_language(code).spaced
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [("de-AT", "de"), ("de", "de"), ("zh-SG", "zh"), ("zh-TW", None), ("fr", None), ("pt-PT", "pt-PT")],
+)
+def test_closest_serves_readers_or_refuses(wanted: str, expected: str | None) -> None:
+    supported = [parse_language(tag) for tag in ("zh", "pt-BR", "pt-PT", "de")]
+    found = closest(parse_language(wanted), supported)
+    assert (found.tag if found else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offered", "expected"),
+    [
+        ("ko", "ko-Hang", True),
+        ("ps", "pbt", True),
+        ("sr", "sr-Latn", False),
+        ("sr-Latn", "sr", False),
+        ("lb", "de", False),
+        ("gsw", "de", False),
+        ("bs", "hr", False),
+        ("ms", "id", False),
+        ("zh", "yue", False),
+        ("pbu", "pbt", False),
+        ("Southern Pashto", "ps", True),
+    ],
+)
+def test_another_language_or_script_is_never_closest(wanted: str, offered: str, expected: bool) -> None:
+    assert (closest(parse_language(wanted), [parse_language(offered)]) is not None) == expected
+
+
+def test_nothing_is_closest_to_nothing() -> None:
+    assert closest(parse_language("de"), []) is None
+
+
+def test_every_two_letter_code_has_one_name_of_its_own() -> None:
+    codes = [language.pt1 for language in iter_langs() if language.pt1 and language.pt1 != "tw"]  # Twi counts as Akan
+    assert len(codes) > 170
+    names = {code: parse_language(code).name for code in codes}
+    assert len(set(names.values())) == len(names)
+    assert {code: name for code, name in names.items() if re.search(r"[^\w ]", name.replace("-", ""))} == {}
+    assert {code: name for code, name in names.items() if parse_language(name).code != parse_language(code).code} == {}
+
+
+def test_the_names_that_langcodes_would_load_are_not_needed() -> None:
+    query = (
+        "import sys; sys.modules['language_data'] = None\n"
+        "from redraft.captions.languages import closest, parse_language as p\n"
+        "print(p('german').name, p('sw').name, closest(p('de-AT'), [p('de')]).tag, p('zh-TW').spaced)"
+    )
+    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+    assert done.stdout == "German Swahili de False\n"
+
+
+def test_targets_are_those_given_each_once() -> None:
+    assert parse_targets(["de", " ja", "de", "zh-Hant", "zh"]) == ["de", "ja", "zh-Hant", "zh"]
+    assert parse_targets([]) == []
+    with pytest.raises(OptionError, match="'German' and 'de-DE' are the same"):
+        parse_targets(["ja", "German", "de-DE"])

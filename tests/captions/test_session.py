@@ -1,0 +1,493 @@
+"""A stream on a table model: what costs a pass, what is drafted, what is shown, what fails and what comes after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.session import EMPTY, Encode, Session, Settings, Vocabulary
+from redraft.captions.stabilise import Mask
+from redraft.decoding.drive import Lane, run, run_together
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import TARGET, Prompt, Score, common_prefix
+from redraft.errors import OptionError
+from tests.fakes import END, RandomModel, greedy
+
+Pairs = list[tuple[str, str]]
+
+
+class Stream:
+    """A session with its driver, and what its encoder was given."""
+
+    def __init__(
+        self,
+        model: RandomModel,
+        languages: Sequence[str] = ("de",),
+        *,
+        method: str = "ssbd",
+        options: dict[str, float] | None = None,
+        room: int = 200,
+        as_sentence: Callable[[str], str] = str,
+        **settings: Any,
+    ) -> None:
+        chosen = get_method(method)
+        self.model = model
+        self.asked: list[Score] = []
+        self.encoded: list[tuple[str, str, Pairs]] = []
+        vocabulary = Vocabulary(model.end_tokens, model.token_bytes, room, as_sentence=as_sentence)
+        checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
+        encoders = {language: self._encoder(language) for language in languages}
+        self.session = Session(encoders, vocabulary, Settings(chosen, checked, **settings))
+        self.seq = 0
+
+    def _encoder(self, language: str) -> Encode:
+        def encode(source: str, context: Sequence[tuple[str, str]]) -> Prompt:
+            self.encoded.append((language, source, list(context)))
+            earlier = "".join(f"{theirs}={ours};" for theirs, ours in context)
+            return Prompt(tuple(self.model.tokenize(f"{earlier}{source}>{language}")))
+
+        return encode
+
+    def prompt(self, source: str, language: str = "de") -> tuple[int, ...]:
+        return tuple(self.model.tokenize(f"{source}>{language}"))
+
+    def send(self, text: str, utterance: str = "u", *, final: bool = False) -> list[Event]:
+        """The events of all languages; ``asked`` gets the requests of this update only."""
+        before, self.seq = len(self.model.requests), self.seq + 1
+        asking = self.session.translate(Update(utterance, self.seq, text, final))
+        found = run_together([Lane(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
+        self.asked = self.model.requests[before:]
+        return [event for events in found for event in events]
+
+    def caption(self, text: str, utterance: str = "u", *, final: bool = False) -> Caption:
+        """The only event, which must be a caption."""
+        (event,) = self.send(text, utterance, final=final)
+        assert isinstance(event, Caption)
+        return event
+
+    def output(self, number: int = 0) -> list[int]:
+        return list(self.session.translations[number].output)
+
+
+class Speaker(RandomModel):
+    """Ends its output where prompt and output together reach a multiple of ``period`` ids; 0 never ends it."""
+
+    def __init__(self, period: int = 11, shift: float = 0.5) -> None:
+        super().__init__(3, shift=shift)
+        self.period = period
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids)
+        row[END] = 100.0 if self.period and len(ids) % self.period == 0 else -100.0
+        return row
+
+
+def shown(model: RandomModel, ids: Sequence[int]) -> str:
+    return b"".join(map(model.token_bytes, ids)).decode().strip()
+
+
+texts = st.lists(st.sampled_from(["a", "a b", "a b c", "a x", "a x y", "", "  ", "日本"]), min_size=1, max_size=6)
+
+
+@given(st.integers(0, 50), texts, st.sampled_from(["ar", "ssbd"]))
+def test_exact_methods_give_the_greedy_translation_of_every_update(seed: int, sources: list[str], method: str) -> None:
+    model = RandomModel(seed, end_bias=0.5)
+    stream = Stream(model, method=method, max_tokens=12)
+    for number, source in enumerate(sources):
+        final = number == len(sources) - 1
+        event = stream.send(source, final=final)[-1]
+        expected = greedy(model, stream.prompt(source), 12) if source.strip() else []
+        assert stream.output() == expected
+        if final and source.strip() and not expected:
+            assert isinstance(event, Failure)
+        else:
+            assert isinstance(event, Caption) and event.text == shown(model, expected)
+            assert (event.source, event.final) == (source, final)
+
+
+def test_events_carry_what_the_update_said() -> None:
+    stream = Stream(Speaker())
+    (asking,) = stream.session.translate(Update("talk", 7, "a b", False, 2.5))
+    (event,) = run(asking, stream.model, 0)
+    text = shown(stream.model, greedy(stream.model, stream.prompt("a b"), 99))
+    assert event == Caption("talk", 7, "de", text, "", False, 2.5, "a b")
+
+
+def test_the_previous_output_is_the_draft() -> None:
+    stream = Stream(Speaker())
+    stream.send("a b")
+    first = stream.output()
+    assert first and len(stream.asked[0].draft) == 0
+    for source in ("a b c", "a", "x y"):  # grown, shrunk, rewritten
+        before = stream.output()
+        stream.send(source)
+        assert list(stream.asked[0].draft.tokens) == before
+        assert stream.asked[0].prefix == stream.prompt(source)
+        assert all(not score.draft for score in stream.asked[1:])
+
+
+def test_a_draft_that_holds_saves_passes() -> None:
+    model = Speaker(shift=0.0)  # nothing but the last two ids matters, so all sources of one ending agree
+    drafted, plain = Stream(model), Stream(model, method="ar")
+    for stream in (drafted, plain):
+        stream.send("a b")
+        stream.send("c b")
+    assert drafted.output() == plain.output()
+    assert (len(drafted.asked), len(plain.asked)) == (1, len(plain.output()) + 1)
+
+
+@pytest.mark.parametrize("method", ["ar", "cd", "ssbd"])
+def test_an_unchanged_source_costs_no_request(method: str) -> None:
+    stream = Stream(Speaker(), method=method, mask=Mask(1))
+    first = stream.caption("a b")
+    assert stream.asked
+    again = stream.caption("a b")
+    assert not stream.asked
+    assert (again.text, again.unstable, again.seq) == (first.text, first.unstable, 2)
+    last = stream.caption("a b", final=True)
+    assert not stream.asked
+    assert (last.text, last.unstable, last.final) == (f"{first.text}{first.unstable}", "", True)
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "\n\t", "\u3000"])
+def test_an_empty_text_is_an_empty_caption_without_a_request(nothing: str) -> None:
+    stream = Stream(Speaker())
+    assert stream.caption(nothing).text == ""
+    assert stream.caption("a b").text
+    emptied = stream.caption(nothing, final=True)
+    assert not stream.asked
+    assert (emptied.text, emptied.unstable, emptied.final, emptied.source) == ("", "", True, nothing)
+    assert stream.caption("a b").text == shown(stream.model, greedy(stream.model, stream.prompt("a b"), 99))
+
+
+def test_a_new_utterance_forgets_the_draft() -> None:
+    stream = Stream(Speaker())
+    stream.send("a b", "one")
+    assert stream.output()
+    stream.send("a b c", "two")
+    assert len(stream.asked[0].draft) == 0
+    stream.send("a b c d", "two", final=True)
+    assert len(stream.asked[0].draft) > 0
+    stream.send("a b c d", "two")  # the name is used anew
+    assert stream.asked and len(stream.asked[0].draft) == 0
+
+
+def test_languages_are_independent_and_asked_together() -> None:
+    model = Speaker()
+    stream = Stream(model, ["de", "ja", "zh-Hans"])
+    for source in ("a b", "a b c"):
+        model.batches.clear()
+        events = stream.send(source)
+        assert model.batches[0] == 3
+        for number, (language, event) in enumerate(zip(["de", "ja", "zh-Hans"], events, strict=True)):
+            expected = greedy(model, stream.prompt(source, language), 99)
+            assert stream.output(number) == expected
+            assert isinstance(event, Caption)
+            assert (event.language, event.text) == (language, shown(model, expected))
+    assert len({tuple(stream.output(number)) for number in range(3)}) == 3
+
+
+def test_partial_captions_are_masked_and_finals_never() -> None:
+    stream, bare = Stream(Speaker(), mask=Mask(2)), Stream(Speaker())
+    whole = bare.caption("a b").text
+    partial = stream.caption("a b")
+    assert len(stream.output()) > 2
+    assert partial.text == shown(stream.model, stream.output()[:-2])
+    assert partial.unstable and partial.text + partial.unstable == whole
+    final = stream.caption("a b c", final=True)
+    assert (final.text, final.unstable) == (shown(stream.model, stream.output()), "")
+
+
+@given(st.integers(0, 50), texts, st.sampled_from([0.0, 0.3]))
+def test_a_margin_shows_what_the_model_is_sure_of_and_keeps_it(seed: int, sources: list[str], beta: float) -> None:
+    model = RandomModel(seed, end_bias=0.5)
+    hidden = Stream(model, options={"beta": beta}, mask=Mask(margin=0.1), max_tokens=12)
+    bare = Stream(model, options={"beta": beta}, max_tokens=12)
+    for utterance in ("one", "two"):
+        before: list[int] = []  # a new utterance has shown nothing yet
+        for source in sources:
+            for stream in (hidden, bare):
+                stream.send(source, utterance)
+            output, prompt = hidden.output(), hidden.prompt(source)
+            assert output == bare.output()
+            sure = (margin_after([*prompt, *output[:n]], output[n], model) >= 0.1 for n in range(len(output)))
+            length = max(len([*takewhile(bool, sure)]), common_prefix(before, output))
+            caption = hidden.caption(source, utterance)  # the same once more, without a pass
+            assert caption.text == shown(model, output[:length])
+            assert caption.text + caption.unstable == shown(model, output)
+            before = output[:length]
+        if output or not sources[-1].strip():
+            event = hidden.send(sources[-1], utterance, final=True)[-1]
+            assert isinstance(event, Caption) and event.text == shown(model, output)
+
+
+def margin_after(prefix: Sequence[int], token: int, model: RandomModel) -> float:
+    """By how much a token is more probable than every other one."""
+    weights = np.exp(model.logits(prefix))
+    return float((weights[token] - np.delete(weights, token).max()) / weights.sum())
+
+
+def test_only_the_prompt_of_a_final_update_is_made_a_sentence() -> None:
+    stream = Stream(Speaker(), as_sentence=lambda text: f"{text}!", context=1)
+    partial = stream.caption("a b")
+    final = stream.caption("a b", final=True)
+    assert (partial.source, final.source) == ("a b", "a b")
+    assert [source for _, source, _ in stream.encoded] == ["a b", "a b!"]
+    assert final.text == shown(stream.model, greedy(stream.model, stream.prompt("a b!"), 99))
+    first = stream.asked[0]
+    assert first.prefix == stream.prompt("a b!") and len(first.draft) > 0, "the partial output is the draft"
+    stream.caption("c", "v")
+    assert stream.encoded[-1] == ("de", "c", [("a b!", final.text)])
+
+
+@pytest.mark.parametrize(("display_only", "dropped"), [(True, 0), (False, 2)])
+def test_only_the_plain_mask_shortens_the_draft(display_only: bool, dropped: int) -> None:
+    stream = Stream(Speaker(), mask=Mask(2, display_only=display_only))
+    stream.send("a b")
+    before = stream.output()
+    assert len(before) > 2
+    stream.send("a b c")
+    assert list(stream.asked[0].draft.tokens) == before[: len(before) - dropped]
+
+
+def test_a_runaway_is_reported_once_an_utterance_and_is_no_draft() -> None:
+    stream = Stream(Speaker(period=0), max_tokens=8)
+    failure, caption = stream.send("a b")
+    assert failure == Failure(
+        "the translation was cut at 8 tokens, since the model did not end it; "
+        "raise max_tokens or the context length if it should be longer",
+        None,
+        "u",
+        1,
+        "de",
+    )
+    assert isinstance(caption, Caption) and caption.cut and len(stream.output()) == 8
+    for source in ("a b c", "a b c d", "a b c d"):
+        assert isinstance(stream.caption(source), Caption)
+        assert all(not score.draft for score in stream.asked)
+    assert [type(event) for event in stream.send("x", "another")] == [Failure, Caption]
+
+
+def test_a_final_that_was_cut_is_reported_though_a_partial_one_was() -> None:
+    stream = Stream(Speaker(period=0), max_tokens=8)
+    assert len(stream.send("a b")) == 2
+    for source in ("a b", "a b c"):  # the same text once more, which costs no pass, and a longer one
+        failure, caption = stream.send(source, final=True)
+        assert isinstance(failure, Failure) and failure.seq == stream.seq and "was cut at 8 tokens" in failure.message
+        assert isinstance(caption, Caption) and caption.final and caption.cut
+        stream.send("a b")
+
+
+def test_a_caption_that_the_model_ended_is_not_cut() -> None:
+    stream = Stream(Speaker())
+    assert not stream.caption("a b").cut and not stream.caption("a b", final=True).cut
+
+
+class Silent(RandomModel):
+    """Ends every output at once where the prompt is longer than so many ids, all others after one token."""
+
+    def __init__(self, longest: int = 0) -> None:
+        super().__init__(3)
+        self.longest = longest
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids)
+        row[END] = -100.0 if len(ids) <= self.longest else 100.0
+        return row
+
+
+@pytest.mark.parametrize(("text", "said"), [("a b", True), ("3", True), ("日本", True), ("—", False), (" ", False)])
+def test_an_empty_final_is_a_failure_where_the_text_has_words(text: str, said: bool) -> None:
+    stream = Stream(Silent(), context=1)
+    assert stream.caption(text).text == ""  # of a partial text nothing need be known yet
+    (event,) = stream.send(text, final=True)
+    if said:
+        assert event == Failure(EMPTY, None, "u", stream.seq, "de")
+    else:
+        assert isinstance(event, Caption) and (event.text, event.final) == ("", True)
+    stream.send("c", "v")
+    assert stream.encoded[-1] == ("de", "c", []), "no prompt carries an empty translation"
+    assert len(stream.asked[0].draft) == 0, "the utterance has ended"
+
+
+def test_an_empty_final_is_translated_again_without_earlier_sentences() -> None:
+    stream = Stream(Silent(longest=9), context=1)
+    stream.caption("a b", "1", final=True)
+    assert stream.caption("c d e", "2").text == ""
+    assert stream.caption("c d e", "2", final=True).text
+    assert [len(pairs) for _, _, pairs in stream.encoded] == [0, 1, 1, 0]
+
+
+def test_the_draft_comes_back_after_a_runaway() -> None:
+    model = Speaker()
+    stream = Stream(model, max_tokens=8)
+    model.period = 0
+    stream.send("a b")
+    model.period = 11
+    stream.send("a b c")
+    good = stream.output()
+    assert 0 < len(good) < 8
+    stream.send("a b c d")
+    assert list(stream.asked[0].draft.tokens) == good
+
+
+def test_a_runaway_is_reported_once_although_the_text_was_empty_in_between() -> None:
+    stream = Stream(Speaker(period=0), max_tokens=8)
+    assert len(stream.send("a b")) == 2
+    stream.caption("")
+    stream.caption("a b c")
+
+
+def test_a_source_that_is_too_long_fails_and_the_stream_goes_on() -> None:
+    stream = Stream(Speaker(), room=20)
+    before = stream.caption("a b")
+    too_long = "a" * 30
+    (failure,) = stream.send(too_long)
+    assert not stream.asked
+    assert failure == Failure(
+        "the source is too long: its prompt has 33 tokens and the context length is 20; "
+        "end the utterance earlier or raise the context length",
+        None,
+        "u",
+        2,
+        "de",
+    )
+    assert stream.caption("a b").text == before.text
+    stream.send("a b c")
+    assert stream.output() == greedy(stream.model, stream.prompt("a b c"), 20 - len(stream.prompt("a b c")))
+    failure, last = stream.send(too_long, final=True)
+    assert isinstance(failure, Failure)
+    assert isinstance(last, Caption)
+    assert last.final
+    assert last.text.startswith(stream.caption("a b c", "other").text[:2])
+    assert stream.caption("a b", "two").text == before.text
+
+
+@given(st.integers(0, 99), st.lists(st.integers(1, 20), max_size=6), st.sampled_from(["ar", "cd", "ssbd"]))
+def test_no_request_is_longer_than_the_context(seed: int, lengths: list[int], method: str) -> None:
+    stream = Stream(RandomModel(seed, end_bias=-0.5), method=method, room=20, context=1)
+    for number, length in enumerate(lengths):
+        final = number % 3 == 2
+        events = stream.send("a" * length, str(number // 3), final=final)
+        captioned = isinstance(events[-1], Caption)
+        assert captioned <= (length <= 16 or final)
+        assert captioned or length > 16 or not stream.output()
+        assert isinstance(events[0], Failure) or length <= 16
+    assert all(len(score.prefix) + score.draft.depth <= 20 for score in stream.model.requests)
+
+
+@pytest.mark.parametrize(("length", "fits"), [(16, True), (17, False)])
+def test_a_prompt_must_leave_room_for_one_token(length: int, fits: bool) -> None:
+    stream = Stream(Speaker(period=0), room=20)
+    failure, *captions = stream.send("a" * length)
+    assert isinstance(failure, Failure)
+    assert bool(captions) is fits
+    assert ("cut at 1 tokens" in failure.message) is fits
+
+
+def test_an_utterance_that_ended_too_long_has_ended() -> None:
+    stream = Stream(Speaker(), room=20)
+    stream.send("a b")
+    stream.send("a" * 30, final=True)
+    stream.send("a b c")
+    assert len(stream.asked[0].draft) == 0
+
+
+def test_one_language_may_fail_alone() -> None:
+    stream = Stream(Speaker(), ["de", "a-very-long-name"], room=19)
+    caption, failure = stream.send("a b")
+    assert isinstance(caption, Caption) and caption.language == "de"
+    assert isinstance(failure, Failure) and failure.language == "a-very-long-name"
+
+
+def test_earlier_sentences_are_given_oldest_first() -> None:
+    stream = Stream(Speaker(), context=2)
+    pairs: Pairs = []
+    for number, source in enumerate(["a", "b", "c", "d"]):
+        stream.send(source, str(number))
+        final = stream.caption(f"{source} {source}", str(number), final=True)
+        assert [context for _, _, context in stream.encoded] == [pairs[-2:]] * 2
+        pairs.append((f"{source} {source}", final.text))
+        stream.encoded.clear()
+
+
+def test_without_context_nothing_is_given() -> None:
+    stream = Stream(Speaker(), context=0)
+    stream.send("a", "1", final=True)
+    stream.send("b", "2", final=True)
+    assert [context for _, _, context in stream.encoded] == [[], []]
+
+
+def test_only_whole_sentences_are_remembered() -> None:
+    model = Speaker()
+    stream = Stream(model, context=3, max_tokens=8)
+    stream.send("partial only", "1")
+    stream.send("", "2", final=True)
+    model.period = 0
+    stream.send("endless", "3", final=True)
+    model.period = 11
+    ours = stream.caption("whole", "4", final=True).text
+    stream.encoded.clear()
+    stream.send("next", "5")
+    assert stream.encoded == [("de", "next", [("whole", ours)])]
+
+
+def test_every_language_has_its_own_earlier_sentences() -> None:
+    stream = Stream(Speaker(), ["de", "ja"], context=1)
+    german, japanese = stream.send("a", "1", final=True)
+    assert isinstance(german, Caption) and isinstance(japanese, Caption) and german.text != japanese.text
+    stream.encoded.clear()
+    stream.send("b", "2")
+    assert stream.encoded == [("de", "b", [("a", german.text)]), ("ja", "b", [("a", japanese.text)])]
+
+
+def test_earlier_sentences_are_dropped_when_too_long() -> None:
+    stream = Stream(Speaker(), context=1, room=60)
+    stream.caption("a" * 45, "1", final=True)
+    stream.encoded.clear()
+    stream.caption("b b b b b b b b", "2")
+    assert [len(context) for _, _, context in stream.encoded] == [1, 0]
+    assert stream.asked[0].prefix == stream.prompt("b b b b b b b b")
+
+
+def test_earlier_sentences_do_not_take_the_room_of_the_translation() -> None:
+    for length in range(20, 46):
+        stream = Stream(Speaker(), context=1, room=60)
+        stream.send("a" * length, "1", final=True)
+        stream.caption("b b", "2")  # takes 11 ids alone, and must not be cut
+
+
+def test_outputs_are_counted() -> None:
+    stream = Stream(Speaker())
+    for source in ("a b", "a b", "a b c"):
+        stream.send(source)
+    tally = stream.session.translations[0].tally
+    assert (tally.updates, tally.passes) == (2, len(stream.model.requests))
+    assert tally.drafted == sum(len(score.draft) for score in stream.model.requests)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True, None, "1", float("nan")])
+def test_context_out_of_range(value: Any) -> None:
+    with pytest.raises(OptionError) as raised:
+        Settings(get_method("ar"), {}, context=value)
+    assert str(raised.value) == f"context must be a whole number of 0 or more, not {value!r}"
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, False, None, float("inf")])
+def test_max_tokens_out_of_range(value: Any) -> None:
+    with pytest.raises(OptionError) as raised:
+        Settings(get_method("ar"), {}, max_tokens=value)
+    assert str(raised.value) == f"max_tokens must be a whole number of 1 or more, not {value!r}"
+    assert Settings(get_method("ar"), {}, max_tokens=1).max_tokens == 1
+
+
+def test_a_session_needs_a_language() -> None:
+    with pytest.raises(OptionError, match="^at least one target language is needed$"):
+        Stream(Speaker(), [])

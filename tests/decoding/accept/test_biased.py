@@ -1,0 +1,85 @@
+"""Equation 3 against its definition, and the end token's exemption from the bias."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from redraft.backends.numpy_rows import NumpyRows
+from redraft.decoding.accept.biased import Biased
+from redraft.decoding.types import Draft, Provenance
+
+END = 0
+
+
+def rows(*distributions: list[float]) -> NumpyRows:
+    with np.errstate(divide="ignore"):
+        return NumpyRows(np.log(np.array(distributions)), 0)
+
+
+def chain(*tokens: int) -> Draft:
+    return Draft.chain(tokens, Provenance.PREVIOUS)
+
+
+@given(
+    st.lists(st.floats(0.01, 1), min_size=3, max_size=6),
+    st.integers(1, 5),
+    st.floats(0.0, 0.49),
+)
+def test_keeps_a_token_just_when_it_is_the_argmax_of_the_mixture(weights: list[float], token: int, beta: float) -> None:
+    assume(token < len(weights))
+    p = np.array(weights) / sum(weights)
+    mixed = (1 - beta) * p
+    mixed[token] += beta
+    assume(int(p.argmax()) != END)
+    # Near ties of the mixture are decided by rounding, which the definition does not fix.
+    others = np.delete(mixed, token)
+    assume(abs(mixed[token] - others.max()) > 1e-9)
+    verdict = Biased(beta, 0.0, frozenset({END})).judge(chain(token), rows(list(p), list(p)))
+    assert bool(verdict.accepted) == (int(mixed.argmax()) == token)
+    assert verdict.token == int(p.argmax())
+
+
+def test_the_rule_is_a_difference_not_a_ratio() -> None:
+    # p_max - p_draft = 0.2 <= 0.25, though the ratio 0.05 / 0.25 is far below (1 - 2 beta) / (1 - beta).
+    spread = [0.0, 0.25, 0.05, 0.2, 0.2, 0.15, 0.15]
+    assert Biased(0.2).judge(chain(2), rows(spread, spread)).accepted == (0,)
+
+
+def test_floor_stops_improbable_tokens() -> None:
+    spread = [0.0, 0.25, 0.05, 0.2, 0.2, 0.15, 0.15]
+    assert Biased(0.2, floor=0.1).judge(chain(2), rows(spread, spread)).accepted == ()
+    assert Biased(0.2, floor=0.1).judge(chain(3), rows(spread, spread)).accepted == (0,)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.2, 0.49])
+def test_bias_does_not_refuse_the_end(beta: float) -> None:
+    ending = [0.41, 0.4, 0.19]
+    verdict = Biased(beta, 0.0, frozenset({END})).judge(chain(1), rows(ending, ending))
+    assert (verdict.accepted, verdict.token) == ((), END)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.2, 0.49])
+def test_bias_does_not_keep_an_end(beta: float) -> None:
+    going_on = [0.4, 0.41, 0.19]
+    verdict = Biased(beta, 0.0, frozenset({END})).judge(chain(END), rows(going_on, going_on))
+    assert (verdict.accepted, verdict.token) == ((), 1)
+
+
+def test_an_end_that_the_target_wants_is_kept() -> None:
+    ending = [0.41, 0.4, 0.19]
+    assert Biased(0.2, 0.0, frozenset({END})).judge(chain(END), rows(ending, ending)).accepted == (0,)
+
+
+def test_zero_bias_does_not_accept_ties() -> None:
+    tie = [0.0, 0.5, 0.5]
+    assert Biased(0.0).judge(chain(2), rows(tie, tie)).accepted == ()
+    assert Biased(0.0).judge(chain(1), rows(tie, tie)).accepted == (0,)
+
+
+def test_stops_at_the_first_refusal() -> None:
+    sure = [0.0, 0.9, 0.05, 0.05]
+    verdict = Biased(0.2).judge(chain(1, 2, 1), rows(sure, sure, sure, sure))
+    assert (verdict.accepted, verdict.token) == ((0,), 1)

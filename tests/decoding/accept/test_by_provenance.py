@@ -1,0 +1,59 @@
+"""Which rule a draft falls under, and SSBD in front of an exact drafter."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.decoding.accept.biased import Biased
+from redraft.decoding.accept.by_provenance import ByProvenance
+from redraft.decoding.accept.everything import Everything
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.then import Then
+from redraft.decoding.drive import run
+from redraft.decoding.types import Draft, Provenance, Rule, Score
+from tests.fakes import END, RandomModel
+
+RULE = ByProvenance({Provenance.PREVIOUS: Everything(), Provenance.MODEL: Everything()}, Exact())
+tokens = st.lists(st.integers(1, 4), max_size=20).map(tuple)
+
+
+@pytest.mark.parametrize("provenance", list(Provenance))
+def test_the_first_token_decides(provenance: Provenance) -> None:
+    model = RandomModel(1)
+    worst = int(model.logits((1, 2)).argmin())
+    draft = Draft((worst, worst), (-1, 0), (provenance, Provenance.PROMPT))
+    accepted = RULE.judge(draft, model.score([(0, Score((1, 2), draft))])[0]).accepted
+    assert accepted == ((0, 1) if provenance in (Provenance.PREVIOUS, Provenance.MODEL) else ())
+
+
+def test_an_empty_draft_falls_under_the_other_rule() -> None:
+    model = RandomModel(1)
+    verdict = RULE.judge(Draft(), model.score([(0, Score((1, 2)))])[0])
+    assert (verdict.accepted, verdict.token) == ((), int(model.logits((1, 2)).argmax()))
+
+
+@given(st.integers(0, 10_000), tokens, tokens, st.floats(0, 1), st.integers(1, 24))
+def test_prompt_lookup_after_ssbd_changes_its_passes_and_not_its_output(
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], beta: float, limit: int
+) -> None:
+    model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
+    biased = Biased(beta, 0.0, model.end_tokens)
+
+    def passes_and_ids(drafter: PreviousOutput | Then, rule: Rule) -> tuple[int, tuple[int, ...], bool]:
+        output = run(
+            decode(prompt, drafter, rule, previous=previous, end_tokens=frozenset({END}), limit=limit), model, 0
+        )
+        return output.passes, output.tokens, output.finished
+
+    alone = passes_and_ids(PreviousOutput(), biased)
+    both = passes_and_ids(
+        Then(PreviousOutput(), Lookup(end_tokens=model.end_tokens)),
+        ByProvenance({Provenance.PREVIOUS: biased}, Exact()),
+    )
+    assert both[1:] == alone[1:]
+    assert both[0] <= alone[0]

@@ -1,0 +1,165 @@
+"""Jacobi decoding: greedy's ids from any start (Proposition 1), iterations counted, blocks that end early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.decoding.accept.agreement import Agreement
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.jacobi import STARTS, Jacobi, estimated_length
+from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.then import Then
+from redraft.decoding.drive import run
+from redraft.decoding.types import Context, Draft, Output, Provenance, Score, Verdict
+from tests.fakes import END, RandomModel, greedy
+
+prompts = st.lists(st.integers(1, 11), min_size=1, max_size=8).map(tuple)
+ids = st.lists(st.integers(0, 11), max_size=20).map(tuple)
+seeds = st.integers(0, 10_000)
+limits = st.integers(1, 24)
+blocks = st.integers(0, 9)
+
+
+def decoded(
+    model: RandomModel,
+    prompt: tuple[int, ...],
+    drafter: Jacobi,
+    *,
+    paper: bool,
+    limit: int,
+    previous: tuple[int, ...] = (),
+    source: tuple[int, ...] = (),
+) -> Output:
+    rule = Agreement(model.end_tokens) if paper else Exact()
+    asking = decode(prompt, drafter, rule, previous=previous, source=source, end_tokens=model.end_tokens, limit=limit)
+    return run(asking, model, 0)
+
+
+@given(seeds, prompts, blocks, st.sampled_from(STARTS), ids, limits, st.booleans())
+def test_proposition_1(
+    seed: int, prompt: tuple[int, ...], block: int, start: str, copied: tuple[int, ...], limit: int, paper: bool
+) -> None:
+    model = RandomModel(seed)
+    expected = greedy(model, prompt, limit)
+    output = decoded(
+        model, prompt, Jacobi(1, block, start=start), paper=paper, limit=limit, previous=copied, source=copied
+    )
+    assert list(output.tokens) == expected
+    assert output.finished == (len(expected) < limit)
+    assert output.passes <= len(expected) + output.finished
+    assert output.passes == len(model.requests), "every iteration is a pass, and every pass is counted"
+
+
+@given(seeds, prompts, ids, st.integers(0, 6), limits, st.booleans())
+def test_the_papers_mode_gives_greedy_ids_whoever_drafts(
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], block: int, limit: int, jacobi: bool
+) -> None:
+    model = RandomModel(seed, vocabulary=6)
+    second = Jacobi(1, block) if jacobi else Lookup(end_tokens=model.end_tokens)
+    asking = decode(
+        prompt,
+        Then(PreviousOutput(), second),
+        Agreement(model.end_tokens),
+        previous=previous,
+        end_tokens=model.end_tokens,
+        limit=limit,
+    )
+    assert list(run(asking, model, 0).tokens) == greedy(model, prompt, limit)
+
+
+@given(seeds, prompts, st.integers(1, 6), limits)
+def test_the_papers_mode_needs_at_least_as_many_passes(
+    seed: int, prompt: tuple[int, ...], block: int, limit: int
+) -> None:
+    model = RandomModel(seed)
+    passes = [decoded(model, prompt, Jacobi(1, block), paper=paper, limit=limit).passes for paper in (True, False)]
+    assert passes[0] >= passes[1]
+
+
+@given(seeds, prompts, limits, st.booleans())
+def test_a_block_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, paper: bool) -> None:
+    model = RandomModel(seed)
+    output = decoded(model, prompt, Jacobi(1, 1), paper=paper, limit=limit)
+    assert output.passes == len(output.tokens) + output.finished
+    assert output.drafted == 0
+
+
+@given(seeds, prompts, limits, st.integers(0, 10), st.booleans())
+def test_hybrid_goes_on_autoregressively(
+    seed: int, prompt: tuple[int, ...], limit: int, parallel: int, paper: bool
+) -> None:
+    model = RandomModel(seed, end_bias=-100)
+    output = decoded(model, prompt, Jacobi(1, 4, parallel), paper=paper, limit=limit)
+    assert list(output.tokens) == greedy(model, prompt, limit)
+    for request in model.requests:
+        if len(request.prefix) - len(prompt) >= parallel:
+            assert not request.draft
+
+
+def test_the_solution_as_first_guess_takes_one_confirming_pass_a_block() -> None:
+    model = RandomModel(4, end_bias=-100)
+    known = tuple(greedy(model, (1, 2), 12))
+    for paper, passes in ((False, 3), (True, 6)):
+        # The paper's condition compares the last position too, which no input has shown: two iterations a block.
+        output = decoded(model, (1, 2), Jacobi(1, 4, start="previous"), paper=paper, limit=12, previous=known)
+        assert (output.tokens, output.passes) == (known, passes)
+
+
+def test_the_papers_iterations_by_hand() -> None:
+    """A model that counts upwards: from padding, a block of 3 takes 3 iterations, which the block's length bounds."""
+    model = Counting(9)
+    output = decoded(model, (1,), Jacobi(0, 3), paper=True, limit=6)
+    assert (output.tokens, output.passes) == ((2, 3, 4, 5, 6, 7), 6)
+    guesses = [request.draft.tokens for request in model.requests]
+    assert guesses[:3] == [(0, 0), (2, 1), (2, 3)]
+
+
+def test_positions_after_an_end_token_need_not_agree() -> None:
+    model = Counting(4)  # 2, 3, END
+    for paper in (True, False):
+        output = decoded(model, (1,), Jacobi(1, 8), paper=paper, limit=20)
+        assert (output.tokens, output.finished, output.passes) == ((2, 3), True, 3)
+
+
+def test_estimated_length() -> None:
+    assert estimated_length(Context((1,), (), (5,) * 6, 50)) == 14
+    assert estimated_length(Context((1,) * 9, (), (), 50, source=(1,) * 4)) == 10
+    assert estimated_length(Context((1,), (), (), 50, encoder=(1,) * 2)) == 7
+    assert estimated_length(Context((1,) * 2, (), (), 50)) == 7
+
+
+@pytest.mark.parametrize(
+    ("draft", "verdicts"),
+    [
+        # Predictions are 2, 3, 4 for the right draft (2, 3) after the prefix (1,).
+        ((2, 3), [Verdict((), None), Verdict((0, 1), 4)]),
+        # A draft that no iteration has made better is not kept where its block's length is up.
+        ((2, 9), [Verdict((), None), Verdict((), None), Verdict((0,), 3)]),
+        ((), [Verdict((), 2)]),
+    ],
+)
+def test_agreement(draft: tuple[int, ...], verdicts: list[Verdict]) -> None:
+    model, rule = Counting(90), Agreement(frozenset({END}))
+    for expected in verdicts:
+        chain = Draft.chain(draft, Provenance.ITERATION)
+        assert rule.judge(chain, model.score([(0, Score((1,), chain))])[0]) == expected
+
+
+class Counting(RandomModel):
+    """The token after n is n + 1, the one after ``last - 1`` is the end."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(vocabulary=100)
+        self.last = last
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids) * 0
+        row[END if ids[-1] + 1 == self.last else (ids[-1] + 1) % 100] = 5
+        return row

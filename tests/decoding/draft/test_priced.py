@@ -1,0 +1,76 @@
+"""What of a draft is worth verifying."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.draft.priced import Acceptance, Kind, Pace, worth_its_price
+from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
+
+FLAT = CostCurve((1, 2), (1.0, 1.0))
+LINE = CostCurve((1, 2), (1.0, 2.0))
+
+
+def test_all_of_a_draft_where_more_tokens_cost_nothing() -> None:
+    assert worth_its_price([0.9, 0.5, 0.01], 1, FLAT, 1.0) == [0, 1, 2]
+
+
+def test_nothing_where_a_token_costs_as_much_as_a_pass() -> None:
+    assert worth_its_price([0.9, 0.8, 0.99], 1, LINE, 1.0) == []
+
+
+def test_a_slow_pace_makes_drafts_cheap() -> None:
+    assert worth_its_price([0.5, 0.05], 10, LINE, 0.2) == [0]
+
+
+def test_the_pace_is_that_of_the_passes_so_far() -> None:
+    pace = Pace()
+    assert pace.rate(LINE) == 1.0
+    pace.learn(12, 3.0)
+    assert pace.rate(LINE) == 4.0
+    for _ in range(5000):
+        pace.learn(1, 1.0)
+    assert 1.0 < pace.rate(LINE) < 1.1
+
+
+@given(
+    st.lists(st.floats(0, 1), max_size=7),
+    st.integers(1, 4),
+    st.lists(st.floats(0.1, 3), min_size=12, max_size=12),
+    st.floats(0.01, 3),
+)
+def test_no_other_nodes_give_more(reached: list[float], tail: int, steps: list[float], pace: float) -> None:
+    seconds = [sum(steps[: n + 1]) for n in range(12)]
+    curve = CostCurve(tuple(range(1, 13)), tuple(seconds))
+
+    def profit(nodes: tuple[int, ...]) -> float:
+        return sum(reached[node] for node in nodes) - pace * (curve(tail + len(nodes)) - curve(tail))
+
+    every = (nodes for size in range(len(reached) + 1) for nodes in combinations(range(len(reached)), size))
+    assert profit(tuple(worth_its_price(reached, tail, curve, pace))) >= max(map(profit, every)) - 1e-9
+
+
+def test_what_is_accepted_becomes_likelier_and_what_nobody_judged_stays() -> None:
+    acceptance = Acceptance()
+    draft = Draft((1, 2, 3), (ROOT, 0, 1), (Provenance.RECYCLED,) * 3)
+    kinds: list[Kind] = [Kind(Provenance.RECYCLED, depth) for depth in range(3)]
+    before = acceptance.reached(draft, kinds)
+    acceptance.learn(draft, kinds, Verdict((0,), 9))
+    after = acceptance.reached(draft, kinds)
+    assert before == [0.5, 0.25, 0.125]
+    assert after[0] > before[0]
+    assert after[1] / after[0] < before[1] / before[0]
+
+
+def test_a_depth_that_was_never_tried_is_believed_to_be_as_the_one_above() -> None:
+    acceptance = Acceptance()
+    draft = Draft((1, 2), (ROOT, 0), (Provenance.PREVIOUS,) * 2)
+    kinds: list[Kind] = [Kind(Provenance.PREVIOUS, 0), Kind(Provenance.PREVIOUS, 1)]
+    for _ in range(20):
+        acceptance.learn(draft.keeping([0]), kinds[:1], Verdict((0,), 9))
+    first, second = acceptance.reached(draft, kinds)
+    assert second == first * first > 0.8

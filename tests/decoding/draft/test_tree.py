@@ -1,0 +1,64 @@
+"""Merging paths into a draft tree under caps."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.decoding.draft.tree import Tree
+from redraft.decoding.types import ROOT, Draft, Provenance
+
+PROMPT, GENERATED = Provenance.PROMPT, Provenance.GENERATED
+
+
+def steps(*tokens: int, provenance: Provenance = PROMPT) -> list[tuple[int, Provenance]]:
+    return [(token, provenance) for token in tokens]
+
+
+def leaves(draft: Draft) -> int:
+    return len(set(range(len(draft))) - set(draft.parents))
+
+
+def test_equal_beginnings_are_merged() -> None:
+    tree: Tree[Provenance] = Tree(9, 99)
+    assert tree.hang(ROOT, steps(1, 2, 3)) == [0, 1, 2]
+    assert tree.hang(ROOT, steps(1, 2, 4)) == [0, 1, 3]
+    assert tree.hang(0, steps(2, 3, 5)) == [1, 2, 4]
+    assert tree.draft(tree.marks, 7) == Draft((1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5, prompt_rows=7)
+
+
+def test_the_prevailing_mark_of_a_merged_token_is_kept_whichever_came_first() -> None:
+    for first, second in ((PROMPT, GENERATED), (GENERATED, PROMPT)):
+        tree = Tree(9, 99, PROMPT)
+        tree.hang(ROOT, steps(1, provenance=first))
+        tree.hang(ROOT, [*steps(1, provenance=second), *steps(2, provenance=GENERATED)])
+        assert tree.draft(tree.marks).provenance == (PROMPT, GENERATED)
+
+
+def test_the_caps_cut_a_path_where_it_branches_off() -> None:
+    tree: Tree[Provenance] = Tree(2, 99)
+    tree.hang(ROOT, steps(1, 2))
+    tree.hang(ROOT, steps(1, 3))
+    assert tree.hang(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
+    assert tree.hang(ROOT, steps(1, 3, 6)) == [0, 2, 3], "but a leaf can be continued"
+    tree = Tree(9, 3)
+    assert tree.hang(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]
+    assert tree.hang(ROOT, steps(5)) == []
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(1, 12),
+    st.lists(st.tuples(st.integers(-1, 20), st.lists(st.integers(0, 3), max_size=5)), max_size=12),
+)
+def test_caps_hold_and_siblings_differ(most_leaves: int, most_nodes: int, paths: list[tuple[int, list[int]]]) -> None:
+    tree: Tree[Provenance] = Tree(most_leaves, most_nodes)
+    for parent, tokens in paths:
+        if parent < len(tree.draft(tree.marks)):
+            tree.hang(parent, steps(*tokens))
+    draft = tree.draft(tree.marks)
+    assert leaves(draft) <= most_leaves
+    assert len(draft) <= most_nodes
+    assert len(set(zip(draft.parents, draft.tokens, strict=True))) == len(draft)
+    if any(parent == ROOT and tokens for parent, tokens in paths):
+        assert len(draft) >= 1

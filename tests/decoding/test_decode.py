@@ -1,0 +1,132 @@
+"""The loop: same ids as greedy decoding for every drafter with exact acceptance, and no pass too many."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.decoding.accept.biased import Biased
+from redraft.decoding.accept.everything import Everything
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drive import run
+from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
+from tests.fakes import END, RandomModel, greedy
+
+prompts = st.lists(st.integers(1, 11), min_size=1, max_size=12).map(tuple)
+tokens = st.lists(st.integers(0, 11), max_size=30).map(tuple)
+seeds = st.integers(0, 10_000)
+limits = st.integers(1, 24)
+
+
+class Fixed:
+    """Drafts what it is told, whenever it is asked."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        yield from ()
+        return self.draft
+
+    def observe(self, draft: Draft, rows: object, verdict: Verdict) -> None:
+        pass
+
+
+def run_previous(
+    model: RandomModel, prompt: tuple[int, ...], previous: tuple[int, ...], rule: Rule, limit: int
+) -> Output:
+    asking = decode(prompt, PreviousOutput(), rule, previous=previous, end_tokens=model.end_tokens, limit=limit)
+    return run(asking, model, 0)
+
+
+def test_autoregression_is_greedy_at_one_pass_a_token() -> None:
+    model = RandomModel(3, end_bias=-100)
+    output = run(decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=9), model, 0)
+    assert list(output.tokens) == greedy(model, (1, 2), 9)
+    assert (output.passes, output.finished, output.drafted) == (9, False, 0)
+
+
+@given(seeds, prompts, tokens, limits)
+def test_exact_acceptance_of_any_draft_gives_greedy_ids_and_saves_its_tokens(
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int
+) -> None:
+    model = RandomModel(seed)
+    expected = greedy(model, prompt, limit)
+    output = run_previous(model, prompt, previous, Exact(), limit)
+    assert list(output.tokens) == expected
+    plain = run(decode(prompt, Nothing(), Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
+    # Every accepted token is one pass less: the pass that verifies them gives the token after them too.
+    assert output.passes == plain.passes - output.accepted
+    assert output.finished == plain.finished
+
+
+@given(seeds, prompts, limits)
+def test_own_output_as_draft_takes_one_pass(seed: int, prompt: tuple[int, ...], limit: int) -> None:
+    model = RandomModel(seed)
+    expected = greedy(model, prompt, limit)
+    output = run_previous(model, prompt, tuple(expected), Exact(), limit)
+    assert (list(output.tokens), output.passes) == (expected, 1)
+
+
+@given(seeds, prompts, st.data(), limits)
+def test_any_tree_gives_greedy_ids(seed: int, prompt: tuple[int, ...], data: st.DataObject, limit: int) -> None:
+    ids = data.draw(st.lists(st.integers(0, 11), max_size=12))
+    parents = tuple(data.draw(st.integers(-1, node - 1)) for node in range(len(ids)))
+    draft = Draft(tuple(ids), parents, (Provenance.GENERATED,) * len(ids))
+    model = RandomModel(seed, vocabulary=12)
+    output = run(decode(prompt, Fixed(draft), Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
+    assert list(output.tokens) == greedy(model, prompt, limit)
+    assert output.passes <= len(output.tokens) + 1
+
+
+def test_end_token_inside_an_accepted_draft_ends_the_output() -> None:
+    model = RandomModel(1)
+    output = run_previous(model, (1,), (3, END, 4), Everything(), 10)
+    assert (output.tokens, output.finished, output.passes) == ((3,), True, 1)
+
+
+def test_draft_longer_than_the_limit_is_cut_so_that_the_bonus_token_fits() -> None:
+    model = RandomModel(1, end_bias=-100)
+    output = run_previous(model, (1,), (2,) * 50, Everything(), 10)
+    assert (len(output.tokens), output.drafted, output.passes, output.finished) == (10, 9, 1, False)
+
+
+def test_limit_of_one_drafts_nothing() -> None:
+    model = RandomModel(1, end_bias=-100)
+    output = run_previous(model, (1,), (2, 3), Exact(), 1)
+    assert (len(output.tokens), output.drafted) == (1, 0)
+
+
+def test_a_finished_short_output_is_continued_for_a_longer_source() -> None:
+    model = RandomModel(5, end_bias=-100)
+    output = run_previous(model, (1, 2, 3), (4, 5), Everything(), 6)
+    assert output.tokens[:2] == (4, 5)
+    assert len(output.tokens) == 6
+
+
+@given(seeds, prompts, tokens.map(lambda ids: tuple(i for i in ids if i != END)), limits, st.floats(0.5, 1))
+def test_strong_bias_is_continuous_decoding(
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int, beta: float
+) -> None:
+    model = RandomModel(seed)
+    biased = run_previous(model, prompt, previous, Biased(beta, 0.0, model.end_tokens), limit)
+    assert biased == run_previous(model, prompt, previous, Everything(), limit)
+
+
+@given(seeds, prompts, tokens, limits)
+def test_zero_bias_is_exact(seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int) -> None:
+    model = RandomModel(seed)
+    biased = run_previous(model, prompt, previous, Biased(0.0, 0.0, model.end_tokens), limit)
+    assert biased == run_previous(model, prompt, previous, Exact(), limit)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_truncating_a_tree_keeps_its_shape(depth: int) -> None:
+    tree = Draft((5, 6, 7, 8), (-1, 0, -1, 1), (Provenance.PROMPT,) * 4)
+    kept = tree.truncated(depth)
+    assert kept.depth == depth
+    assert kept.tokens == {0: (), 1: (5, 7), 2: (5, 6, 7), 3: (5, 6, 7, 8)}[depth]

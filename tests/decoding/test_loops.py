@@ -1,0 +1,103 @@
+"""Outputs that go round in circles are given up at the same place by every method, and shown without the repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Caption, Failure
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drive import run
+from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, loop_at_end
+from redraft.decoding.types import Drafter, Output
+from tests.captions.test_session import Stream
+from tests.fakes import RandomModel, greedy
+
+ids = st.lists(st.integers(1, 4), max_size=12).map(tuple)
+
+
+@pytest.mark.parametrize(
+    ("cycle", "rounds", "repeated"),
+    [
+        ((5,), LEAST_TOKENS, LEAST_TOKENS - 1),
+        ((5,), LEAST_TOKENS - 1, 0),
+        ((5, 6), 12, 22),
+        ((5, 6), 11, 0),
+        (tuple(range(10)), LEAST_ROUNDS, 30),
+        (tuple(range(10)), LEAST_ROUNDS - 1, 0),
+    ],
+)
+def test_how_often_is_a_loop(cycle: tuple[int, ...], rounds: int, repeated: int) -> None:
+    assert loop_at_end(cycle * rounds) == repeated
+    assert loop_at_end((1, 2, 3, *cycle * rounds)) == repeated
+    assert loop_at_end((*cycle * rounds, 99)) == 0
+
+
+def test_short_outputs_are_none() -> None:
+    assert loop_at_end(()) == loop_at_end((1,)) == loop_at_end((1, 1, 1, 1)) == 0
+
+
+@given(ids, ids.filter(bool), st.integers(4, 30))
+def test_what_is_dropped_goes_on_with_the_cycle_that_is_left(
+    head: tuple[int, ...], cycle: tuple[int, ...], n: int
+) -> None:
+    output = head + cycle * n
+    repeated = loop_at_end(output)
+    assert (repeated > 0) or n * len(cycle) < LEAST_TOKENS
+    left, dropped = output[: len(output) - repeated], output[len(output) - repeated :]
+    assert repeated == 0 or any(
+        (left[-size:] * len(output))[: len(dropped)] == dropped for size in range(1, len(left) + 1)
+    )
+
+
+@given(st.integers(0, 10_000), ids.filter(bool), ids)
+def test_every_draft_finds_it_at_the_same_place(seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...]) -> None:
+    model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=-9.0)
+    known = tuple(greedy(model, prompt, 90))
+
+    def decoded(drafter: Drafter, previous: tuple[int, ...]) -> Output:
+        asking = decode(
+            prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=100, stop_loops=True
+        )
+        return run(asking, model, 0)
+
+    plain = decoded(Nothing(), ())
+    for previous in (known, known[:20], known[:7] + wrong):
+        drafted = decoded(PreviousOutput(), previous)
+        assert (drafted.tokens, drafted.finished) == (plain.tokens, plain.finished)
+        assert drafted.passes <= plain.passes
+        assert drafted.accepted <= len(drafted.tokens), "what is dropped does not count as kept"
+    if not plain.finished:
+        assert len(plain.tokens) < 100, "two ids decide the third, so 100 of them must go round"
+
+
+class Stuck(RandomModel):
+    """Says 4 and then 5, 6 for ever after the prompts of this test, which end with id 3."""
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = np.zeros(self.vocabulary)
+        row[{2: 3, 3: 4, 4: 5, 5: 6, 6: 5}.get(ids[-1], 2)] = 9.0
+        return row
+
+
+def test_in_a_session_it_is_reported_once_and_what_is_left_is_the_next_draft() -> None:
+    model = Stuck()
+    stream = Stream(model, max_tokens=100)
+    failure, caption = stream.send("a b")
+    assert isinstance(failure, Failure) and isinstance(caption, Caption)
+    assert failure.message == "the translation was cut after 3 tokens, since from there on the model repeats itself"
+    assert stream.output() == [4, 5, 6]
+    (again,) = stream.send("a b c")
+    assert isinstance(again, Caption) and again.text == caption.text
+    assert stream.asked[0].draft.tokens == (4, 5, 6)
+    failure, caption = stream.send("a b c d", final=True)
+    assert isinstance(failure, Failure) and failure.seq == stream.seq, "of a final one it is reported again"
+    assert isinstance(caption, Caption) and caption.final and caption.cut
+    assert not stream.asked[0].draft, "and no final one is decoded from what was cut"

@@ -1,0 +1,155 @@
+"""The table of methods: names, options with their ranges, what a backend must be able to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.methods import Method, Option, Setup, all_methods, get_method, register, registry
+from redraft.decoding.types import Capabilities, Draft, Drafter, Provenance, Rule, Score
+from redraft.errors import CapabilityError, OptionError
+from tests.fakes import RandomModel
+
+STEPS = Option("steps", 3, 1, 8, "how many")
+
+
+@pytest.fixture(autouse=True)
+def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    monkeypatch.setattr(registry, "_REGISTRY", dict(all_methods()))
+
+
+def method(name: str, *options: Option, needs: frozenset[str] = frozenset()) -> Method:
+    return Method(name, "", "", "nothing", "exact", lambda _setup: (Nothing(), Exact()), options, needs)
+
+
+def test_defaults_are_the_papers() -> None:
+    assert get_method("ssbd").check({}) == {"beta": 0.2, "floor": 0.0}
+    assert get_method("ar").check({}) == {}
+    assert get_method("cd").check({}) == {}
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.5, 1e-9, 0.0, 1.0])
+def test_the_ends_of_a_range_belong_to_it(value: float) -> None:
+    assert get_method("ssbd").check({"beta": value}) == {"beta": value, "floor": 0.0}
+    assert get_method("ssbd").check({"floor": value}) == {"beta": 0.2, "floor": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (-0.001, "-0.001"),
+        (1.5, "1.5"),
+        (True, "True"),
+        (False, "False"),
+        ("0.2", "'0.2'"),
+        (None, "None"),
+        (10**400, str(10**400)),
+    ],
+)
+@pytest.mark.parametrize("name", ["beta", "floor"])
+def test_options_out_of_range(name: str, value: float, shown: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        get_method("ssbd").check({name: value})
+    assert str(raised.value) == f"{name} must be a number from 0 to 1, not {shown}"
+
+
+def test_unknown_options_are_named_with_those_there_are() -> None:
+    with pytest.raises(OptionError) as raised:
+        get_method("ssbd").check({"beta": 0.1, "gamma": 0.1})
+    assert str(raised.value) == "method 'ssbd' has no option 'gamma'; its options: beta, floor"
+    with pytest.raises(OptionError) as raised:
+        get_method("ar").check({"beta": 0.1})
+    assert str(raised.value) == "method 'ar' has no option 'beta'; its options: none"
+
+
+def test_unknown_methods_are_named_with_those_there_are() -> None:
+    with pytest.raises(OptionError) as raised:
+        get_method("sbd")
+    assert str(raised.value) == "method 'sbd' is not known; known methods: " + ", ".join(all_methods())
+    assert {"ar", "cd", "ssbd"} <= set(all_methods())
+
+
+def test_a_name_is_registered_once() -> None:
+    mine = method("mine", STEPS)
+    register(mine)
+    assert get_method("mine") is mine
+    for name in ("mine", "ssbd"):
+        with pytest.raises(OptionError) as raised:
+            register(method(name))
+        assert str(raised.value) == f"method {name!r} is registered already"
+    assert get_method("mine") is mine
+    with pytest.raises(OptionError, match="steps must be a number from 1 to 8, not 0$"):
+        mine.check({"steps": 0})
+
+
+def test_the_table_given_out_is_a_copy() -> None:
+    all_methods().clear()
+    assert "ar" in all_methods()
+
+
+def test_plug_ins_are_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    class EntryPoint:
+        def load(self) -> None:
+            register(method(f"plugged{len(loaded)}"))
+            loaded.append(self)
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        return [EntryPoint()] if group == "redraft.methods" else []
+
+    loaded: list[EntryPoint] = []
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(registry, "_loaded", False)
+    assert get_method("plugged0").name == "plugged0"
+    assert "plugged0" in all_methods()
+    assert len(loaded) == 1
+
+
+def test_a_plug_in_that_cannot_be_loaded_fails_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def load(self) -> None:
+            raise ImportError("no module named its_friend")
+
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Broken()])
+    monkeypatch.setattr(registry, "_loaded", False)
+    for _ in range(2):
+        with pytest.raises(ImportError, match="its_friend"):
+            get_method("of-the-plug-in")
+
+
+def test_require() -> None:
+    demanding = method("mine", needs=frozenset({"trees", "prompt_rows"}))
+    demanding.require(Capabilities(trees=True, prompt_rows=True))
+    with pytest.raises(CapabilityError) as raised:
+        demanding.require(Capabilities(trees=True))
+    assert str(raised.value) == "method 'mine' needs a backend with prompt rows"
+    with pytest.raises(CapabilityError, match="needs a backend with trees$"):
+        demanding.require(Capabilities(prompt_rows=True, batches=True))
+
+
+@pytest.mark.parametrize("name", list(all_methods()))
+def test_built_in_methods(name: str) -> None:
+    found = get_method(name)
+    assert found.name == name
+    assert found.needs <= {"trees", "prompt_rows", "batches", "early_exit"}
+    for option in found.options:
+        assert option.check(option.default) == option.default and option.help
+    setup = Setup(found.check({}), frozenset({0}))
+    (drafter, rule), (another, _) = found.build(setup), found.build(setup)
+    assert isinstance(drafter, Drafter) and isinstance(rule, Rule)
+    assert drafter is not another, "a drafter keeps state, so every decoding needs its own"
+    assert found.summary and found.source and found.drafter and found.rule
+
+
+@pytest.mark.parametrize(("beta", "floor", "kept"), [(0, 0, 0), (1, 0, 1), (1, 1, 0)])
+def test_ssbd_is_built_with_its_options(beta: float, floor: float, kept: int) -> None:
+    model, prefix = RandomModel(5), (1, 2)
+    worst = min(range(1, 12), key=lambda token: model.logits(prefix)[token])
+    draft = Draft.chain((worst,), Provenance.PREVIOUS)
+    drafter, rule = get_method("ssbd").build(Setup({"beta": beta, "floor": floor}, model.end_tokens))
+    assert isinstance(drafter, PreviousOutput)
+    assert len(rule.judge(draft, model.score([(0, Score(prefix, draft))])[0]).accepted) == kept

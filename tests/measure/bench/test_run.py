@@ -1,0 +1,142 @@
+"""Runs of a bench on the shipped model: what they write, that they can be repeated and gone on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.captions.events import Update
+from redraft.captions.formats.read import prefixes
+from redraft.errors import InputError
+from redraft.measure.bench.results import acceptance, finish
+from redraft.measure.bench.run import Bench, Engine
+from redraft.measure.bench.tables import TABLES, Table
+from redraft.measure.eval.contender import Contender
+from redraft.measure.eval.record import read_records
+from redraft.measure.eval.stream import Segment, Stream
+
+SENTENCES = (
+    ("I have a small dog that sleeps all day.", "Ich habe einen kleinen Hund, der den ganzen Tag schläft."),
+    ("She wants to learn how to play the piano.", "Sie will lernen, wie man Klavier spielt."),
+    ("We went to the beach because it was hot.", "Wir gingen zum Strand, weil es heiß war."),
+)
+ENGINE = Engine(options=LlamaOptions(context_length=256, threads=1))
+
+
+def segment(number: int, source: str, reference: str) -> Segment:
+    parts = prefixes(source, 3)
+    updates = [Update(str(number), seq, part, final=seq == len(parts) - 1) for seq, part in enumerate(parts)]
+    return Segment(tuple(updates), {"de": reference})
+
+
+STREAM = Stream("sentences", tuple(segment(number, *pair) for number, pair in enumerate(SENTENCES)))
+
+
+def lines(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [Contender("ar", language), Contender("ssbd", language, (("beta", 0.2),)), Contender("cd", language)]
+
+
+TABLE = Table("few", "Three lines.", lines)
+
+
+def bench(folder: Path, table: Table = TABLE, **changes: object) -> Bench:
+    return Bench(table, changes.get("stream", STREAM), "de", ENGINE, folder)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    made = bench(tmp_path_factory.mktemp("bench"))
+    made.run()
+    return made
+
+
+def test_every_segment_is_recorded_by_every_line(done: Bench) -> None:
+    records = list(read_records(done.file(".records.jsonl")))
+    assert [(each.segment, each.contender) for each in records] == [
+        (number, each.name) for number in range(3) for each in done.contenders
+    ]
+    for record in records:
+        source = STREAM.segments[record.segment].source
+        assert record.steps[-1].source == source
+        assert record.steps[-1].final
+        assert all(step.seconds >= step.model_seconds > 0 for step in record.steps)
+
+
+def test_a_run_that_is_repeated_differs_in_its_times_only(done: Bench, tmp_path: Path) -> None:
+    again = bench(tmp_path)
+    again.run()
+    first, second = (list(read_records(each.file(".records.jsonl"))) for each in (done, again))
+    assert [each.without_times() for each in first] == [each.without_times() for each in second]
+    assert first != second
+
+
+def test_a_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
+    def first_two(segments: Sequence[int]) -> Iterator[int]:
+        yield from segments[:2]
+
+    cut = bench(tmp_path)
+    cut.run(first_two)
+    with cut.file(".records.jsonl").open("a") as file:
+        file.write('{"segment":2,"utterance"')  # killed while it wrote
+    ran: list[int] = []
+
+    def seen(segments: Sequence[int]) -> Iterable[int]:
+        ran.extend(segments)
+        return segments
+
+    continued = bench(tmp_path)
+    table = continued.run(seen)
+    assert ran == [2]
+    assert [len(line.records) for line in table] == [3, 3, 3]
+    whole = [each.without_times() for each in read_records(done.file(".records.jsonl"))]
+    assert [each.without_times() for each in read_records(continued.file(".records.jsonl"))] == whole
+
+
+def test_a_folder_with_another_run_is_refused(done: Bench) -> None:
+    other = bench(done.folder, stream=Stream("sentences", STREAM.segments[:2]))
+    with pytest.raises(InputError, match="another run"):
+        other.run()
+
+
+def test_passes_add_up_to_the_outputs(done: Bench) -> None:
+    for line in done.lines():
+        for step in line.steps:
+            made = sum(each.accepted + 1 for each in step.passes)
+            assert made == len(step.tokens) + step.finished
+            assert step.passes[0].cached + step.passes[0].new == step.prompt + step.passes[0].nodes
+    plain, drafted, kept = done.lines()
+    assert all(each.nodes == 0 for step in plain.steps for each in step.passes)
+    assert plain.passes > drafted.passes >= kept.passes
+
+
+def test_rows_have_figures_quality_and_a_signature(done: Bench) -> None:
+    rows, line = finish(done, done.lines())
+    assert [row["method"] for row in rows] == ["ar", "ssbd", "cd"]
+    assert rows[0]["speedup"] == rows[0]["pass_speedup"] == 1.0
+    assert rows[2]["ne_output"] == 0.0
+    assert rows[2]["draft_acceptance"] == 1.0
+    assert all(0 < float(row["chrf"] or 0) <= 100 for row in rows)
+    assert all(float(row["limit_distance"] or 0) > 0.5 for row in rows)
+    assert f"data:sentences@{STREAM.hash}" in line
+    written = [json.loads(text) for text in done.file(".rows.jsonl").read_text().splitlines()]
+    assert len(written) == 4
+    assert all(each["signature"] == line for each in written)
+    assert written[-1]["curve"]["sizes"][0] == 1
+
+
+def test_acceptance_by_position_falls(done: Bench) -> None:
+    counts = acceptance(done.lines()[1])
+    kept = [each[0] for each in counts]
+    assert counts[0][1] > 0
+    assert kept == sorted(kept, reverse=True)
+
+
+def test_every_table_has_the_baseline_first_and_no_line_twice() -> None:
+    for table in TABLES.values():
+        found = table.contenders("de", ["demo-tiny"])
+        assert found[0] == Contender("ar", "de")
+        assert len({each.name for each in found}) == len(found)

@@ -1,0 +1,26 @@
+"""What a line of a table is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from redraft.captions.stabilise import Mask
+from redraft.measure.eval.contender import Contender
+
+
+@pytest.mark.parametrize(
+    ("mask", "masking"),
+    [
+        (Mask(), ""),
+        (Mask(display_only=False), ""),
+        (Mask(3), "3 tokens"),
+        (Mask(5, "words", display_only=False), "5 words, plain"),
+        (Mask(margin=0), "below margin 0"),
+        (Mask(2, margin=0.02), "2 tokens, below margin 0.02"),
+        (Mask(0, display_only=False, margin=-0.1), "below margin -0.1, plain"),
+    ],
+)
+def test_a_mask_is_named_by_all_that_it_hides(mask: Mask, masking: str) -> None:
+    contender = Contender("ssbd", "de", (("beta", 0.2),), mask)
+    assert contender.masking == masking
+    assert contender.name == f"ssbd beta=0.2, {f'hides {masking}, ' if masking else ''}de"

@@ -1,0 +1,116 @@
+"""BLEU and chrF, their tokenizers, and what a segment adds to them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+from redraft.errors import MissingExtra, ModelError, OptionError
+from redraft.measure.eval.quality import CHOICES, quality, statistics
+
+HYPOTHESES = ["Ich habe einen Hund.", "Das ist nicht gut!", "", "Sie kam spät nach Hause."]
+REFERENCES = ["Ich habe einen Hund.", "Das ist gar nicht so gut.", "Nichts", "Sie ist spät nach Hause gekommen."]
+CHINESE = ["我今天去公园。", "你好GPT 你好"], ["今天我去了公园。", "你好 GPT，你好"]
+
+
+@pytest.fixture(autouse=True)
+def sacrebleu() -> None:
+    pytest.importorskip("sacrebleu")
+
+
+def test_a_perfect_translation() -> None:
+    found = quality(REFERENCES, REFERENCES, "de")
+    assert (found.bleu, found.chrf) == pytest.approx((100, 100))
+
+
+def test_scores_are_sacrebleus() -> None:
+    from sacrebleu import corpus_bleu, corpus_chrf
+
+    found = quality(HYPOTHESES, REFERENCES, "de")
+    assert found.bleu == corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert found.chrf == corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert "tok:13a" in found.signature and "nc:6" in found.signature
+
+
+@pytest.mark.parametrize(("language", "tokenizer"), [("zh", "zh"), ("ja", "char"), ("fr", "13a")])
+def test_the_language_decides_on_the_tokenizer(language: str, tokenizer: str) -> None:
+    found = quality(*CHINESE, language)
+    assert f"tok:{tokenizer}|" in found.signature
+    assert found == quality(*CHINESE, "de", tokenizer)
+
+
+def test_japanese_by_words_where_asked_for() -> None:
+    pytest.importorskip("MeCab")
+    texts = ["犬を飼っています。"], ["犬を飼っている。"]
+    found = quality(*texts, "ja", "ja-mecab")
+    assert "tok:ja-mecab" in found.signature
+    assert found.bleu != quality(*texts, "ja").bleu
+
+
+@pytest.mark.parametrize("tokenizer", [None, "zh", "char", "intl"])
+def test_what_segments_add_makes_the_score(tokenizer: str | None) -> None:
+    for texts in ((HYPOTHESES, REFERENCES), CHINESE):
+        score = quality(*texts, "de", tokenizer)
+        found = statistics(*texts, "de", tokenizer)
+        assert {name: statistic(values.sum(axis=0)) for name, (values, statistic) in found.items()} == {
+            "bleu": score.bleu,
+            "chrf": score.chrf,
+        }
+        assert all(len(values) == len(texts[0]) for values, _ in found.values())
+
+
+def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(OptionError, match="13a, char, flores101, flores200, intl, ja-mecab, zh, not 'moses'"):
+        quality(HYPOTHESES, REFERENCES, "de", "moses")
+
+
+def test_sacrebleu_knows_all_tokenizers() -> None:
+    from sacrebleu.metrics import BLEU
+
+    assert set(CHOICES) <= set(BLEU.TOKENIZERS)
+
+
+def test_a_flores_model_in_sacrebleus_folder_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    from sacrebleu.tokenizers import tokenizer_spm
+
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    with (tmp_path / "models" / "flores200sacrebleuspm").open("wb") as model:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(REFERENCES), model_writer=model, vocab_size=30, minloglevel=2
+        )
+    found = quality(HYPOTHESES, REFERENCES, "de", "flores200")
+    assert "tok:flores200" in found.signature
+    assert found.bleu > quality(HYPOTHESES, REFERENCES, "de").bleu  # pieces of words are easier to find
+
+
+@pytest.mark.parametrize("tokenizer", ["flores101", "flores200"])
+def test_a_model_that_cannot_be_downloaded_is_named(tokenizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentencepiece")
+    from sacrebleu.tokenizers import tokenizer_spm
+
+    def fail(*_: object) -> None:
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", "/nowhere")
+    monkeypatch.setattr(tokenizer_spm, "download_file", fail)
+    with pytest.raises(ModelError, match=f"the model of the tokenizer {tokenizer} is not in .*no route to host"):
+        quality(HYPOTHESES, REFERENCES, "de", tokenizer)
+
+
+def test_a_missing_dictionary_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sacrebleu.tokenizers import tokenizer_ja_mecab
+
+    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
+    with pytest.raises(MissingExtra, match=r"ja-mecab needs the eval extra: pip install 'redraft\[eval\]'"):
+        quality(HYPOTHESES, REFERENCES, "ja", "ja-mecab")
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    with pytest.raises(MissingExtra, match="BLEU and chrF need the eval extra"):
+        quality(HYPOTHESES, REFERENCES, "de")

@@ -1,0 +1,227 @@
+"""Streams: what they may hold, that a saved one is loaded as it was, and what of a file is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Update
+from redraft.cli.stream import updates as updates_of
+from redraft.errors import InputError, OptionError
+from redraft.measure.eval.stream import Segment, Stream, beside
+
+PARTIAL, FINAL = Update("u", 0, "one", time=0.0), Update("u", 1, "one two", True, 0.5)
+SEGMENT = Segment((PARTIAL, FINAL), {"de": "eins zwei"}, 0.0, 0.5, "talk")
+STREAM = Stream("numbers", (SEGMENT, Segment((Update("v", 0, "three", True),))), seed=0)
+
+
+# --- files
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
+TIMES = st.none() | st.floats(0, 1e6) | st.integers(0, 100)
+
+
+@st.composite
+def segments(draw: st.DrawFn, utterance: str) -> Segment:
+    seqs = sorted(draw(st.sets(st.integers(0, 50), min_size=1, max_size=4)))
+    updates = tuple(Update(utterance, seq, draw(TEXTS), seq == seqs[-1], draw(TIMES)) for seq in seqs)
+    start, end = draw(TIMES), draw(TIMES)
+    if start is not None and end is not None:
+        start, end = min(start, end), max(start, end)
+    references = draw(st.dictionaries(st.sampled_from(["de", "zh", "ja"]), TEXTS, max_size=3))
+    return Segment(updates, references, start, end, draw(TEXTS))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Stream:
+    names = draw(st.lists(TEXTS.filter(bool), min_size=1, max_size=3, unique=True))
+    seed = draw(st.none() | st.integers(0, 10))
+    return Stream(draw(TEXTS), tuple(draw(segments(name)) for name in names), seed)
+
+
+@given(stream=streams())
+def test_a_saved_stream_is_loaded_as_it_was(stream: Stream, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.jsonl"
+    stream.save(path)
+    loaded = Stream.load(path)
+    assert loaded == stream and hash(loaded) == hash(stream)
+    assert loaded.hash == stream.hash
+    with path.open("rb") as file:
+        assert tuple(updates_of(file, "jsonl", 3, None)) == stream.updates
+
+
+def test_what_is_saved(tmp_path: Path) -> None:
+    STREAM.save(tmp_path / "a.b.jsonl")
+    assert (tmp_path / "a.b.jsonl").read_text().splitlines() == [
+        '{"utterance": "u", "seq": 0, "text": "one", "final": false, "time": 0.0}',
+        '{"utterance": "u", "seq": 1, "text": "one two", "final": true, "time": 0.5}',
+        '{"utterance": "v", "seq": 0, "text": "three", "final": true, "time": null}',
+    ]
+    assert [json.loads(line) for line in (tmp_path / "a.b.references.jsonl").read_text().splitlines()] == [
+        {"name": "numbers", "seed": 0},
+        {"utterance": "u", "references": {"de": "eins zwei"}, "start": 0.0, "end": 0.5, "recording": "talk"},
+    ]
+
+
+def test_a_stream_of_which_nothing_more_is_known_has_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    STREAM.save(path)
+    plain = Stream("mine", (Segment((FINAL,)),))
+    plain.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.jsonl"]
+    assert Stream.load(path) == plain
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.txt"
+    line = '{{"utterance": "{0}", "seq": {1}, "text": "{0}{1}", "final": {2}}}\n'
+    rows = [("a", 0, "false"), ("b", 3, "true"), ("a", 1, "false"), ("c", 0, "false")]
+    path.write_text("".join(line.format(*row) for row in rows))
+    stream = Stream.load(str(path))
+    assert (stream.name, stream.seed) == ("own.txt", None)
+    assert [segment.updates for segment in stream.segments] == [
+        (Update("a", 0, "a0"), Update("a", 1, "a1"), Update("a", 2, "a1", True)),
+        (Update("b", 3, "b3", True),),
+        (Update("c", 0, "c0"), Update("c", 1, "c0", True)),
+    ]
+
+
+def test_a_file_of_simulstreaming(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text('{"emission_time": 1, "text": " a"}\n{"emission_time": 2, "text": " b", "is_final": true}\n')
+    (segment,) = Stream.load(path, "simulstreaming").segments
+    assert segment.updates == (Update("1", 0, "a", False, 1.0), Update("1", 1, "a b", True, 2.0))
+    with pytest.raises(OptionError, match="form must be one of jsonl, simulstreaming, not 'lines'"):
+        Stream.load(path, "lines")
+
+
+def test_a_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"utterance": "a", "seq": 0, "text": "x"}\n\n{"utterance": "a", "seq": 0, "text": "y"}\n')
+    with pytest.raises(InputError, match=r"line 3: .*bad.jsonl: seq of utterance 'a' must be greater") as raised:
+        Stream.load(path)
+    assert raised.value.line == 3
+    path.write_text("")
+    with pytest.raises(InputError, match="the input is empty"):
+        Stream.load(path)
+    with pytest.raises(InputError, match="stream file '.*none.jsonl' cannot be read: No such file"):
+        Stream.load(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the first line must hold name, seed, but the file is empty"),
+        ("{", "line 1: .*the line is not valid JSON"),
+        ('{"seed": 1}', "line 1: .*name must be given: the line needs name"),
+        ('{"name": "a", "sead": 1}', 'line 1: .*"sead" is not known: allowed are name, seed'),
+        ('{"name": "a", "seed": 1.5}', "line 1: .*seed must be a whole number or null, not 1.5"),
+        ('{"name": "a"}\n{"start": 1}', "line 2: .*utterance must be given: the line needs utterance"),
+        ('{"name": "a"}\n{"utterance": "u", "start": -1}', "line 2: .*start must be a finite number of seconds"),
+        (
+            '{"name": "a"}\n{"utterance": "u", "references": {"de": 1}}',
+            "line 2: .*references must be texts by language",
+        ),
+        ('{"name": "a"}\n{"utterance": "w"}', "utterance 'w' must be one of .*stream.jsonl"),
+        ('{"name": "a"}\n{"utterance": "u", "start": 2, "end": 1}', "end of utterance 'u' must be 2.0 or more"),
+        ('{"name": "\xff"}', "line 1: .*the line must be UTF-8"),
+    ],
+)
+def test_a_bad_line_beside_the_stream_is_named(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "stream.jsonl"
+    STREAM.save(path)
+    beside(path).write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=message) as raised:
+        Stream.load(path)
+    assert "references.jsonl" in str(raised.value) or "of utterance" in str(raised.value)
+
+
+# --- what a stream may hold
+
+
+def test_texts_and_times_are_kept_as_a_reader_gives_them() -> None:
+    segment = Segment((Update("u", 0, " a\tb ", True, 1),), start=1, end=1)
+    assert segment.updates == (Update("u", 0, "a b", True, 1.0),)
+    assert [type(value) for value in (segment.updates[0].time, segment.start, segment.end)] == [float] * 3
+    assert (segment.source, segment.utterance) == ("a b", "u")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"updates": ()}, "updates of a segment must be one or more, of which the last and no other is final"),
+        ({"updates": (PARTIAL,)}, "the last and no other is final"),
+        ({"updates": (FINAL, replace(FINAL, seq=2))}, "the last and no other is final"),
+        ({"updates": (PARTIAL, replace(FINAL, utterance="v"))}, "must have one name of an utterance"),
+        ({"updates": (PARTIAL, replace(FINAL, seq=0))}, "a growing seq"),
+        ({"start": float("nan")}, "start must be a finite number of seconds, 0 or more, or null, not NaN"),
+        ({"end": "1"}, "end must be a finite number"),
+        ({"start": 1}, "end of utterance 'u' must be 1.0 or more, its start, not 0.5"),
+        ({"references": {"de": None}}, "references must be texts by language, not an object"),
+        ({"references": None}, "references must be texts by language, not null"),
+        ({"recording": None}, "recording must be a string of whole characters, not null"),
+    ],
+)
+def test_a_segment_refuses(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(SEGMENT, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"segments": ()}, "segments of a stream must be one or more"),
+        ({"segments": (SEGMENT, SEGMENT)}, "each with an utterance of its own name"),
+        ({"seed": True}, "seed must be a whole number or null, not true"),
+        ({"name": 1}, "name must be a string of whole characters, not 1"),
+    ],
+)
+def test_a_stream_refuses(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(STREAM, **changes)
+
+
+def test_references_cannot_change_behind_its_back() -> None:
+    references = {"de": "eins"}
+    segment = Segment((FINAL,), references)
+    references["de"] = "zwei"
+    assert segment.references == {"de": "eins"}
+
+
+# --- the hash
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"updates": (FINAL,)},
+        {"updates": (replace(PARTIAL, text="on"), FINAL)},
+        {"updates": (replace(PARTIAL, time=0.25), FINAL)},
+        {"updates": (replace(PARTIAL, time=None), FINAL)},
+        {"updates": (PARTIAL, replace(FINAL, seq=2))},
+        {"references": {"de": "eins"}},
+        {"references": {"zh": "eins zwei"}},
+        {"start": None},
+        {"end": 0.75},
+        {"recording": ""},
+    ],
+)
+def test_all_that_counts_is_hashed(changes: dict[str, Any]) -> None:
+    changed = replace(STREAM, segments=(replace(SEGMENT, **changes), STREAM.segments[1]))
+    assert changed.hash != STREAM.hash
+
+
+def test_name_and_seed_and_the_order_of_languages_are_not() -> None:
+    one, other = {"de": "a", "zh": "b"}, {"zh": "b", "de": "a"}
+    hashes = {
+        Stream(name, (replace(SEGMENT, references=references),), seed).hash
+        for name, references, seed in [("a", one, None), ("b", other, 7)]
+    }
+    assert len(hashes) == 1 and len(hashes.pop()) == 12
+    assert replace(STREAM, segments=STREAM.segments[::-1]).hash != STREAM.hash

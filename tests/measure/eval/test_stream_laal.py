@@ -1,0 +1,112 @@
+"""StreamLAAL: the captions of a recording, cut to fit its reference segments."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from redraft.errors import InputError, MissingExtra
+from redraft.measure.eval import stream_laal as module
+from redraft.measure.eval.stream import Stream
+from redraft.measure.eval.stream_laal import StreamLaal, stream_laal
+from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
+
+needs_mweralign = pytest.mark.skipif(find_spec("mweralign") is None, reason="mweralign is not installed")
+
+
+@needs_mweralign
+def test_the_golden_case() -> None:
+    found = stream_laal([GOLDEN], GOLDEN_STREAM, "de")
+    assert found.ideal == 0.875
+    assert found.computation_aware == pytest.approx(1.025, abs=1e-15)
+    assert (found.segments, found.empty) == (1, 0)
+
+
+@needs_mweralign
+def test_captions_are_cut_where_they_fit_and_not_where_utterances_end() -> None:
+    first = record(0, ["eins zwei drei vier"], times=[2.0])
+    second = record(1, ["fünf sechs"], times=[3.0])
+    segments = (
+        segment_of(first, "eins zwei", "de", (0.0, 1.0), "talk"),
+        segment_of(second, "drei vier fünf sechs", "de", (1.0, 3.0), "talk"),
+    )
+    # The second reference segment gets "drei vier" after 1 s and "fünf sechs" after 2 s of 2 s.
+    found = stream_laal([first, second], Stream("any", segments), "de")
+    assert found == StreamLaal((2.0 + (1 + 0.5 + 1) / 3) / 2, (2.0 + (1 + 0.5 + 1) / 3) / 2, 2, 0)
+
+
+@needs_mweralign
+def test_recordings_are_cut_one_by_one() -> None:
+    first, second = record(0, ["eins zwei"], times=[2.0]), record(1, ["eins zwei"], times=[4.0])
+    segments = tuple(
+        segment_of(each, "eins zwei", "de", (0.0, 2.0), name) for each, name in ((first, "a"), (second, "b"))
+    )
+    assert stream_laal([first, second], Stream("any", segments), "de").ideal == (2.0 + 4.0) / 2
+
+
+@needs_mweralign
+def test_a_reference_that_gets_no_caption_is_counted_and_left_out() -> None:
+    first, second = record(0, ["eins zwei"], times=[2.0]), record(1, [""], times=[4.0])
+    segments = (
+        segment_of(first, "eins zwei", "de", (0.0, 2.0), "talk"),
+        segment_of(second, "drei", "de", (2.0, 4.0), "talk"),
+    )
+    assert stream_laal([first, second], Stream("any", segments), "de") == StreamLaal(2.0, 2.0, 1, 1)
+
+
+@needs_mweralign
+def test_segments_without_a_reference_still_give_their_captions() -> None:
+    first, second = record(0, ["eins zwei drei"], times=[2.0]), record(1, ["vier"], times=[4.0])
+    segments = (
+        segment_of(first, "eins zwei drei vier", "de", (0.0, 4.0), "talk"),
+        segment_of(second, None, "de", None, "talk"),
+    )
+    assert stream_laal([first, second], Stream("any", segments), "de").ideal == pytest.approx((2 + 1 + 0 + 1) / 4)
+
+
+@needs_mweralign
+def test_chinese_is_cut_between_characters() -> None:
+    made = record(0, ["今天 天气很好我去公园"], times=[3.0])
+    other = record(1, ["。"], times=[4.0])
+    segments = (
+        segment_of(made, "今天天气很好", "zh", (0.0, 2.0), "talk"),
+        segment_of(other, "我去公园 。", "zh", (2.0, 4.0), "talk"),
+    )
+    found = stream_laal([made, other], Stream("any", segments), "zh-CN")
+    assert (found.segments, found.empty) == (2, 0)
+    lags = (3.0, (1 + (1 - 0.4) + (1 - 0.8) + (1 - 1.2) + (2 - 1.6)) / 5)
+    assert found.ideal == pytest.approx(sum(lags) / 2)
+
+
+@needs_mweralign
+def test_nothing_to_score_is_refused() -> None:
+    empty = record(0, [""], times=[1.0])
+    with pytest.raises(InputError, match="needs captions; those of 'any' in de are empty"):
+        stream_laal([empty], Stream("any", (segment_of(empty, "eins", "de", (0.0, 1.0)),)), "de")
+
+
+def test_references_and_places_are_needed() -> None:
+    made = record(0, ["eins"], times=[1.0])
+    for segment in (segment_of(made, " ", "de", (0.0, 1.0)), segment_of(made, "eins", "de")):
+        with pytest.raises(InputError, match="start, end and a reference in ja; 'any' has none"):
+            stream_laal([made], Stream("any", (segment,)), "ja")
+
+
+def test_times_are_needed() -> None:
+    records, stream = by_chance(4, "de", timed=False)
+    with pytest.raises(InputError, match="a time for every update; utterance '0' lacks one"):
+        stream_laal(records, stream, "de")
+
+
+def test_the_library_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[stream-laal\]'"):
+        stream_laal([GOLDEN], GOLDEN_STREAM, "de")
+
+
+def test_a_library_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda name: name)
+    monkeypatch.setattr(module, "_ALIGN", "raise SystemExit('out of luck')")
+    with pytest.raises(InputError, match="could not fit the captions to the references: 'out of luck'"):
+        stream_laal([GOLDEN], GOLDEN_STREAM, "de")

@@ -1,0 +1,96 @@
+"""Test sets and the streams that reveal them word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redraft.captions.events import Update
+from redraft.errors import InputError, OptionError
+from redraft.measure.eval.sets import SETS, TestSet, data_folder, lag_stream, load_set
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a small set; one text has a line separator in it."""
+    folder = tmp_path / "test"
+    folder.mkdir()
+    (folder / "mexpresso.en.txt").write_text("one two three four\nfive\nsix\u2028seven\n", "utf-8")
+    (folder / "mexpresso.de.txt").write_text("eins zwei drei vier\nfünf\nsechs sieben\n", "utf-8")
+    (folder / "mexpresso.zh.txt").write_text("一\n", "utf-8")
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
+    return tmp_path
+
+
+def test_a_set_is_loaded(data: Path) -> None:
+    assert data_folder() == data
+    whole = load_set("mexpresso", "de")
+    assert whole.sources == ("one two three four", "five", "six\u2028seven")
+    assert whole.references == ("eins zwei drei vier", "fünf", "sechs sieben")
+    assert load_set("mexpresso", "German") == whole == load_set("mexpresso", "de-AT", limit=9)
+    assert load_set("mexpresso", "de", limit=1).sources == whole.sources[:1]
+    assert load_set("mexpresso", "de", limit=1, least_words=4).references == whole.references[:1]
+    assert load_set("mexpresso", "de", least_words=5).sources == ()
+    assert len({whole.hash, load_set("mexpresso", "de", 1).hash, load_set("mexpresso", "de", 2).hash}) == 3
+
+
+def test_a_set_that_cannot_be_loaded(data: Path) -> None:
+    with pytest.raises(OptionError, match="test set must be one of flores200.devtest, .*, not 'flores'"):
+        load_set("flores", "de")
+    with pytest.raises(InputError, match=r"mexpresso.ja.txt does not exist: set REDRAFT_DATA"):
+        load_set("mexpresso", "ja")
+    with pytest.raises(InputError, match="mexpresso must have as many lines in en as in zh"):
+        load_set("mexpresso", "zh")
+    with pytest.raises(OptionError, match="target language 'nonsense' is not known"):
+        load_set("mexpresso", "nonsense")
+    with pytest.raises(OptionError, match="limit must be a whole number of 0 or more, not -1"):
+        load_set("mexpresso", "de", -1)
+    with pytest.raises(OptionError, match="least_words must be a whole number of 0 or more, not 1.5"):
+        load_set("mexpresso", "de", least_words=1.5)  # type: ignore[arg-type]
+
+
+def test_a_stream_of_a_set(data: Path) -> None:
+    stream = lag_stream(load_set("mexpresso", "de", 2), "de-AT", 3)
+    assert (stream.name, stream.seed) == ("mexpresso", None)
+    assert stream.updates == (
+        Update("0", 0, "one two three"),
+        Update("0", 1, "one two three four", True),
+        Update("1", 0, "five", True),
+    )
+    assert [segment.references for segment in stream.segments] == [{"de": "eins zwei drei vier"}, {"de": "fünf"}]
+
+
+def test_lag_0_gives_every_source_whole(data: Path) -> None:
+    test = load_set("mexpresso", "de", 2)
+    stream = lag_stream(test, "de", 0)
+    assert stream.updates == (Update("0", 0, "one two three four", True), Update("1", 0, "five", True))
+    assert len({lag_stream(test, "de", lag).hash for lag in (0, 1, 2)}) == 3
+
+
+def test_a_stream_that_cannot_be_made() -> None:
+    test = TestSet("t", ("a",), ("b",))
+    with pytest.raises(OptionError, match="lag must be a whole number of 0 or more, not -1"):
+        lag_stream(test, "de", -1)
+    with pytest.raises(InputError, match="segments of a stream must be one or more"):
+        lag_stream(TestSet("t", (), ()), "de", 3)
+
+
+def test_a_source_without_words_is_an_update_without_text() -> None:
+    assert lag_stream(TestSet("t", (" ",), ("b",)), "de", 3).updates == (Update("0", 0, "", True),)
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "segments"),
+    [
+        ("flores200.devtest", "ja", 1012),
+        ("acl6060.dev", "zh", 468),
+        ("mexpresso", "de", 1537),
+        ("wmt20chat.test", "de", 2100),
+        ("tatoeba2021", "zh", 3571),
+    ],
+)
+def test_the_sets_are_whole(name: str, to: str, segments: int, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
+    assert len(load_set(name, to).sources) == segments
+    assert name in SETS

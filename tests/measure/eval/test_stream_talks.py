@@ -1,0 +1,152 @@
+"""Talks with times: transcripts of ACL 60/60, and a recogniser's output of one talk."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from redraft.captions.events import Update
+from redraft.errors import InputError, OptionError
+from redraft.measure.eval.stream import Stream
+from redraft.measure.eval.talks import RECOGNISED, recogniser_stream, talk_stream
+
+
+@pytest.fixture(autouse=True)
+def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
+
+
+def test_all_talks() -> None:
+    stream = talk_stream()
+    assert (stream.name, len(stream.segments)) == ("acl6060.talks", 468)
+    assert len({segment.recording for segment in stream.segments}) == 5
+    assert all(set(segment.references) == {"de", "zh", "ja"} for segment in stream.segments)
+    assert stream.hash == talk_stream().hash != talk_stream(lag=4).hash
+
+
+def test_words_are_spread_over_their_segment_by_characters() -> None:
+    (segment,) = talk_stream(RECOGNISED, languages=["German"], limit=1).segments
+    assert (segment.start, segment.end, segment.recording) == (0.583, 3.533, RECOGNISED)
+    assert segment.references == {"de": "Hallo, ich bin Jiawei Zhou von der Harvard University."}
+    assert segment.updates[0] == Update("0", 0, "Hello, this is", False, round(0.583 + 2.95 * 14 / 51, 3))
+    assert segment.updates[-1].time == segment.end
+    assert segment.source == "Hello, this is Jiawei Zhou from Harvard University."
+
+
+def test_gold_times_are_those_of_the_last_word() -> None:
+    stream = talk_stream(RECOGNISED, words="gold")
+    assert [update.time for update in stream.segments[0].updates] == [1.593, 2.443, 3.423]
+    # "let's" is two words there; the next segments must not be out by one.
+    assert stream.segments[18].updates[0] == Update("18", 0, "First, let's look", False, 126.274)
+    assert [update.time for update in stream.segments[-1].updates] == [700.074, 700.484]
+    spread = talk_stream(RECOGNISED)
+    assert [update.text for update in spread.updates] == [update.text for update in stream.updates]
+    apart = [
+        abs(one.time - other.time)
+        for one, other in zip(stream.updates, spread.updates, strict=True)
+        if one.time is not None and other.time is not None
+    ]
+    assert len(apart) == len(stream.updates) and 0 < sum(apart) / len(apart) < 0.3 and max(apart) < 1.5
+
+
+def test_a_limited_talk_is_the_beginning_of_the_talk() -> None:
+    whole, part = talk_stream(RECOGNISED, words="gold"), talk_stream(RECOGNISED, words="gold", limit=5)
+    assert part.segments == whole.segments[:5]
+
+
+def test_times_grow_within_a_segment_and_lag_0_gives_it_whole() -> None:
+    for segment in talk_stream(lag=1, languages=[]).segments:
+        times = [update.time for update in segment.updates if update.time is not None]
+        assert len(times) == len(segment.updates) and times == sorted(times)
+        assert segment.references == {}
+    assert all(len(segment.updates) == 1 for segment in talk_stream(lag=0).segments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"talk": "110"}, "talk must be one of 2022.acl-long.110, .*, not '110'"),
+        ({"words": "even"}, "words must be spread or gold, not 'even'"),
+        ({"words": "gold"}, "talk must be 2022.acl-long.110 where words is gold, not None"),
+        ({"lag": -1}, "lag must be a whole number of 0 or more, not -1"),
+        ({"limit": -1}, "limit must be a whole number of 0 or more, not -1"),
+        ({"languages": ["xx"]}, "target language 'xx' is not known"),
+    ],
+)
+def test_options_out_of_range(options: dict, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        talk_stream(**options)
+
+
+def test_data_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"acl6060.dev.fr.txt does not exist"):
+        talk_stream(languages=["fr"])
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
+    for make in (talk_stream, recogniser_stream):
+        with pytest.raises(InputError, match="does not exist: set REDRAFT_DATA"):
+            make()
+
+
+# --- the recogniser
+
+
+def test_the_recognisers_lines_are_utterances() -> None:
+    stream = recogniser_stream()
+    assert (stream.name, len(stream.segments)) == (f"acl6060.talks.{RECOGNISED}.asr", 101)
+    assert stream.segments[0].updates == (
+        Update("0", 0, "Hello, this is", False, 2.6),
+        Update("0", 1, "Hello, this is Jiawei Zhou from Harvard", False, 4.44),
+        Update("0", 2, "Hello, this is Jiawei Zhou from Harvard University.", True, 6.28),
+    )
+    # The rest of the same line is the next utterance, at the same time.
+    assert stream.segments[1].updates[0] == Update("1", 0, "I am very glad to present our", False, 6.28)
+    # A mark that comes alone ends the utterance.
+    (asked,) = (segment for segment in stream.segments if segment.source.startswith("In this talk, we ask"))
+    assert asked.updates[-1].text == asked.updates[-2].text + "?"
+    times = [update.time for update in stream.updates if update.time is not None]
+    assert len(times) == len(stream.updates) and times == sorted(times)
+
+
+def test_nothing_that_was_recognised_is_lost(data_dir: Path) -> None:
+    output = (data_dir / f"asr/ufal-asr_latency.candidate.{RECOGNISED}.txt").read_text()
+    said = "".join(line.split(" ", 3)[3] for line in output.splitlines())
+    stream = recogniser_stream(languages=[])
+    assert " ".join(segment.source for segment in stream.segments).split() == said.split()
+
+
+def _references(stream: Stream) -> list[str]:
+    return [segment.references["de"] for segment in stream.segments if segment.references]
+
+
+def test_every_reference_is_given_once_and_in_order() -> None:
+    stream, talk = recogniser_stream(), talk_stream(RECOGNISED)
+    assert " ".join(_references(stream)) == " ".join(_references(talk))
+    spans = [(each.start, each.end) for each in stream.segments if each.start is not None and each.end is not None]
+    assert (spans[0][0], spans[-1][1]) == (0.583, 700.516)
+    assert all(before[0] < after[0] for before, after in pairwise(spans))
+
+
+def test_references_are_those_of_what_was_said() -> None:
+    segments = recogniser_stream().segments
+    assert segments[1].references == talk_stream(RECOGNISED).segments[1].references
+    joined = segments[5]  # "Under the hood, ..." is two sentences of the set
+    assert joined.references["de"].endswith(
+        "übersetzt. Dieses wird dann ausgeführt, damit das System richtig reagieren kann."
+    )
+    assert "翻訳されます。そして、" in joined.references["ja"]
+    assert (joined.start, joined.end) == (32.175, 42.252)
+    # Of a sentence that the recogniser cut in two, the greater part has the reference, be it the first or the second.
+    without = [segment for segment in segments if not segment.references]
+    assert [segment.source for segment in without] == [
+        "And next node, next edge.",
+        "There are also some functions on which we gain.",
+    ]
+    assert all((segment.start, segment.end) == (None, None) for segment in without)
+
+
+def test_a_limited_stream_is_the_beginning_of_the_stream() -> None:
+    assert recogniser_stream(limit=7).segments == recogniser_stream().segments[:7]
+    with pytest.raises(OptionError, match="limit must be a whole number of 0 or more, not -1"):
+        recogniser_stream(limit=-1)

@@ -1,0 +1,130 @@
+"""Which tokens wait for which: on hand-made iterations, and on a table model against iterations written out here."""
+
+from __future__ import annotations
+
+import pytest
+
+from redraft.decoding.types import Draft, Provenance
+from redraft.measure.viz.ddg import SOURCE, Graph, Guess, graph
+from redraft.measure.viz.trace import Trace
+from tests.fakes import END, RandomModel, greedy
+from tests.measure.viz.traces import decoded, iterations, step
+
+PAD = 1
+
+
+def resolved(found: Graph) -> list[int]:
+    return [token.iteration for token in found.tokens]
+
+
+def waited_for(found: Graph) -> list[int]:
+    return [token.waited_for for token in found.tokens]
+
+
+def test_tokens_of_one_iteration_do_not_depend_on_each_other() -> None:
+    # As y_4, y_5 and y_6 of Figure 4: the second and the third token both wait for the first alone.
+    found = graph(iterations([PAD] * 4, [5, 9, 9, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
+    assert resolved(found) == [1, 2, 2, 3]
+    assert waited_for(found) == [SOURCE, 0, 0, 2]
+    assert [token.parallel for token in found.tokens] == [False, True, True, False]
+    assert [found.dependencies(place) for place in range(4)] == [(), (0,), (0,), (0, 1, 2)]
+    assert found.iterations == 4  # the last one confirms
+
+
+def test_probabilities_are_those_of_the_iteration_that_resolved_a_token() -> None:
+    found = graph(iterations([PAD] * 3, [5, 9, 9], [5, 6, 7], [5, 6, 7]))
+    assert [token.probability for token in found.tokens] == [0.1, 0.2, 0.3]
+    assert found.grid[0] == (Guess(5, 0.1), Guess(9, 0.2), Guess(9, 0.3))
+
+
+def test_a_token_right_by_chance_that_changes_again_is_not_resolved() -> None:
+    found = graph(iterations([PAD] * 3, [5, 9, 7], [5, 6, 8], [5, 6, 7]))
+    assert resolved(found) == [1, 2, 3]
+
+
+def test_a_token_waits_for_the_last_to_be_resolved_of_those_before_it() -> None:
+    # The third token is known at once, so the fourth waits for the second and not for its neighbour.
+    found = graph(iterations([PAD] * 4, [5, 9, 7, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
+    assert resolved(found) == [1, 2, 1, 3]
+    assert waited_for(found) == [SOURCE, 0, SOURCE, 1]
+    assert found.dependencies(3) == (0, 1, 2)
+    assert [token.parallel for token in found.tokens] == [True, False, True, False]
+
+
+def test_what_the_initial_guess_holds_is_resolved_before_the_first_iteration() -> None:
+    found = graph(iterations([5, 9, 7, PAD], [5, 6, 7, 8], [5, 6, 7, 8]))
+    assert resolved(found) == [0, 1, 0, 1]
+    assert waited_for(found) == [SOURCE, 0, SOURCE, 2]
+    assert found.tokens[0].probability == 0.1
+
+
+def test_end_tokens_behind_the_end_of_a_guess_count_for_nothing() -> None:
+    found = graph(iterations([PAD] * 3, [5, END, END], [5, 6, END], [5, 6, END]))
+    assert found.grid[0] == (Guess(5, 0.1), Guess(END, 0.2), None)
+    assert resolved(found) == [1, 2, 2]
+    assert waited_for(found) == [SOURCE, 0, 0]
+
+
+def test_a_prefix_that_is_kept_at_once_is_settled() -> None:
+    # Fast-forward: the second pass starts behind the two tokens that the first one gave.
+    trace = Trace(
+        frozenset({END}), [step(0, [5, 9], [5, 6, 9], 1, 6), step(2, [9], [7, 8], 0, 7), step(3, [], [8], 0, 8)]
+    )
+    found = graph(trace)
+    # The first token was in the draft already, which is the initial guess here.
+    assert resolved(found) == [0, 1, 2, 2]
+    assert found.grid[1][:2] == (None, None)
+
+
+def test_branches_are_refused() -> None:
+    trace = Trace(frozenset({END}), [step(0, [5, 6], [5, 6, 7], 2, 7)])
+    object.__setattr__(trace.steps[0], "draft", Draft((5, 6), (-1, -1), (Provenance.PROMPT,) * 2))
+    with pytest.raises(ValueError, match="without branches"):
+        graph(trace)
+
+
+def test_a_token_that_is_not_the_targets_best_is_refused() -> None:
+    with pytest.raises(ValueError, match="exact acceptance"):
+        graph(Trace(frozenset({END}), [step(0, [5], [6, 7], 1, 7)]))
+
+
+@pytest.mark.parametrize("stopping", ["paper", "fast-forward"])
+@pytest.mark.parametrize("seed", range(12))
+def test_jacobi_on_a_table_is_jacobi_written_out(seed: int, stopping: str) -> None:
+    model, prompt = RandomModel(seed, vocabulary=5, end_bias=-99.0), (1, 2, 3, 4)
+    model.pad_token = END  # nothing that the output could hold
+    output, trace = decoded(model, "jacobi", prompt=prompt, options={"stopping": stopping}, limit=8)
+    guesses = [[END] * 8]
+    while guesses[-1] != list(output.tokens):
+        read = [*prompt, *guesses[-1]]
+        guesses.append([int(model.logits(read[: len(prompt) + place]).argmax()) for place in range(8)])
+    wrong = [
+        max(when for when, guess in enumerate(guesses) if guess[place] != output.tokens[place]) for place in range(8)
+    ]
+    assert resolved(graph(trace)) == [when + 1 for when in wrong]
+
+
+@pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_token_depends_on_one_of_its_own_or_a_later_iteration(seed: int, method: str) -> None:
+    model = RandomModel(seed, vocabulary=5, shift=0.2, end_bias=-1.0)
+    output, trace = decoded(model, method, limit=16)
+    found = graph(trace)
+    assert [token.token for token in found.tokens][: len(output.tokens)] == greedy(model, (1, 2, 3, 4), 16)
+    assert found.iterations == output.passes
+    for place, token in enumerate(found.tokens):
+        assert 0 <= token.iteration <= output.passes
+        assert token.waited_for < place
+        assert (token.waited_for == SOURCE) == (not found.dependencies(place))
+        if token.waited_for != SOURCE:
+            assert found.tokens[token.waited_for].iteration < token.iteration
+            assert token.waited_for in found.dependencies(place)
+
+
+def test_autoregression_is_a_chain() -> None:
+    output, trace = decoded(RandomModel(1, end_bias=-9.0), "ar", limit=6)
+    found = graph(trace)
+    assert resolved(found) == [1, 2, 3, 4, 5, 6]
+    assert waited_for(found) == [SOURCE, 0, 1, 2, 3, 4]
+    assert found.dependencies(5) == (0, 1, 2, 3, 4)
+    assert output.passes == found.iterations

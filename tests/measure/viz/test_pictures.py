@@ -1,0 +1,170 @@
+"""The files: pages escape what they show and fetch nothing, pictures hold every word, what is missing is said."""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from redraft.decoding.types import Provenance
+from redraft.errors import MissingExtra
+from redraft.measure.viz import figure
+from redraft.measure.viz.ddg import graph
+from redraft.measure.viz.drafts import ORIGINS, Cell, Row
+from redraft.measure.viz.draw import COLORS, draw_drafts, draw_graph
+from redraft.measure.viz.labels import width
+from redraft.measure.viz.page import NAMES, drafts_page, graph_page
+from redraft.measure.viz.trace import Given, Token
+from tests.measure.viz.traces import iterations
+
+GRAPH = graph(iterations([1] * 4, [5, 9, 9, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
+LABELS = {5: "<i>", 6: "$x$ & y", 7: '"q"', 8: "[end]", 9: "other", 1: "pad"}
+ROWS = [
+    Row("1", 0, "a <source>", False, (Cell("<b>", Token(3, 1, 0.5, Given.ALONE), 'about "<b>"'),), 1),
+    Row("1", 1, "a longer source", True, (Cell(" $5", Token(4, 1, 1.0, Provenance.PREVIOUS), "kept"),), 1, 1, 1),
+    Row("2", 0, "", False, note="line 3 <is> broken"),
+]
+
+
+class Reader(HTMLParser):
+    """Collects the text and the attributes of a page, and checks that its elements are nested."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.text, self.attributes, self.open = "", [], []  # type: ignore[var-annotated]
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
+        self.open += [] if tag in ("meta", "col") else [tag]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_graph_page_shows_every_token_escaped() -> None:
+    page = graph_page(GRAPH, LABELS, "a <source>", "b & c", "4 tokens")
+    read = Reader(page)
+    assert "a <source> → b & c" in read.text
+    for token in GRAPH.tokens:
+        assert LABELS[token.token] in read.text
+        assert f"{token.probability:.2f}" in read.text
+    assert "other" in read.text  # a guess that changed
+    depends = [value for name, value in read.attributes if name == "data-depends"]
+    assert depends == ["", "0", "0", "0 1 2"]
+    assert "$x$ & y: iteration 2, probability 0.20; waited for <i>" in [value for _name, value in read.attributes]
+    assert len(re.findall(r"<path d=\"M[\d.]+ [\d.]+C", page)) == len(GRAPH.tokens)
+
+
+def test_the_draft_page_shows_every_token_escaped_with_its_origin() -> None:
+    read = Reader(drafts_page(ROWS, "title <x>", "3 updates"))
+    for text in ("a <source>", "<b>", " $5", "line 3 <is> broken", "title <x>", "1/1"):
+        assert text in read.text
+    assert 'about "<b>"' in [value for name, value in read.attributes if name == "data-about"]
+    assert ORIGINS[Given.ALONE] in read.text
+    assert ORIGINS[Given.BONUS] not in read.text  # the legend has what occurs
+    assert ("class", NAMES[Provenance.PREVIOUS]) in read.attributes
+
+
+@pytest.mark.parametrize("page", [graph_page(GRAPH, LABELS, "a", "b", "c"), drafts_page(ROWS, "a", "b")])
+def test_pages_fetch_nothing(page: str) -> None:
+    assert not re.search(r"https?:|src=|href=|@import|url\((?!#)", page)
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_every_origin_has_a_name_a_colour_and_a_meaning() -> None:
+    assert {*ORIGINS} == {*NAMES} == {*COLORS} == {*Provenance, *Given}
+    page = drafts_page(ROWS, "a", "b")
+    for name in NAMES.values():
+        assert page.count(f"--{name}: #") == 2  # light and dark
+
+
+def words(path: Path) -> list[str]:
+    """The texts of an SVG file."""
+    found = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(each.itertext()) for each in found]
+
+
+def test_the_graph_as_svg_holds_every_word(tmp_path: Path) -> None:
+    path = tmp_path / "graph.svg"
+    assert draw_graph(GRAPH, LABELS, "a <source>", "$1 and $2", "4 tokens").save(path) == ""
+    shown = words(path)
+    for text in ("a <source>", "→ $1 and $2", "4 tokens", "source", *(LABELS[token.token] for token in GRAPH.tokens)):
+        assert text in shown
+    assert [text for text in shown if re.fullmatch(r"0\.\d\d", text)] == ["0.10", "0.20", "0.30", "0.40"]
+    again = tmp_path / "again.svg"
+    draw_graph(GRAPH, LABELS, "a <source>", "$1 and $2", "4 tokens").save(again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_the_drafts_as_svg_hold_every_word(tmp_path: Path) -> None:
+    path = tmp_path / "drafts.svg"
+    draw_drafts(ROWS, "a heading", "3 updates").save(path)
+    shown = words(path)
+    for text in ("a heading", "3 updates", "1.0", "1.1", "a <source>", "<b>", "$5", "1/1", "line 3 <is> broken"):
+        assert text in shown
+    assert ORIGINS[Provenance.PREVIOUS] in shown
+    assert ORIGINS[Given.BONUS] not in shown
+
+
+def test_png_files_are_png_files_of_a_size_that_can_be_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.png"
+    sheet = figure.Sheet(10, 2000)
+    sheet.text(1, 1999, "the end")
+    sheet.save(path)
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert 50_000 < int.from_bytes(content[20:24], "big") < 1 << 16
+
+
+def test_long_texts_are_broken_into_lines(tmp_path: Path) -> None:
+    path = tmp_path / "drafts.svg"
+    row = Row(
+        "1", 0, "word " * 40 + "漢字" * 60, False, tuple(Cell(" nine", ROWS[0].cells[0].token, "") for _ in range(40))
+    )
+    draw_drafts([row], "a", "b").save(path)
+    assert all(width(text) <= 72 for text in words(path))
+    assert sum(text.count("word") for text in words(path)) == 40
+    assert sum(text.count("漢字") for text in words(path)) == 60
+    assert words(path).count("nine") == 40
+
+
+def test_an_empty_stream_can_be_drawn(tmp_path: Path) -> None:
+    draw_drafts([], "a", "b").save(tmp_path / "empty.png")
+    Reader(drafts_page([], "a", "b"))
+
+
+def test_characters_that_no_font_has_are_named_and_nothing_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure, "CJK_FONTS", ())
+    for name in ("sheet.png", "sheet.svg"):
+        sheet = figure.Sheet(20, 3)
+        sheet.text(1, 1, "漢字 漢 x")
+        assert sheet.save(tmp_path / name) == "漢字"
+    assert "漢字 漢 x" in words(tmp_path / "sheet.svg")
+
+
+def test_a_second_font_that_is_installed_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figure, "CJK_FONTS", ("no such font", "STIXGeneral"))
+    sheet = figure.Sheet(20, 3)
+    sheet.text(1, 1, "a 𝒜")  # a letter that STIXGeneral has and DejaVu Sans Mono has not
+    assert sheet.save(tmp_path / "sheet.svg") == ""
+    assert "STIXGeneral" in (tmp_path / "sheet.svg").read_text(encoding="utf-8")
+
+
+def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[viz\]'"):
+        figure.require_matplotlib()

@@ -1,0 +1,152 @@
+"""The recipe at toy size: one command makes what ships and resumes; a teacher's translations become examples."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+torch = pytest.importorskip("torch", reason="the train extra is not installed")
+pytest.importorskip("tokenizers", reason="the train extra is not installed")
+pytest.importorskip("gguf", reason="the train extra is not installed")
+pytest.importorskip("tqdm", reason="the train extra is not installed")
+
+from recipe import __main__ as command  # noqa: E402
+from recipe import teach as teaching  # noqa: E402
+from recipe.__main__ import train  # noqa: E402
+from recipe.corpus import LANGUAGES, Pair  # noqa: E402
+from recipe.distil import Distillation  # noqa: E402
+from recipe.loop import Hardware  # noqa: E402
+from recipe.model import Shape  # noqa: E402
+from recipe.packed import Packed  # noqa: E402
+from recipe.recipe import EXPORTED, SHIPPED, STAGES  # noqa: E402
+from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
+from recipe.stages import FINAL, taught  # noqa: E402
+from recipe.teach import every_source  # noqa: E402
+from recipe.tokenizer import train_tokenizer  # noqa: E402
+from redraft.models import shipped_path  # noqa: E402  # noqa: E402
+from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
+
+EVERYDAY = [f"{who} {does} {what}." for who in ("I", "We") for does in ("have", "like") for what in ("a dog", "tea")]
+SHAPE = Shape(300, hidden=32, layers=1, heads=1, feed_forward=32, head=32)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Where stages are run, with a tokenizer."""
+    pairs = {language: [Pair("one two", "ONE TWO", language, 1.0)] for language in LANGUAGES}
+    train_tokenizer(pairs, SHAPE.vocabulary, 1_000).save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+def small(monkeypatch) -> None:
+    """Every stage of the recipe becomes one of a few steps and a toy's size."""
+    for name, stage in STAGES.items():
+        phase = replace(stage.phase, tokens=3_000, batch=512)
+        distillation = stage.distillation and replace(stage.distillation, sources=40)
+        monkeypatch.setitem(STAGES, name, replace(stage, shape=SHAPE, phase=phase, distillation=distillation))
+
+
+def recipe(out: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(train, ["--data", str(out), "--out", str(out), "--no-compile", *arguments])
+
+
+class TestCommand:
+    def test_one_command_makes_what_ships(self, out: Path, monkeypatch) -> None:
+        """At toy size, from the data to the GGUF files; a second run finds all of it."""
+        small(monkeypatch)
+        write_pairs(out, toy_pairs(60))
+        (out / "tokenizer.json").unlink()
+        monkeypatch.setattr(command, "VOCABULARY", SHAPE.vocabulary)
+        done = recipe(out, "--processes", "1", "--format", "F16")
+        assert done.exit_code == 0, done.output
+        for name in SHIPPED:
+            assert (out / f"redraft-{name}-f16.gguf").exists()
+            assert not (out / name / "last.pt").exists()
+        again = recipe(out, "--no-export")
+        assert again.output.count("finished before") == len(SHIPPED)
+
+    def test_it_stops_in_time_and_goes_on(self, out: Path, monkeypatch) -> None:
+        small(monkeypatch)
+        write_pairs(out, toy_pairs(60))
+        hurried = recipe(out, "--only", "demo", "--minutes", "0.0001", "--processes", "1", "--no-export")
+        assert "stage demo: out of time; run the same command again to resume" in hurried.output
+        assert (out / "demo" / "last.pt").exists()
+        assert recipe(out, "--only", "demo", "--processes", "1", "--no-export").exit_code == 0
+        assert (out / "demo" / FINAL).exists()
+
+    def test_a_format_that_is_none_is_refused_before_anything_is_trained(self, out: Path) -> None:
+        result = recipe(out, "--format", "Q9")
+        assert result.exit_code == 2
+        assert "'Q9' is not one of 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M'" in result.output
+        assert not (out / "demo").exists()
+
+    def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
+        result = recipe(out, "--only", "demo-taught")
+        assert result.exit_code == 1
+        assert "Error: stage 'teacher' is not in" in result.output
+        assert "run it first, with --only teacher" in result.output
+        assert not (out / "demo-taught").exists()
+
+
+class TestGraph:
+    def test_every_stage_stands_after_its_teacher(self) -> None:
+        done: set[str] = set()
+        for name, stage in STAGES.items():
+            assert {stage.teacher} - {None} <= done
+            assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
+            done.add(name)
+        assert set(SHIPPED) <= set(EXPORTED) <= done
+
+
+class TestTeaching:
+    def test_every_source_is_asked_for_in_every_language(self) -> None:
+        pairs = {
+            "de": [Pair("one", "EINS", "de", 0.5), Pair("two", "ZWEI", "de", 1.0)],
+            "ja": [Pair("one", "\u4e00", "ja", 0.8)],
+        }
+        asked = every_source(pairs)
+        assert {language: {(each.source, each.weight) for each in of} for language, of in asked.items()} == {
+            language: {("one", 0.8), ("two", 1.0)} for language in pairs
+        }
+        assert {each.target for of in asked.values() for each in of} == {""}
+
+    def test_examples_are_made_once_in_parts(self, out: Path, monkeypatch) -> None:
+        """By the shipped tiny model, of everyday sentences."""
+        model = shipped_path("demo-tiny")
+        tokenizer = read_tokenizer(model)
+        tokenizer.save(str(out / "tokenizer.json"))
+        (out / "teacher").mkdir()
+        network = read_model(model)
+        torch.save({"shape": asdict(network.shape), "model": network.state_dict()}, out / "teacher" / FINAL)
+        with gzip.open(out / "pairs.tsv.gz", "wt", encoding="utf-8") as cache:
+            cache.writelines(f"0\t{language}\t1.0\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY)
+        stage = replace(STAGES["demo-taught"], distillation=Distillation(24, samples=0, joined=0.0))
+        file = taught(stage, out, out, Hardware(workers=2))
+        assert file is not None
+        made = Packed.load(file)
+        assert len(made) >= 24
+        end = tokenizer.token_to_id("</s>")
+        for ids, start in made:
+            assert tokenizer.id_to_token(ids[start]) in ("<2de>", "<2zh>", "<2ja>")
+            assert ids[-1] == end
+        assert len(list((out / "teacher-parts").iterdir())) == 2
+        monkeypatch.setattr(teaching, "_part", None)
+        file.unlink()
+        assert list(Packed.load(taught(stage, out, out, Hardware(workers=2)) or file)) == list(made)
+        assert taught(STAGES["demo"], out, out, Hardware()) is None
+
+
+def test_packed_examples_are_those_that_went_in(tmp_path: Path) -> None:
+    given = [([1, 65_535, 3], 1), ([4], 0), ([5, 6], 1)]
+    packed = Packed.joined([Packed.of(given[:2]), Packed.of([]), Packed.of(given[2:])])
+    packed.save(tmp_path / "examples.npz")
+    again = Packed.load(tmp_path / "examples.npz")
+    assert list(again) == given
+    assert again[-1] == given[-1]
+    assert len(again) == 3
+    with pytest.raises(IndexError):
+        again[3]

@@ -1,0 +1,252 @@
+"""The recipe on a toy language: what is fast equals what is plain, training resumes, the export is the model."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the train extra is not installed")
+pytest.importorskip("tokenizers", reason="the train extra is not installed")
+pytest.importorskip("gguf", reason="the train extra is not installed")
+
+from recipe.corpus import LANGUAGES, Pair, cached_split, held_out, read_pairs, source_weight  # noqa: E402
+from recipe.examples import LENGTHS, ExampleStream, Mixture, as_spoken, cut_in_proportion, heard  # noqa: E402
+from recipe.export import write_gguf  # noqa: E402
+from recipe.loop import Hardware, Phase, TiedCrossEntropy, Trainer, batch_loss, softmax_slope  # noqa: E402
+from recipe.model import Decoder, Dropout, Shape, _attend  # noqa: E402
+from recipe.recipe import LARGE, TINY  # noqa: E402
+from recipe.restart import read_model, read_tokenizer  # noqa: E402
+from recipe.tokenizer import train_tokenizer  # noqa: E402
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
+from redraft.decoding.types import Score  # noqa: E402
+from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
+
+SHAPE = Shape(300, hidden=64, layers=2, heads=2, feed_forward=64, head=32)
+PHASE = Phase(tokens=6_000, prefix=0.5, decay=0.5, batch=512, warmup_steps=2)
+
+
+@pytest.fixture(scope="module")
+def pairs() -> dict[str, list[Pair]]:
+    return toy_pairs(200)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(pairs):
+    return train_tokenizer(pairs, SHAPE.vocabulary, 20_000)
+
+
+def test_chunked_cross_entropy_equals_the_plain_one() -> None:
+    torch.manual_seed(0)
+    hidden = torch.randn(300, 16).bfloat16().requires_grad_()
+    weight = (torch.randn(50, 16) * 0.5).bfloat16().float().requires_grad_()
+    targets = torch.randint(50, (300,))
+    loss = TiedCrossEntropy.apply(hidden, weight, targets, softmax_slope)
+    loss.backward()
+    plain_hidden, plain_weight = hidden.detach().float().requires_grad_(), weight.detach().clone().requires_grad_()
+    plain = torch.nn.functional.cross_entropy(plain_hidden @ plain_weight.T, targets)
+    plain.backward()
+    assert loss.item() == pytest.approx(plain.item(), rel=2e-2)
+    for fast, slow in [(hidden.grad, plain_hidden.grad), (weight.grad, plain_weight.grad)]:
+        assert torch.nn.functional.cosine_similarity(fast.float().flatten(), slow.flatten(), dim=0) > 0.999
+
+
+def test_written_out_attention_equals_torchs() -> None:
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 7, 3, 16) for _ in range(3))
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *(x.transpose(1, 2) for x in (query, key, value)), is_causal=True
+    ).transpose(1, 2)
+    torch.testing.assert_close(_attend(query, key, value), expected)
+
+
+def test_the_future_is_not_seen() -> None:
+    model = Decoder(SHAPE)
+    ids = torch.arange(1, 11)[None]
+    changed = ids.clone()
+    changed[0, -1] = 99
+    torch.testing.assert_close(model.hidden(ids)[0, :-1], model.hidden(changed)[0, :-1])
+
+
+@pytest.mark.parametrize("language", ["de", "ja"])
+def test_prefix_pairs_are_beginnings_in_proportion(language: str) -> None:
+    generator = random.Random(1)
+    for _ in range(50):
+        source, target = cut_in_proportion(
+            "a b c d e f", "u v w x y z" if language == "de" else "uvwxyz", language, generator
+        )
+        assert "a b c d e f".startswith(source)
+        assert source != "a b c d e f"
+        assert len(source.split()) == len(target.replace(" ", ""))
+
+
+def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> None:
+    assert as_spoken("Tonight, I'm late. We know Tom!") == "tonight I'm late we know Tom"
+    assert as_spoken("I saw 7:15 on it.") == "I saw 7:15 on it"
+    assert as_spoken("...") == "..."
+
+
+def test_recognisers_write_without_capitals_and_with_hesitations() -> None:
+    generator = random.Random(0)
+    written = {heard("Tom, I like it.", generator) for _ in range(300)}
+    assert {"tom I like it", "tom i like it"} <= written
+    assert any(text.startswith("uh ") or " um " in text for text in written)
+    assert "tom tom I like it" in written
+    assert not any(set(text) & set(".,") for text in written)
+
+
+def test_batches_hold_whole_examples_and_learn_targets_only(pairs, tokenizer) -> None:
+    stream = iter(ExampleStream(pairs, tokenizer, Mixture(0.5), 512, seed=0))
+    end = tokenizer.token_to_id("</s>")
+    tags = {tokenizer.token_to_id(f"<2{language}>") for language in LANGUAGES}
+    for _ in range(20):
+        batch = next(stream)
+        assert batch.ids.size <= 512
+        assert batch.ids.shape[1] in LENGTHS
+        for row in range(len(batch.ids)):
+            learnt = batch.columns[batch.rows == row]
+            assert batch.ids[row, learnt[0]] in tags
+            assert batch.ids[row, learnt[-1] + 1] == end
+            assert not (set(batch.ids[row, learnt[1:]]) & tags)
+
+
+def test_all_languages_are_drawn(pairs, tokenizer) -> None:
+    stream = iter(ExampleStream(pairs, tokenizer, Mixture(0.0), 512, seed=0))
+    seen = np.concatenate([next(stream).ids.flatten() for _ in range(60)])
+    for language in LANGUAGES:
+        assert (seen == tokenizer.token_to_id(f"<2{language}>")).sum() > 20
+
+
+def test_training_learns_and_resumes_where_it_was(pairs, tokenizer, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    trainer = Trainer(SHAPE, PHASE)
+    batch = next(iter(ExampleStream(pairs, tokenizer, Mixture(0.0), 512, seed=9)))
+    before = batch_loss(trainer.model, batch, "cpu").item()
+    trainer.run(pairs, tokenizer, tmp_path)
+    after = batch_loss(trainer.model, batch, "cpu").item()
+    assert after < before - 0.5
+    assert trainer.tokens >= PHASE.tokens
+    resumed = Trainer(SHAPE, PHASE)
+    resumed.restore(tmp_path / "last.pt")
+    assert (resumed.tokens, resumed.step) == (trainer.tokens, trainer.step)
+    assert batch_loss(resumed.model, batch, "cpu").item() == after
+
+
+def test_rates_warm_up_stay_and_decay() -> None:
+    trainer = Trainer(SHAPE, Phase(tokens=1000, prefix=0, decay=0.4, warmup_steps=10))
+    assert trainer.rate_scale() == pytest.approx(0.1)
+    trainer.step, trainer.tokens = 100, 600
+    assert trainer.rate_scale() == 1
+    trainer.tokens = 800
+    assert trainer.rate_scale() == pytest.approx(0.5)
+    trainer.tokens = 1000
+    assert trainer.rate_scale() == 0
+
+
+def test_the_exported_model_is_the_trained_one(tokenizer, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    model = Decoder(SHAPE)
+    write_gguf(model, tokenizer, tmp_path / "toy.gguf", "toy", {"general.license": "none"})
+    backend = LlamaCpp(tmp_path / "toy.gguf", LlamaOptions(context_length=128, threads=1))
+    text = "three FOUR 25, ünï 你好!"
+    ids = backend.tokenize(text, start=True) + backend.tokenize("<2ja>", special=True)
+    assert ids == [tokenizer.token_to_id("<s>"), *tokenizer.encode(text).ids, tokenizer.token_to_id("<2ja>")]
+    rows = backend.score([(backend.open_slot(), Score(tuple(ids), prompt_rows=len(ids)))])[0]
+    with torch.no_grad():
+        expected = torch.log_softmax(model.logits(model.hidden(torch.tensor([ids]))[0]), dim=-1).numpy()
+    for back in range(1, len(ids) + 1):
+        for token in (0, 5, 100):
+            assert rows.logprob(-back, token) == pytest.approx(float(expected[-back, token]), abs=5e-3)
+    assert backend.metadata["redraft.target_languages"] == ",".join(LANGUAGES)
+    backend.close()
+
+
+def test_an_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> None:
+    model = Decoder(SHAPE)
+    write_gguf(model, tokenizer, tmp_path / "toy.gguf", "toy", {})
+    again = read_model(tmp_path / "toy.gguf")
+    ids = torch.tensor([[1, 5, 9, 260]])
+    torch.testing.assert_close(again.logits(again.hidden(ids)[0]), model.logits(model.hidden(ids)[0]))
+    text = "three FOUR 25, ünï 你好!<2ja></s>"
+    assert read_tokenizer(tmp_path / "toy.gguf").encode(text).ids == tokenizer.encode(text).ids
+
+
+def test_the_tiny_model_is_at_most_a_third_and_the_demo_model_fits_in_36_megabytes() -> None:
+    large, tiny = (sum(p.numel() for p in Decoder(shape).parameters()) for shape in (LARGE, TINY))
+    assert tiny * 3 <= large
+    assert large * 34 / 32 < 36e6  # Q8_0: 34 bytes for 32 weights
+    assert LARGE.vocabulary == TINY.vocabulary
+
+
+def test_training_stops_in_time_and_resumes(pairs, tokenizer, tmp_path: Path) -> None:
+    hurried = Trainer(SHAPE, PHASE, Hardware(minutes=1e-9))
+    assert not hurried.run(pairs, tokenizer, tmp_path)
+    assert 0 < hurried.tokens < PHASE.tokens
+    resumed = Trainer(SHAPE, PHASE)
+    resumed.restore(tmp_path / "last.pt")
+    assert resumed.tokens == hurried.tokens
+    assert resumed.run(pairs, tokenizer, tmp_path)
+
+
+def test_workers_draw_examples_of_their_own(pairs, tokenizer) -> None:
+    trainer = Trainer(SHAPE, PHASE, Hardware(workers=2))
+    stream = iter(trainer._examples(pairs, tokenizer, ()))
+    batches = [next(stream) for _ in range(8)]
+    assert len({batch.ids.tobytes() for batch in batches}) == 8
+    assert {batch.ids.dtype for batch in batches} == {np.dtype(np.int64)}
+
+
+def test_larger_batches_have_larger_rates(pairs, tokenizer) -> None:
+    trainer = Trainer(SHAPE, PHASE, Hardware(scale=4))
+    assert trainer.base_rates == [2 * PHASE.rate, 2 * PHASE.embedding_rate]
+    assert next(iter(trainer._examples(pairs, tokenizer, ()))).ids.size > PHASE.batch
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # torch.compile warns about parts of its own
+def test_compiled_blocks_train_alike(pairs, tokenizer) -> None:
+    batch = next(iter(ExampleStream(pairs, tokenizer, Mixture(0.0), 512, seed=9)))
+    plain, compiled = (Trainer(SHAPE, PHASE, Hardware(compiled=each)) for each in (False, True))
+    for _ in range(3):
+        expected = plain.train_step(batch).item()
+        assert compiled.train_step(batch).item() == pytest.approx(expected, abs=0.02)
+
+
+def test_a_masks_zeros_are_its_share() -> None:
+    mask = Dropout(0.25, torch.zeros(4)).mask(torch.Size((400, 100)))
+    assert (mask == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert mask.mean().item() == pytest.approx(1.0, abs=0.03)
+
+
+def test_the_corpus_is_read_once(tmp_path: Path) -> None:
+    write_pairs(tmp_path, toy_pairs(50))
+    first = cached_split(tmp_path, tmp_path / "pairs.tsv.gz")
+    for file in (tmp_path / "train").iterdir():
+        file.unlink()
+    assert cached_split(tmp_path, tmp_path / "pairs.tsv.gz") == first
+    assert {language: len(pairs) > 20 for language, pairs in first[0].items()} == dict.fromkeys(LANGUAGES, True)
+
+
+def test_licences_that_weights_cannot_honour_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "train2").mkdir()
+    rows = {"CC-BY-SA 4.0": "one", "CC BY-NC 4.0": "two", "CDLA-Sharing-1.0": "three", "CC-BY 2.0 FR": "four"}
+    with gzip.open(tmp_path / "train2" / "en-de.some.tsv.gz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{word}\t{word.upper()}\ttatoeba\t{licence}\n" for licence, word in rows.items())
+    assert [pair.source for pair in read_pairs(tmp_path, "de")] == ["three", "four"]
+    with pytest.raises(FileNotFoundError, match="no en-zh"):
+        list(read_pairs(tmp_path, "zh"))
+
+
+def test_every_provenance_needs_a_weight() -> None:
+    assert source_weight("bible:BSB-CUV1919") < source_weight("tatoeba")
+    with pytest.raises(KeyError, match="no sampling weight for provenance 'novels'"):
+        source_weight("novels")
+
+
+def test_the_held_back_share_is_small_and_stable() -> None:
+    kept = [text for text in map(str, range(20_000)) if held_out(text)]
+    assert 40 < len(kept) < 180
+    assert kept == [text for text in map(str, range(20_000)) if held_out(text)]
