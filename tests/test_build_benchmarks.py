@@ -18,10 +18,8 @@ from tools import build_benchmarks as build
 from tools.benchmark_pages import page
 from tools.checks import below, checks
 
-ROWS = [
-    json.loads(line)
-    for line in Path(__file__).parent.joinpath("bench", "recorded.jsonl").read_text(encoding="utf-8").splitlines()
-]
+RECORDED = Path(__file__).parent / "measure" / "bench" / "recorded.jsonl"
+ROWS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
 FACTS = "redraft:0|model:redraft-demo-q8_0.gguf@1|data:flores200.devtest@2|segments:8|threads:1|exact:False|lag:3"
 
 

@@ -20,13 +20,13 @@ __version__ = "0.1.0"
 __all__ = ["Caption", "Failure", "Mask", "RedraftError", "Style", "Translator", "Update", "__version__"]
 
 _HOMES = {
-    "Caption": "events",
-    "Failure": "events",
-    "Mask": "stabilise",
+    "Caption": "captions.events",
+    "Failure": "captions.events",
+    "Mask": "captions.stabilise",
     "RedraftError": "errors",
     "Style": "translator",
     "Translator": "translator",
-    "Update": "events",
+    "Update": "captions.events",
 }
 
 

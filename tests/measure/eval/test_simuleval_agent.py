@@ -18,7 +18,7 @@ from redraft.translator import Translator
 
 segments = pytest.importorskip("simuleval.data.segments")
 
-AGENT = Path(__file__).parents[2] / "src" / "redraft" / "eval" / "simuleval_agent.py"
+AGENT = Path(__file__).parents[3] / "src" / "redraft" / "measure" / "eval" / "simuleval_agent.py"
 
 
 class Translations:
