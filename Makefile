@@ -13,7 +13,7 @@ SETUP := pyproject.toml constraints.txt tools/setup_env.py
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run
 DEV_READY := $(VENV)/.ready-$(EXTRAS)
-TRAIN_READY := $(VENV)/.ready-train
+RECIPE_READY := $(VENV)/.ready-recipe
 
 .NOTPARALLEL:
 .PHONY: help demo test fuzz check fix docs size train benchmarks
@@ -52,11 +52,15 @@ benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours)
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size
 
-train: $(TRAIN_READY) ## train the demo models anew (hours)
-	$(BIN)/python -m recipe $(ARGS)
+train: $(RECIPE_READY) ## train the demo models again (hours)
+	$(BIN)/python -m recipe train $(ARGS)
 
 $(RUN_READY): $(SETUP)
 	@$(PYTHON) -m tools.setup_env $(VENV)
+	@touch $@
+
+$(RECIPE_READY): $(RUN_READY) recipe/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt
 	@touch $@
 
 # Whoever has the extras has the rest as well.

@@ -1,5 +1,4 @@
-"""The recipe that made the demo models: data, tokenizer, training, GGUF export.
+"""How the demo models were made: data, tokenizer, training, GGUF export.  Not part of the installed package.
 
-Needs the ``train`` extra (torch).  ``python -m recipe --help`` teaches the commands; `docs/training.md` tells
-why each choice was made.
+Needs recipe/requirements.txt.  ``python -m recipe --help`` lists the commands; `docs/training.md` explains the choices.
 """

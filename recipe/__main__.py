@@ -1,23 +1,28 @@
-"""``python -m recipe``: one command makes the demo models, from the data to the GGUF files.
-
-Every stage is saved every few minutes and resumes where it was; finished stages are skipped.
-"""
+"""``python -m recipe``: `train` makes the demo models, from the data to the GGUF files; `align` tunes a small one."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import torch.multiprocessing as mp
+from rich.console import Console
+from rich.table import Table
 
-from recipe.corpus import cached_split
+from recipe import align as alignment
+from recipe.corpus import LANGUAGES, cached_split
 from recipe.loop import Hardware
 from recipe.recipe import EXPORTED, SHIPPED, STAGES, VOCABULARY, Stage
 from recipe.stages import FINAL, PAIRS, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
-from redraft.errors import ModelError
+from redraft.backends.load import resolve
+from redraft.errors import RedraftError
+from redraft.measure.eval.signature import signature
+from redraft.measure.eval.table import print_json
 from redraft.models.shape import FORMATS  # that of the quantiser needs llama.cpp
 
 #: Settings that depend on the device.
@@ -28,14 +33,39 @@ USUAL: dict[str, dict[str, Any]] = {
 #: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.option(
+
+class Recipe(click.Group):
+    """Reports what is refused in one sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except RedraftError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=Recipe, context_settings=SETTINGS)
+def recipe() -> None:
+    """Train the demo models; docs/training.md describes how and why."""
+    os.environ.update(KEEP_MEMORY)  # for the processes that are started
+
+
+data_option = click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=os.environ.get("REDRAFT_DATA", "../shared/data"),
     help="Folder with train/, as in docs/training.md.",
 )
+format_option = click.option(
+    "--format", type=click.Choice(list(FORMATS)), default="Q8_0", help="Weights of the GGUF files."
+)
+
+
+@recipe.command()
+@data_option
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -52,7 +82,7 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_":
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
 @click.option("--export/--no-export", "exported", default=True, help="Write the GGUF files; needs llama.cpp.")
-@click.option("--format", type=click.Choice(list(FORMATS)), default="Q8_0", help="Weights of the GGUF files.")
+@format_option
 def train(
     data: Path,
     out: Path,
@@ -62,22 +92,18 @@ def train(
     device: str,
     **chosen: Any,
 ) -> None:
-    """Train the demo models: days on a CPU, minutes on a GPU.  Run again, it resumes where it stopped."""
+    """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
     out.mkdir(parents=True, exist_ok=True)
-    os.environ.update(KEEP_MEMORY)  # for the processes that are started below
     usual = USUAL[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **usual)
     if not (out / "tokenizer.json").exists():
         train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
     for name in only or SHIPPED:
         stage, folder = STAGES[name], out / name
-        try:
-            if (folder / FINAL).exists():
-                click.echo(f"stage {name}: finished before")
-            else:
-                train_stage(name, stage, folder, data, hardware)
-        except ModelError as error:
-            raise click.ClickException(str(error)) from error
+        if (folder / FINAL).exists():
+            click.echo(f"stage {name}: finished before")
+        else:
+            train_stage(name, stage, folder, data, hardware)
         if not (folder / FINAL).exists():
             click.echo(f"stage {name}: out of time; run the same command again to resume")
             return
@@ -95,9 +121,63 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     examples = taught(stage, out, data, hardware)
     click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {hardware.processes} x {hardware.device}")
     meet = out / f".rendezvous-{os.getpid()}-{name}"
-    task = (stage, folder, data, out / PAIRS, hardware, examples, None, meet)
-    mp.spawn(work, task, nprocs=hardware.processes)
+    mp.spawn(work, (stage, folder, data, out / PAIRS, hardware, examples, meet), nprocs=hardware.processes)
+
+
+@recipe.command()
+@click.option("--large", default="demo", metavar="MODEL", help="The model to follow: demo, or a GGUF of the recipe.")
+@click.option("--small", default="demo-tiny", metavar="MODEL", help="The model to fine-tune, of the same vocabulary.")
+@data_option
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The aligned model, a GGUF file."
+)
+@click.option("--to", "-t", multiple=True, type=click.Choice(LANGUAGES), default=LANGUAGES, help="Target; repeat.")
+@click.option("--sentences", type=click.IntRange(1), default=30_000, help="Sources that the large model translates.")
+@click.option("--held-out", type=click.IntRange(1), default=900, help="Sources to measure by, never learnt.")
+@click.option("--tokens", type=click.IntRange(1), default=3_000_000, help="Length of the fine-tuning, in tokens.")
+@format_option
+@click.option("--seed", type=click.IntRange(0), default=0, help="Random seed of the sources and their order.")
+@click.option("--processes", type=click.IntRange(1, 64), default=2, help="Processes of one thread.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
+def align(large: str, small: str, out: Path, to: tuple[str, ...], as_json: bool, **chosen: Any) -> None:
+    """Fine-tune a small model on a large one's outputs, so that more of what it drafts is kept.
+
+    This is the prediction alignment of the BiLD paper (section 3.5.1). The large model's outputs are kept beside the
+    new model and used again by a later run. Afterwards a table reports how often the small model's most probable token
+    is the large one's, before and after, on sources that were held out.
+    """
+    settings = alignment.Settings(resolve(large), resolve(small), out=out, languages=tuple(dict.fromkeys(to)), **chosen)
+    alignment.require_data(settings.data)
+    sources, tokens = settings.sentences + settings.held_out, f"{settings.tokens / 1e6:g}M tokens"
+    plan = f"{sources} sources for the large model, {tokens} for the small one, {settings.processes} x 1 thread"
+    click.echo(plan, err=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    aligned, drawn = alignment.align(settings)
+    models = {"large": settings.large.name, "small": settings.small.name}
+    line = signature(out, "calibration", drawn, settings.seed, **models, tokens=settings.tokens)
+    rows = [*alignment.figures(aligned)]
+    if as_json:
+        print_json(rows, line, sys.stdout)
+    else:
+        print_rows(rows, line)
+
+
+def print_rows(rows: Sequence[dict[str, str | int | float]], line: str) -> None:
+    """Print the rows of `recipe.align.figures` as a table, with their signature."""
+    table = Table("to", box=None)
+    for heading in ("sentences", "unfinished", "positions", "agreement", "aligned", "nats", "aligned"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            str(row["target_language"]),
+            *(str(row[name]) for name in ("sentences", "unfinished", "positions")),
+            *(f"{row[f'agreement_{when}']:.1%}" for when in ("before", "after")),
+            *(f"{row[f'cross_entropy_{when}']:.3f}" for when in ("before", "after")),
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"[dim]{line}[/dim]", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":
-    train()
+    recipe(prog_name="python -m recipe")

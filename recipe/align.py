@@ -18,12 +18,12 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from gguf import GGUFReader
 from tokenizers import Tokenizer
-from torch.nn import functional as F
 from tqdm import tqdm
 
+from recipe.agreement import Agreement, GivenExamples, agreements
 from recipe.calibrate import Calibration, calibrate, draw, fingerprint
 from recipe.corpus import LANGUAGES, files, split
-from recipe.examples import Batch, Example, ExampleStream, Mixture, grouped, padded
+from recipe.examples import Example, Mixture
 from recipe.export import write_gguf
 from recipe.loop import Phase, Trainer, batch_size, rank
 from recipe.model import Decoder
@@ -78,21 +78,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """How well a model follows given outputs, each token predicted after the true beginning (teacher forcing).
-
-    Attributes:
-        positions: tokens predicted, ends included.
-        agreement: share of them that are the model's most probable token, 0-1.
-        cross_entropy: mean negative log-probability of them, in nats.
-    """
-
-    positions: int
-    agreement: float
-    cross_entropy: float
-
-
-@dataclass(frozen=True, slots=True)
 class Alignment:
     """What came of one target language.
 
@@ -108,23 +93,6 @@ class Alignment:
     unfinished: int
     before: Agreement
     after: Agreement
-
-
-class Examples(ExampleStream):
-    """Batches of given examples, endlessly; every round has all of them, in an order of its own."""
-
-    def __init__(self, examples: Sequence[Example], tokenizer: Tokenizer, tokens: int, seed: int) -> None:
-        super().__init__({}, tokenizer, Mixture(0.0), tokens, seed, examples)
-
-    def once(self) -> Iterator[Batch]:
-        """Every example once, short ones first."""
-        lengths = [len(ids) for ids, _ in self._given]
-        for places in grouped(lengths, self._tokens):
-            yield self._batch([self._given[place] for place in places], padded(lengths[places[-1]]))
-
-    def _endless(self) -> Iterator[Example]:
-        while True:
-            yield from self._random.sample(self._given, len(self._given))
 
 
 def require_data(folder: Path) -> None:
@@ -160,7 +128,7 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     if not learnt:
         raise ModelError(f"model {settings.large.name!r} has finished none of its {len(asked)} outputs")
     end = tokenizer.token_to_id(EOS)
-    before = _agreements(settings.small, answered, tokenizer, settings.languages)
+    before = agreements(settings.small, answered, tokenizer, settings.languages)
     whole = settings.out.with_name(settings.out.name + ".f32")
     rendezvous = settings.out.with_name(settings.out.name + ".rendezvous")
     rendezvous.unlink(missing_ok=True)
@@ -169,7 +137,7 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     quantise(whole, settings.out, settings.format)
     for file in (whole, rendezvous):
         file.unlink(missing_ok=True)
-    after = _agreements(settings.out, answered, tokenizer, settings.languages)
+    after = agreements(settings.out, answered, tokenizer, settings.languages)
     rows = []
     for language in settings.languages:
         of_language = [each for each in answered if each.language == language]
@@ -194,7 +162,7 @@ def require_recipe(path: Path) -> None:
     if architecture is None or architecture.contents() != "qwen3" or PLAIN_KEY not in fields:
         raise ModelError(
             f"model {path.name!r} was not made by this recipe: use demo, demo-tiny or a GGUF file that "
-            "`python -m recipe` or `redraft train align` has written"
+            "`python -m recipe train` or `python -m recipe align` has written"
         )
 
 
@@ -229,32 +197,6 @@ def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
         *draw(training, tokenizer, settings.sentences, settings.seed, held_out=False, mixture=mixture),
         *draw(kept_back, tokenizer, settings.held_out, settings.seed, held_out=True, mixture=mixture),
     ]
-
-
-def _agreements(
-    model: Path, answered: Sequence[Calibration], tokenizer: Tokenizer, languages: Sequence[str]
-) -> dict[str, Agreement]:
-    decoder, end = read_model(model).eval(), tokenizer.token_to_id(EOS)
-    found = {}
-    for language in languages:
-        wanted = [each for each in answered if each.held_out and each.language == language and each.output is not None]
-        batches = Examples([each.example(end) for each in wanted], tokenizer, 1024, seed=0).once()
-        found[language] = agreement(decoder, batches)
-    return found
-
-
-@torch.inference_mode()
-def agreement(model: Decoder, batches: Iterator[Batch]) -> Agreement:
-    """How well ``model`` predicts the learnt positions of all batches; zeros where there are none."""
-    positions, same, loss = 0, 0, 0.0
-    for batch in batches:
-        hidden = model.hidden(torch.from_numpy(batch.ids))
-        logits = model.logits(hidden[torch.from_numpy(batch.rows), torch.from_numpy(batch.columns)])
-        targets = torch.from_numpy(batch.targets)
-        positions += len(targets)
-        same += int((logits.argmax(-1) == targets).sum())
-        loss += float(F.cross_entropy(logits, targets, reduction="sum"))
-    return Agreement(positions, same / max(1, positions), loss / max(1, positions))
 
 
 def work(number: int, settings: Settings, examples: Sequence[Example], whole: Path, rendezvous: Path) -> None:
@@ -301,7 +243,7 @@ def fine_tune(model: Decoder, examples: Sequence[Example], tokenizer: Tokenizer,
     """``model`` trained on ``examples`` with the recipe's loss and optimizers, for one phase."""
     trainer = Trainer(model.shape, phase)
     trainer.model.load_state_dict(model.state_dict())
-    stream = Examples(examples, tokenizer, phase.batch, phase.seed + rank())
+    stream = GivenExamples(examples, tokenizer, phase.batch, phase.seed + rank())
     with tqdm(
         total=phase.tokens, unit="tok", unit_scale=True, desc="fine-tuning", mininterval=2, disable=rank() > 0
     ) as bar:

@@ -1,7 +1,6 @@
-"""What a model makes of sources of the recipe's kind: data for prediction alignment and for self-distillation.
+"""A model's greedy translations of sources of the recipe's kind: the data of prediction alignment.
 
-Outputs are greedy, or the best of several by the corpus's own translation.  They are kept in a JSON Lines file as they
-come, so that a run that was cut off goes on where it was.
+They are kept in a JSON Lines file as they come, so that a run that was cut off resumes.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
 import torch
 import torch.multiprocessing as mp
@@ -25,17 +23,12 @@ from recipe.generate import generate
 from recipe.model import Decoder
 from recipe.restart import read_model, read_tokenizer
 from recipe.tokenizer import EOS, target_tag
-from redraft.finetune.outputs import Kept, Key, Output, nearest
-
-#: None where the model has not ended its output within `limit`.
-Outputs: TypeAlias = list[Output]
+from redraft.finetune.outputs import Kept, Key, Output
 
 #: Prompts that are decoded together.
 ROWS = 128
 #: How many sources are drawn for each one wanted before the corpus counts as exhausted; the same may be drawn again.
 DRAWS = 20
-#: Of sampled outputs: far enough from greedy to differ, near enough to be good.
-TEMPERATURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +40,12 @@ class Calibration:
         held_out: whether it is kept for measuring.
         prompt: ids of ``<s> source <2xx>``.
         output: what the large model makes of it, its end left out; None if it did not end within `limit`.
-        reference: the corpus's own translation, its end left out.
     """
 
     language: str
     held_out: bool
     prompt: tuple[int, ...]
     output: tuple[int, ...] | None = None
-    reference: tuple[int, ...] = ()
 
     def example(self, end: int) -> Example:
         """All ids, and the position from which on the next id is learnt.
@@ -87,25 +78,22 @@ def draw(
     found: dict[tuple[int, ...], Calibration] = {}
     drawn = 0
     for batch in stream:
-        for prompt, reference in _examples(batch):
-            asked = Calibration(languages[prompt[-1]], held_out, prompt, reference=reference)
-            found.setdefault(prompt, asked)
+        for prompt in _prompts(batch):
+            found.setdefault(prompt, Calibration(languages[prompt[-1]], held_out, prompt))
         drawn += len(batch.ids)
         if len(found) >= number or drawn >= DRAWS * number:
             break
     return list(found.values())[:number]
 
 
-def _examples(batch: Batch) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Prompt and translation of every row; the last id that is learnt is the end."""
+def _prompts(batch: Batch) -> Iterator[Key]:
+    """The prompt of every row: what stands before the first id that is learnt."""
     for row, ids in enumerate(batch.ids.tolist()):
-        learnt = batch.columns[batch.rows == row]
-        start, end = int(learnt[0]) + 1, int(learnt[-1]) + 1
-        yield tuple(ids[:start]), tuple(ids[start:end])
+        yield tuple(ids[: int(batch.columns[batch.rows == row][0]) + 1])
 
 
 def calibrate(
-    large: Path, tokenizer: Tokenizer, asked: Sequence[Calibration], file: Path, processes: int, samples: int = 0
+    large: Path, tokenizer: Tokenizer, asked: Sequence[Calibration], file: Path, processes: int
 ) -> list[Calibration]:
     """Have the large model answer everything that is asked; what ``file`` holds of the same question is reused.
 
@@ -115,15 +103,14 @@ def calibrate(
         asked: different sources without outputs.
         file: where the outputs are kept, one JSON object a line after a line that says what was asked.
         processes: how many decode at the same time, one thread each.
-        samples: how many sampled outputs compete with the greedy one; the nearest to the reference by chrF wins.
 
     Returns:
         ``asked`` with outputs, in the same order.
     """
-    kept = Kept(file, {"large": large.name, "asked": fingerprint(large, asked), "samples": samples})
+    kept = Kept(file, {"large": large.name, "asked": fingerprint(large, asked)})
     missing = [each for each in asked if each.prompt not in kept.outputs]
     with tqdm(total=len(asked), initial=len(kept.outputs), unit="sentence", desc="calibration", mininterval=2) as bar:
-        for group, outputs in _answered(large, missing, processes, samples) if missing else ():
+        for group, outputs in _answered(large, missing, processes) if missing else ():
             kept.add(_row(each.prompt, output, tokenizer) for each, output in zip(group, outputs, strict=True))
             bar.update(len(group))
     return [replace(each, output=kept.outputs[each.prompt]) for each in asked]
@@ -141,11 +128,11 @@ def _row(prompt: Key, output: Output, tokenizer: Tokenizer) -> tuple[Key, Output
 
 
 def _answered(
-    large: Path, asked: Sequence[Calibration], processes: int, samples: int
-) -> Iterator[tuple[list[Calibration], Outputs]]:
+    large: Path, asked: Sequence[Calibration], processes: int
+) -> Iterator[tuple[list[Calibration], list[Output]]]:
     groups = batches(asked)
     random.Random(0).shuffle(groups)  # so that the progress bar foretells the rest rightly
-    with mp.get_context("spawn").Pool(processes, _load, (large, samples)) as pool:
+    with mp.get_context("spawn").Pool(processes, _load, (large,)) as pool:
         yield from pool.imap_unordered(_outputs, groups)
 
 
@@ -161,29 +148,21 @@ def batches(asked: Sequence[Calibration], most: Callable[[int], int] = lambda le
     ]
 
 
-_loaded: list[tuple[Decoder, Tokenizer, int]] = []
+_loaded: list[tuple[Decoder, int]] = []
 
 
-def _load(large: Path, samples: int) -> None:
+def _load(large: Path) -> None:
     """Start of a decoding process."""
     torch.set_num_threads(1)
-    _loaded.append((read_model(large).eval(), read_tokenizer(large), samples))
+    _loaded.append((read_model(large).eval(), read_tokenizer(large).token_to_id(EOS)))
 
 
-def _outputs(group: list[Calibration]) -> tuple[list[Calibration], Outputs]:
-    return group, best_outputs(*_loaded[0], group)
+def _outputs(group: list[Calibration]) -> tuple[list[Calibration], list[Output]]:
+    return group, outputs(*_loaded[0], group)
 
 
-def best_outputs(model: Decoder, tokenizer: Tokenizer, samples: int, group: Sequence[Calibration]) -> Outputs:
-    """For every prompt, all of one length, the greedy output or a better one of ``samples`` sampled ones."""
+def outputs(model: Decoder, end: int, group: Sequence[Calibration]) -> list[Output]:
+    """The output for every prompt, all of one length; None where it did not end within `limit`."""
     prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
-    end, most = tokenizer.token_to_id(EOS), limit(group[0].prompt)
-    drawn = [generate(model, prompts, end, most, TEMPERATURE if seed else 0.0, seed) for seed in range(samples + 1)]
-    best: Outputs = []
-    for row, each in enumerate(group):
-        ended = [output for outputs in drawn if (output := outputs[row]) is not None]
-        place = 0
-        if len(ended) > 1:
-            place = nearest([tokenizer.decode(output) for output in ended], tokenizer.decode(each.reference))
-        best.append(tuple(ended[place]) if ended else None)
-    return best
+    found = generate(model, prompts, end, limit(group[0].prompt))
+    return [None if output is None else tuple(output) for output in found]

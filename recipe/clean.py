@@ -77,7 +77,7 @@ class Converter(Protocol):
 @cache
 def simplified() -> Converter:
     """The converter from traditional to simplified characters."""
-    from opencc import OpenCC  # of the train extra; only Chinese text needs it
+    from opencc import OpenCC  # only Chinese text needs it
 
     converter: Converter = OpenCC("t2s")
     return converter

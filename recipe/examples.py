@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from recipe.corpus import LANGUAGE_SHARES, Pair
 from recipe.tokenizer import BOS, EOS, PAD, target_tag
+from redraft.finetune.spoken import heard
 
 #: Ids of an example, and the position from which on the next id is learnt.
 Example: TypeAlias = tuple[list[int], int]
@@ -52,60 +53,15 @@ class Mixture:
 
     Attributes:
         prefix: of prefix pairs.
-        spoken: of `as_spoken` sources.
+        spoken: of sources as a recogniser writes them.
         joined: of several pairs in one example.
-        languages: of the training tokens that each target language gets, relative to each other.
         given: of examples that are given, ready-made.
     """
 
     prefix: float
     spoken: float = 0.0
     joined: float = 0.35
-    languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
     given: float = 0.0
-
-
-#: What a recogniser does not write while a sentence is growing.
-PUNCTUATION = '.,!?;:"“”„()…'
-#: What speakers say between words.
-FILLERS = ("uh", "um", "er", "uhm", "you know", "well", "so", "I mean")
-#: Shares of spoken sources without any capital, and with fillers and false starts.
-LOWER_CASED, HESITANT = 0.4, 0.2
-
-
-def as_spoken(source: str) -> str:
-    """An English source as recognisers write it while it grows: no punctuation, no capitals at beginnings."""
-    words: list[str] = []
-    begins = True
-    for word in source.split(" "):
-        bare = word.strip(PUNCTUATION)
-        if begins and bare != "I" and not bare.startswith("I'"):
-            bare = bare[:1].lower() + bare[1:]
-        begins = word.endswith((".", "!", "?", "…"))
-        words += [bare] if bare else []
-    return " ".join(words) or source
-
-
-def hesitating(source: str, generator: random.Random) -> str:
-    """A source with a filler, a repeated word, or a beginning that is started over."""
-    words = source.split(" ")
-    place = generator.randrange(len(words))
-    kind = generator.random()
-    if kind < 0.5:
-        words[place:place] = generator.choice(FILLERS).split(" ")
-    elif kind < 0.8:
-        words[place:place] = [words[place]]
-    else:
-        words[:0] = words[: min(3, place + 1)]
-    return " ".join(words)
-
-
-def heard(source: str, generator: random.Random) -> str:
-    """A source as some recogniser writes it: `as_spoken`, partly without any capital, partly with hesitations."""
-    source = as_spoken(source)
-    if generator.random() < LOWER_CASED:
-        source = source.lower()
-    return hesitating(source, generator) if generator.random() < HESITANT else source
 
 
 def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
@@ -176,7 +132,7 @@ class ExampleStream(IterableDataset[Batch]):
     def _examples(self, number: int) -> Iterator[Example]:
         texts: list[str] = []
         languages: list[str] = []
-        language = min(self._seen, key=lambda name: self._seen[name] / self._mixture.languages[name])
+        language = min(self._seen, key=lambda name: self._seen[name] / LANGUAGE_SHARES[name])
         for _ in range(number):
             source, target = self._draw(language)
             texts += source, target
@@ -216,15 +172,3 @@ class ExampleStream(IterableDataset[Batch]):
 def padded(length: int) -> int:
     """The smallest of `LENGTHS` that is not below ``length``; longer than all of them stays as it is."""
     return next((step for step in LENGTHS if step >= length), length)
-
-
-def grouped(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Places of things of similar length, groups of at most ``most`` ids with padding; a longer one stands alone."""
-    group: list[int] = []
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if group and (len(group) + 1) * padded(lengths[place]) > most:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group

@@ -25,18 +25,14 @@ def generate(
     prompts: Tensor,
     end: int,
     limit: int,
-    temperature: float = 0.0,
-    seed: int = 0,
     spare: float = 0.0,
 ) -> list[list[int] | None]:
-    """The greedy output for every prompt, or a sampled one.
+    """The greedy output for every prompt.
 
     Args:
         prompts: (rows, length) ids.
         end: the id that ends an output.
         limit: the most ids of an output, its end included.
-        temperature: of the distributions that tokens are drawn from; 0 is greedy.
-        seed: of the random numbers, which are the same for every call.
         spare: share of outputs, 0-1, that need not be waited for: few are much longer than all others.
 
     Returns:
@@ -47,14 +43,9 @@ def generate(
     rows = torch.arange(len(prompts), device=device)
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     cache = _empty_cache(model, prompts, prompts.shape[1] + limit)
-    generator = torch.Generator(device).manual_seed(seed)
     new, past = prompts, 0
     for step in range(limit):
-        logits = _advance(model, new, cache, past)
-        if temperature > 0:
-            tokens = torch.multinomial(torch.softmax(logits / temperature, -1), 1, generator=generator).squeeze(1)
-        else:
-            tokens = logits.argmax(-1)
+        tokens = _advance(model, new, cache, past).argmax(-1)
         past += new.shape[1]
         written[rows, step] = tokens
         ended |= tokens == end

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, ClassVar
 
-import numpy as np
 import torch
 import torch.distributed as dist
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from recipe.corpus import LANGUAGE_SHARES, Pair
+from recipe.corpus import Pair
 from recipe.examples import BATCH, Batch, Example, ExampleStream, Mixture
-from recipe.model import Decoder, Shape, product_type
+from recipe.loss import batch_loss, softmax_slope
+from recipe.model import Decoder, Shape
 
 #: Steps that a short training is to have at least, as far as batches of this many ids allow.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
@@ -41,7 +38,6 @@ class Phase:
         dropout: share of what every block adds that is left out, 0-1; the everyday language is seen many times over.
         rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
-        languages: shares of the target languages.
         distilled: share of examples that a model has made of its own translations, 0-1.
         seed: of the weights and of the order of the data.
     """
@@ -55,7 +51,6 @@ class Phase:
     rate: float = 4e-3
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
-    languages: Mapping[str, float] = field(default_factory=lambda: LANGUAGE_SHARES)
     distilled: float = 0.0
     seed: int = 0
 
@@ -149,7 +144,7 @@ class Trainer:
     ) -> Iterable[Batch]:
         """The stream of batches, made within this process or by workers beside it."""
         phase, hardware = self.phase, self.hardware
-        mixture = Mixture(phase.prefix, phase.spoken, languages=phase.languages, given=phase.distilled)
+        mixture = Mixture(phase.prefix, phase.spoken, given=phase.distilled)
         seed = phase.seed + self.tokens + rank()
         stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
         if hardware.workers == 0:
@@ -206,82 +201,6 @@ class Trainer:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.tokens, self.step = state["tokens"], state["step"]
-
-
-def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of a chunk: its sum over rows with a target of 0 or more, and ``scale`` times its gradient.
-
-    Args:
-        logits: (n, vocabulary).
-        targets: (n,) ids, -1 in rows that do not count.
-        scale: what the gradient is multiplied by, ().
-    """
-    numbers = logits.float()
-    wanted = targets[:, None] == torch.arange(logits.shape[1], device=logits.device)[None]
-    normaliser = torch.logsumexp(numbers, dim=-1, keepdim=True)
-    counts = (targets >= 0).float()[:, None]
-    loss = ((normaliser - (numbers * wanted).sum(dim=-1, keepdim=True)) * counts).sum()
-    slope = (torch.exp(numbers - normaliser) - wanted.float()) * (counts * scale)
-    return loss, slope.to(logits.dtype)
-
-
-def batch_loss(
-    model: Decoder, batch: Batch, device: str, slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
-) -> Tensor:
-    """Mean cross-entropy over the learnt positions; no label smoothing, which would flatten what the bias compares."""
-    ids, rows, columns, targets = (
-        moved(array, device) for array in (batch.ids, batch.rows, batch.columns, batch.targets)
-    )
-    lower = product_type(device)
-    with torch.autocast(device, lower, enabled=lower != torch.float32):
-        hidden = model.hidden(ids)[rows, columns]
-    loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, targets, slope)
-    return loss
-
-
-def moved(array: NDArray[np.int64], device: str) -> Tensor:
-    """``array`` on a device; a copy to a GPU does not wait for the work before it."""
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor
-
-
-class TiedCrossEntropy(torch.autograd.Function):
-    """Mean cross-entropy of ``hidden @ weight.T`` in chunks of rows.
-
-    The gradients are computed in the forward pass, so the (n, vocabulary) logits are never stored; on a CPU that is
-    twice as fast as the plain way, which is bound by memory.
-    """
-
-    #: Rows a chunk: as many as stay in a CPU's cache with their logits, or fill a GPU.
-    CHUNK: ClassVar = {"cpu": 512, "cuda": 8192}
-
-    @staticmethod
-    def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, slope: Callable[..., tuple[Tensor, Tensor]]
-    ) -> Tensor:
-        """``hidden`` (n, hidden), ``weight`` (vocabulary, hidden), ``targets`` (n,) -> a scalar."""
-        n, chunk = len(hidden), TiedCrossEntropy.CHUNK[hidden.device.type]
-        padding = -n % chunk
-        rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(product_type(hidden.device.type))
-        wanted = F.pad(targets, (0, padding), value=-1)
-        low = weight.detach().to(rows.dtype)
-        grad_rows, grad_weight = torch.empty_like(rows), torch.zeros_like(weight)
-        total = torch.zeros((), device=hidden.device)
-        scale = torch.full((), 1.0 / n, device=hidden.device)
-        for start in range(0, len(rows), chunk):
-            here = slice(start, start + chunk)
-            loss, slopes = slope(rows[here] @ low.T, wanted[here], scale)
-            total += loss
-            grad_rows[here] = slopes @ low
-            grad_weight += slopes.T @ rows[here]
-        ctx.save_for_backward(grad_rows[:n].to(hidden.dtype), grad_weight)
-        return total / n
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Scale what `forward` has kept."""
-        grad_hidden, grad_weight = ctx.saved_tensors
-        return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None, None
 
 
 def world_size() -> int:

@@ -9,16 +9,16 @@ Two more take the next step, sequence-level distillation.  They have not been ru
     demo-taught    learns the teacher's translations of every English source, beside the corpus
     tiny-taught    the same at a quarter of the size
 
-`redraft train align` then aligns the tiny model with the demo model.
+`python -m recipe align` then aligns the tiny model with the demo model.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from recipe.distil import Distillation
 from recipe.loop import Phase
 from recipe.model import Shape
+from recipe.teach import Distillation
 
 VOCABULARY = 16_384
 TEACHER = Shape(VOCABULARY, hidden=768, layers=10, heads=12, feed_forward=2048)
@@ -46,7 +46,7 @@ class Stage:
 
 
 #: What small models learn of the teacher.
-TAUGHT = Distillation(700_000, samples=0, joined=0.3)
+TAUGHT = Distillation(700_000)
 #: Rates for batches of `recipe.examples.BATCH`; those of a GPU are eight times as large (`Hardware.scale`).
 DEMO = Phase(
     tokens=229_000_000,
@@ -75,16 +75,3 @@ STAGES: dict[str, Stage] = {
 SHIPPED = ("demo", "tiny")
 #: Stages whose end is written as a GGUF.
 EXPORTED = (*SHIPPED, "demo-taught", "tiny-taught")
-
-#: Self-distillation of a model that is there, by `redraft train prefix`.
-STEADY = Phase(
-    tokens=12_000_000,
-    prefix=0.0,
-    spoken=SPOKEN,
-    distilled=0.65,
-    decay=1.0,
-    dropout=0.1,
-    rate=1.5e-3,
-    embedding_rate=1e-3,
-    seed=51,
-)

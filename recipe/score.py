@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from recipe.examples import grouped, padded
+from recipe.examples import padded
 from recipe.model import Decoder, product_type
+from redraft.finetune.batch import grouped
 
 #: (prompt ids, output ids without the end)
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
@@ -26,7 +27,7 @@ def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.fl
     """For every pair, the (length,) log-probabilities of the output's tokens, the end token ruled out."""
     found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
     device = model.embedding.weight.device
-    for group in grouped([len(prompt) + len(output) for prompt, output in pairs], TOKENS[device.type]):
+    for group in grouped([len(prompt) + len(output) for prompt, output in pairs], TOKENS[device.type], padded):
         length = padded(max(len(prompt) + len(output) for prompt, output in (pairs[place] for place in group)))
         ids = torch.zeros(len(group), length, dtype=torch.long)
         rows: list[int] = []

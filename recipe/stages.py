@@ -39,7 +39,6 @@ def work(
     cache: Path,
     hardware: Hardware,
     examples: Path | None,
-    start: Path | None,
     meet: Path,
 ) -> None:
     """One training process of a stage; resumes from its last checkpoint if there is one.
@@ -51,7 +50,6 @@ def work(
         folder: of the stage; the tokenizer is beside it.
         cache: where the cleaned pairs of ``data`` are kept.
         examples: what it learns of a teacher, as `recipe.packed.Packed`.
-        start: a GGUF whose weights it begins with; None is random weights.
         meet: a file that does not exist yet, by which the processes find each other.
     """
     if hardware.device == "cpu":
@@ -63,11 +61,8 @@ def work(
     trainer = Trainer(stage.shape, stage.phase, hardware)
     if (folder / "last.pt").exists():
         trainer.restore(folder / "last.pt")
-    elif start:
-        trainer.model.load_state_dict(read_model(start).state_dict())
     distilled = Packed.load(examples) if examples else ()
-    training = cached_split(data, cache)[0]
-    pairs = {language: training[language] for language in stage.phase.languages}
+    pairs = cached_split(data, cache)[0]
     complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
     if rank == 0 and complete:
         (folder / "last.pt").rename(folder / FINAL)

@@ -10,30 +10,50 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.multiprocessing as mp
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from recipe.calibrate import Calibration, batches, draw
 from recipe.clean import usable
-from recipe.corpus import LANGUAGE_SHARES, Pair, cached_split
-from recipe.distil import Distillation, RecipeTeacher, examples
-from recipe.examples import MAX_LENGTH, Mixture
+from recipe.corpus import Pair, cached_split
+from recipe.examples import MAX_LENGTH, Example, Mixture
 from recipe.generate import generate
 from recipe.model import Decoder
 from recipe.packed import Packed
 from recipe.restart import read_model
-from recipe.tokenizer import EOS, load_tokenizer
+from recipe.score import score
+from recipe.tokenizer import BOS, EOS, load_tokenizer, target_tag
 from redraft.errors import ModelError
+from redraft.finetune.prefixes import Cuts, Ids, Translated, prefix_pairs
 
 #: Positions of the key/value cache, by device: rows that are decoded together have no more.
 POSITIONS = {"cpu": 16_384, "cuda": 75_000}
 #: Share of outputs that are not waited for.
 SPARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Distillation:
+    """How many examples are made, and of what kind.
+
+    Attributes:
+        sources: whole sources that the teacher translates.
+        joined: share of sources of several sentences, 0-1.
+        cuts: how prefix pairs are made of each.
+        seed: of what is drawn.
+    """
+
+    sources: int
+    joined: float = 0.3
+    cuts: Cuts = field(default_factory=Cuts)
+    seed: int = 0
 
 
 def every_source(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, list[Pair]]:
@@ -60,7 +80,7 @@ def teach(
         teacher: a checkpoint of the recipe or a GGUF.
         tokenizer: file of its tokenizer.
         data, cache: as for `recipe.corpus.cached_split`.
-        how: what is made; ``samples`` and ``learnt`` do not count.
+        how: what is made.
         processes: that work at the same time, and parts that are made.
         device: of all of them.
 
@@ -98,7 +118,7 @@ def _load(teacher: Path, tokenizer: Path, data: Path, cache: Path, how: Distilla
 def _part(number: int) -> tuple[int, Packed]:
     model, tokenizer, sources, how = _loaded[0]
     seed = how.seed * 1_000_003 + number
-    mixture = Mixture(0.0, joined=how.joined, languages=LANGUAGE_SHARES)
+    mixture = Mixture(0.0, joined=how.joined)
     asked = draw(sources, tokenizer, how.sources, seed, held_out=False, mixture=mixture)
     answered = list(translated(model, tokenizer, asked))
     return number, Packed.of(examples(RecipeTeacher(model, tokenizer), answered, how.cuts, random.Random(seed)))
@@ -119,3 +139,37 @@ def translated(model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration
         for each, output in zip(group, outputs, strict=True):
             if output and usable(tokenizer.decode(each.prompt), tokenizer.decode(output), each.language):
                 yield replace(each, output=tuple(output))
+
+
+def examples(
+    teacher: RecipeTeacher, part: Sequence[Calibration], how: Cuts, generator: random.Random
+) -> Iterator[Example]:
+    """The whole of every translated source, and `Cuts.beginnings` of it."""
+    wholes = [
+        Translated(teacher.text(each.prompt), each.language, each.prompt, each.output, teacher.end)
+        for each in part
+        if each.output
+    ]
+    for prompt, learnt in prefix_pairs(teacher, wholes, how, generator):
+        yield [*prompt, *learnt], len(prompt) - 1
+
+
+class RecipeTeacher:
+    """A model of the recipe, as a `redraft.finetune.prefixes.Teacher`."""
+
+    def __init__(self, model: Decoder, tokenizer: Tokenizer) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self.end: int = tokenizer.token_to_id(EOS)
+
+    def prompt(self, source: str, language: str) -> Ids:
+        """Ids of ``<s> source <2xx>``."""
+        ids = self._tokenizer.encode(source).ids
+        return (self._tokenizer.token_to_id(BOS), *ids, self._tokenizer.token_to_id(target_tag(language)))
+
+    def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[NDArray[np.float32]]:
+        """As `recipe.score.score`."""
+        return score(self._model, pairs, self.end)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Special tokens are left out."""
+        return str(self._tokenizer.decode(ids))

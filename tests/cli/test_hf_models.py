@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
-pytest.importorskip("gguf", reason="the train extra is not installed")
+pytest.importorskip("gguf", reason="the gguf extra is not installed")
 
 from recipe.export_hf import gguf_to_hf
 from redraft.models import shipped_path

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the lora extra is not installed")
-pytest.importorskip("transformers", reason="the lora extra is not installed")
+torch = pytest.importorskip("torch", reason="the finetune extra is not installed")
+pytest.importorskip("transformers", reason="the finetune extra is not installed")
 
 from redraft import Translator, Update  # noqa: E402
 from redraft.decoding.types import Rows, Score  # noqa: E402

@@ -8,23 +8,22 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the train extra is not installed")
-pytest.importorskip("tokenizers", reason="the train extra is not installed")
-gguf = pytest.importorskip("gguf", reason="the train extra is not installed")
-pytest.importorskip("tqdm", reason="the train extra is not installed")
+torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
+gguf = pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
 
 from recipe import calibrate  # noqa: E402
+from recipe.agreement import GivenExamples, agreement  # noqa: E402
 from recipe.align import (  # noqa: E402
-    Examples,
     Settings,
-    agreement,
     align,
     common_tokenizer,
     figures,
     fine_tune,
     require_recipe,
 )
-from recipe.calibrate import Calibration, batches, best_outputs, draw, limit  # noqa: E402
+from recipe.calibrate import Calibration, batches, draw, limit, outputs  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair, held_out  # noqa: E402
 from recipe.examples import MAX_LENGTH, Mixture  # noqa: E402
 from recipe.export import write_gguf  # noqa: E402
@@ -180,11 +179,11 @@ class TestReuse:
         """Every prompt that is really decoded."""
         seen: list[tuple[int, ...]] = []
 
-        def answered(large, missing, processes, samples):
-            model = read_model(large)
+        def answered(large, missing, processes):
+            model, end = read_model(large), tokenizer.token_to_id(EOS)
             for group in batches(missing):
                 seen.extend(each.prompt for each in group)
-                yield group, best_outputs(model, tokenizer, samples, group)
+                yield group, outputs(model, end, group)
 
         monkeypatch.setattr(calibrate, "_answered", answered)
         return seen
@@ -234,7 +233,7 @@ class TestAgreement:
             if output is not None:
                 examples.append(Calibration("de", True, prompt, tuple(output)).example(end))
         assert len(examples) > 20
-        once = list(Examples(examples, tokenizer, 256, seed=0).once())
+        once = list(GivenExamples(examples, tokenizer, 256, seed=0).once())
         itself = agreement(large, iter(once))
         assert itself.positions == sum(len(ids) - 1 - start for ids, start in examples)
         assert itself.agreement == 1
@@ -245,12 +244,12 @@ class TestAgreement:
         assert tuned.agreement > agreement(small, iter(once)).agreement + 0.1
 
     def test_no_outputs_agree_in_nothing(self, tokenizer) -> None:
-        assert agreement(Decoder(SMALL), Examples([], tokenizer, 256, 0).once()).positions == 0
+        assert agreement(Decoder(SMALL), GivenExamples([], tokenizer, 256, 0).once()).positions == 0
 
 
 def test_examples_come_round_whole_and_in_new_orders(tokenizer) -> None:
     examples = [([1, 10 + index, 4, 200, 2], 2) for index in range(50)]
-    stream = iter(Examples(examples, tokenizer, 160, seed=0))
+    stream = iter(GivenExamples(examples, tokenizer, 160, seed=0))
     rounds = []
     for _ in range(2):
         ids: list[int] = []

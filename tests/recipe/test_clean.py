@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("opencc", reason="the train extra is not installed")
+pytest.importorskip("opencc", reason="recipe/requirements.txt is not installed")
 
 from recipe.clean import clean, stray_words
 

@@ -9,23 +9,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-torch = pytest.importorskip("torch", reason="the train extra is not installed")
-pytest.importorskip("tokenizers", reason="the train extra is not installed")
-pytest.importorskip("gguf", reason="the train extra is not installed")
-pytest.importorskip("tqdm", reason="the train extra is not installed")
+torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
 
 from recipe import __main__ as command  # noqa: E402
 from recipe import teach as teaching  # noqa: E402
-from recipe.__main__ import train  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair  # noqa: E402
-from recipe.distil import Distillation  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
 from recipe.model import Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
 from recipe.recipe import EXPORTED, SHIPPED, STAGES  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
 from recipe.stages import FINAL, taught  # noqa: E402
-from recipe.teach import every_source  # noqa: E402
+from recipe.teach import Distillation, every_source  # noqa: E402
 from recipe.tokenizer import train_tokenizer  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402  # noqa: E402
 from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
@@ -51,7 +49,8 @@ def small(monkeypatch) -> None:
 
 
 def recipe(out: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(train, ["--data", str(out), "--out", str(out), "--no-compile", *arguments])
+    paths = ["--data", str(out), "--out", str(out)]
+    return CliRunner().invoke(command.recipe, ["train", *paths, "--no-compile", *arguments])
 
 
 class TestCommand:
@@ -124,7 +123,7 @@ class TestTeaching:
         torch.save({"shape": asdict(network.shape), "model": network.state_dict()}, out / "teacher" / FINAL)
         with gzip.open(out / "pairs.tsv.gz", "wt", encoding="utf-8") as cache:
             cache.writelines(f"0\t{language}\t1.0\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY)
-        stage = replace(STAGES["demo-taught"], distillation=Distillation(24, samples=0, joined=0.0))
+        stage = replace(STAGES["demo-taught"], distillation=Distillation(24, joined=0.0))
         file = taught(stage, out, out, Hardware(workers=2))
         assert file is not None
         made = Packed.load(file)

@@ -90,7 +90,7 @@ def _write_drawn(shape: Shape, path: Path, format: str, name: str, seed: int, te
     try:
         import gguf
     except ImportError as error:
-        raise MissingExtra("writing GGUF files needs the train extra: pip install 'redraft[train]'") from error
+        raise MissingExtra("writing GGUF files needs the gguf extra: pip install 'redraft[gguf]'") from error
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     writer.add_name(name)
     _add_sizes(writer, shape)

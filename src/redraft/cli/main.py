@@ -15,10 +15,10 @@ from redraft import __version__
 from redraft.cli.bench import bench
 from redraft.cli.demo import demo
 from redraft.cli.doctor import doctor
+from redraft.cli.finetune import finetune
 from redraft.cli.methods import methods
 from redraft.cli.models import models
 from redraft.cli.serve import serve
-from redraft.cli.train import train
 from redraft.cli.translate import translate
 from redraft.cli.viz import viz
 from redraft.errors import RedraftError
@@ -56,7 +56,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, translate, serve, models, methods, doctor, viz, bench, train):
+for command in (demo, translate, serve, models, methods, doctor, viz, bench, finetune):
     cli.add_command(command)
 
 
@@ -108,7 +108,7 @@ def _stdout_fails() -> bool:
 def _sentence(error: click.UsageError) -> str:
     """Click's message as one sentence that says what there is and where to read on."""
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
-    text = re.sub(r"\. \(Did you mean (.*)\?\)$", r"; did you mean \1", text)
+    text = re.sub(r"\. \(?Did you mean (.*)\?\)?$", r"; did you mean \1", text)
     if isinstance(error, click.NoSuchOption):
         nearest = f"; the nearest is {error.possibilities[0]}" if error.possibilities else ""
         text = f"No such option '{error.option_name}'{nearest}"

@@ -5,7 +5,7 @@ Sequences are padded on the right, so that every id has the position that it has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -47,6 +47,22 @@ def length(example: Example) -> int:
     """Ids of the longer side."""
     prompt, learnt = example
     return max(len(prompt.ids) + len(learnt), len(prompt.encoder))
+
+
+def grouped(lengths: Sequence[int], most: int, rounded: Callable[[int], int] = int) -> Iterator[list[int]]:
+    """Places of things of similar length, groups of at most ``most`` ids with padding; a longer one stands alone.
+
+    Args:
+        rounded: the length that a sequence of some length is padded to.
+    """
+    group: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) + 1) * rounded(lengths[place]) > most:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
 
 
 def collate(examples: Sequence[Example], pad: int, device: torch.device) -> Batch:

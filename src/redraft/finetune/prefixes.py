@@ -1,9 +1,9 @@
 """Prefix pairs whose targets end where the source that has been heard ends to support them.
 
-A cut in proportion (`recipe.examples.cut_in_proportion`) asks a model to guess words that it has not heard, or
-to hold back words that it could say.  Here the cut follows the alignment of the two sentences as the model itself
-knows it: the translation of the whole sentence is scored after the beginning of the source, token by token, and ends
-before the first token of which the beginning says much less than the whole does:
+A target cut in proportion to its source asks a model to guess words that it has not heard, or to hold back words that
+it could say.  Here the cut follows the alignment of the two sentences as the model itself knows it: the translation of
+the whole sentence is scored after the beginning of the source, token by token, and ends before the first token that is
+much less probable after the beginning than after the whole:
 
     log p(y_t | whole source, y_<t) - log p(y_t | its beginning, y_<t) > tolerance
 
@@ -18,16 +18,16 @@ from __future__ import annotations
 import random
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recipe.examples import heard
 from redraft.captions.languages import parse_language
+from redraft.finetune.spoken import heard
 
 Ids: TypeAlias = tuple[int, ...]
 #: What a teacher is prompted with.
@@ -45,13 +45,11 @@ class Cuts:
         beginnings: prefix pairs made of each source.
         spoken: share of sources written as a recogniser does, 0-1.
         tolerance: of the cuts, in nats, 0 or more.
-        tolerances: of the target languages that have one of their own.
     """
 
     beginnings: int = 2
     spoken: float = 0.3
     tolerance: float = TOLERANCE
-    tolerances: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ def prefix_pairs(
     beginnings = teacher.score([(begun, translated[place].output) for place, begun in cut])
     for (place, begun), logs in zip(cut, beginnings, strict=True):
         each = translated[place]
-        length = supported(wholes[place], logs, how.tolerances.get(each.language, how.tolerance))
+        length = supported(wholes[place], logs, how.tolerance)
         kept = at_word_end(each.output, length, spaced(each.language), teacher.text)
         yield begun, (*each.output[:kept], each.end)
 

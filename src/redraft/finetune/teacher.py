@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessorList
 
-from recipe.examples import grouped
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.captions.languages import parse_language
 from redraft.decoding.types import Prompt
-from redraft.finetune.batch import Example, collate, length, logits, padded
+from redraft.finetune.batch import Example, collate, grouped, length, logits, padded
 from redraft.finetune.prefixes import Ids
 from redraft.translator import Style, prompt_encoder
 

@@ -15,8 +15,8 @@ Paths = dict[str, Path]
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Paths:
     """Name -> GGUF: ``demo-tiny``, and ``rough``, a copy with noise in its weights, which agrees most of the time."""
-    torch = pytest.importorskip("torch", reason="the train extra is not installed")
-    pytest.importorskip("gguf", reason="the train extra is not installed")
+    torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
+    pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
     from recipe.export import write_gguf
     from recipe.restart import read_model, read_tokenizer
 

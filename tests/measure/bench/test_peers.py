@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
@@ -58,18 +57,6 @@ def backend(model: Path) -> Iterator[LlamaCpp]:
 
 
 @pytest.fixture(scope="module")
-def folder(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model as a folder of transformers."""
-    for needed in ("torch", "transformers", "gguf"):
-        pytest.importorskip(needed, reason="the hf and train extras are not installed")
-    from recipe.export_hf import gguf_to_hf
-
-    path: Path = tmp_path_factory.mktemp("peers-hf")
-    gguf_to_hf(model, path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
     """Opens peers into German, and closes them."""
     opened: list[System] = []
@@ -95,21 +82,14 @@ def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
 
 
 @pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("scratch")
-    return path
-
-
-@pytest.fixture(scope="module")
-def library(open_: Opened, scratch: Path, request: pytest.FixtureRequest) -> Opened:
-    """Opens each library once; of transformers' models the small one is exported in ``scratch`` by the peer itself."""
+def library(open_: Opened) -> Opened:
+    """Opens each library once."""
 
     @cache
     def open_once(name: str) -> System:
-        place = [request.getfixturevalue("folder")] if name.startswith("transformers") else []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tempfile, "tempdir", str(scratch))
-            return open_(name, *place)
+        for needed in ("torch", "transformers", "gguf") if name.startswith("transformers") else ():
+            pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
+        return open_(name)
 
     return open_once
 
@@ -171,10 +151,28 @@ def test_lookup_finds_what_repeats(name: str, library: Opened) -> None:
     assert lookup.drafted >= lookup.accepted == len(plain.passes) - len(lookup.passes)
 
 
-def test_the_assistant_drafts_with_passes_of_its_own(library: Opened, scratch: Path) -> None:
+def test_the_assistant_drafts_with_passes_of_its_own(library: Opened) -> None:
     found = steps(library("transformers-assistant"))
     assert all(step.draft_passes >= step.drafted > 0 for step in found if step.passes)
-    assert list(scratch.iterdir()) == []  # what was exported is gone
+
+
+def test_a_folder_of_transformers_is_opened_too(
+    open_: Opened, model: Path, expected: list[Step], tmp_path: Path
+) -> None:
+    for needed in ("torch", "transformers", "gguf"):
+        pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
+    from recipe.export_hf import gguf_to_hf
+
+    gguf_to_hf(model, tmp_path)
+    (step,) = steps(open_("transformers", tmp_path), UPDATES[:1])
+    assert step.tokens == expected[0].tokens
+
+
+def test_a_model_that_transformers_cannot_read(open_: Opened) -> None:
+    for needed in ("torch", "transformers", "gguf"):
+        pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
+    with pytest.raises(ModelError, match="cannot be loaded by transformers"):
+        open_("transformers", Path(__file__))
 
 
 def test_the_limit_cuts_and_is_reported_once(open_: Opened) -> None:
@@ -349,7 +347,7 @@ def test_bad_input(open_: Opened, tmp_path: Path) -> None:
 def test_a_library_that_is_absent_is_named(open_: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "transformers.utils", raising=False)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match=r"'transformers' needs transformers, .*'redraft\[hf,train\]'"):
+    with pytest.raises(MissingExtra, match=r"'transformers' needs transformers, .*'redraft\[hf,gguf\]'"):
         open_("transformers")
 
 

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from redraft.backends.hf.options import HfOptions
+from redraft.errors import ModelError, first_sentence
 from redraft.measure.bench.peers.engine import Answer, PassLog
 
 #: What `prompt_lookup_num_tokens` has no default for: 10, as in prompt lookup decoding and in llama-cpp-python.
@@ -25,15 +25,15 @@ class Transformers:
     """A model of transformers in 32-bit floats.
 
     Args:
-        path: a folder of transformers, or a GGUF file that `recipe` made, whose weights are unpacked.
+        path: a folder of transformers, or a GGUF file, whose weights transformers unpacks.
         options: of the model.
         ends: ids that end an output.
         small: the assistant, a folder or file as ``path``.
         more: further arguments of `generate`.
 
     Raises:
-        ModuleNotFoundError: the hf extra is not installed; for a GGUF file, or the train extra.
-        ModelError: a model cannot be loaded or exported.
+        ModuleNotFoundError: the hf extra is not installed; for a GGUF file, or the gguf extra.
+        ModelError: a model cannot be loaded.
     """
 
     def __init__(
@@ -46,13 +46,12 @@ class Transformers:
         more: Mapping[str, Any] | None = None,
     ) -> None:
         with _quiet():
-            opened = _open(path, options)
-            self._model: Any = opened.model
-            self._more = {"eos_token_id": sorted(ends), "pad_token_id": opened.pad_token, **(more or {})}
+            self._model: Any = _open(path, options)
+            self._more = {"eos_token_id": sorted(ends), "pad_token_id": min(ends), **(more or {})}
             self._ends, self._log = ends, PassLog()
             self._watch(self._model, self._target_pass)
             if small is not None:
-                assistant = _open(small, options).model
+                assistant = _open(small, options)
                 self._watch(assistant, lambda _inputs: self._log.small())
                 self._more["assistant_model"] = assistant
 
@@ -101,21 +100,37 @@ class Transformers:
 
 
 def _open(path: Path, options: HfOptions) -> Any:
-    """The backend of a folder, or of a GGUF that is exported for as long as it takes to load it."""
+    """The model of a folder or of a GGUF file."""
     from redraft.backends.hf.model import open_hf
 
-    if path.is_dir():
-        return open_hf(str(path), options)
-    from recipe.export_hf import gguf_to_hf
+    return _open_gguf(path, options) if path.is_file() else open_hf(str(path), options).model
 
-    with TemporaryDirectory(prefix="redraft-") as folder:
-        gguf_to_hf(path, Path(folder))
-        return open_hf(folder, options)
+
+def _open_gguf(path: Path, options: HfOptions) -> Any:
+    """The model of a GGUF file, in 32-bit floats."""
+    import torch
+    from gguf import GGUFReader
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from redraft.backends.hf.model import device_of
+
+    file = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    try:
+        config = AutoConfig.from_pretrained(**file)
+        # transformers reads no size of the heads and takes that of the real Qwen3.
+        if head := GGUFReader(path).fields.get("qwen3.attention.key_length"):
+            config.head_dim = int(head.contents())
+        model = AutoModelForCausalLM.from_pretrained(**file, config=config, dtype=torch.float32)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelError(f"model {path.name!r} cannot be loaded by transformers: {first_sentence(error)}") from error
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    return model.to(device_of(options.device)).eval()
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bars for files that are written and read at once, no advice on how the assistant calls itself."""
+    """No progress bars for files that are read at once, no advice on how the assistant calls itself."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

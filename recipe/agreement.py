@@ -1,0 +1,77 @@
+"""How well a small model follows a large one: how often its most probable token is the large one's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch.nn import functional as F
+
+from recipe.calibrate import Calibration
+from recipe.examples import Batch, Example, ExampleStream, Mixture, padded
+from recipe.model import Decoder
+from recipe.restart import read_model
+from recipe.tokenizer import EOS
+from redraft.finetune.batch import grouped
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well a model follows given outputs, each token predicted after the true beginning (teacher forcing).
+
+    Attributes:
+        positions: tokens predicted, ends included.
+        agreement: share of them that are the model's most probable token, 0-1.
+        cross_entropy: mean negative log-probability of them, in nats.
+    """
+
+    positions: int
+    agreement: float
+    cross_entropy: float
+
+
+class GivenExamples(ExampleStream):
+    """Batches of given examples, endlessly; every round has all of them, in an order of its own."""
+
+    def __init__(self, examples: Sequence[Example], tokenizer: Tokenizer, tokens: int, seed: int) -> None:
+        super().__init__({}, tokenizer, Mixture(0.0), tokens, seed, examples)
+
+    def once(self) -> Iterator[Batch]:
+        """Every example once, short ones first."""
+        lengths = [len(ids) for ids, _ in self._given]
+        for places in grouped(lengths, self._tokens, padded):
+            yield self._batch([self._given[place] for place in places], padded(lengths[places[-1]]))
+
+    def _endless(self) -> Iterator[Example]:
+        while True:
+            yield from self._random.sample(self._given, len(self._given))
+
+
+def agreements(
+    model: Path, answered: Sequence[Calibration], tokenizer: Tokenizer, languages: Sequence[str]
+) -> dict[str, Agreement]:
+    """The agreement of a model's file with the held-out sources of every language."""
+    decoder, end = read_model(model).eval(), tokenizer.token_to_id(EOS)
+    found = {}
+    for language in languages:
+        wanted = [each for each in answered if each.held_out and each.language == language and each.output is not None]
+        batches = GivenExamples([each.example(end) for each in wanted], tokenizer, 1024, seed=0).once()
+        found[language] = agreement(decoder, batches)
+    return found
+
+
+@torch.inference_mode()
+def agreement(model: Decoder, batches: Iterator[Batch]) -> Agreement:
+    """How well ``model`` predicts the learnt positions of all batches; zeros where there are none."""
+    positions, same, loss = 0, 0, 0.0
+    for batch in batches:
+        hidden = model.hidden(torch.from_numpy(batch.ids))
+        logits = model.logits(hidden[torch.from_numpy(batch.rows), torch.from_numpy(batch.columns)])
+        targets = torch.from_numpy(batch.targets)
+        positions += len(targets)
+        same += int((logits.argmax(-1) == targets).sum())
+        loss += float(F.cross_entropy(logits, targets, reduction="sum"))
+    return Agreement(positions, same / max(1, positions), loss / max(1, positions))

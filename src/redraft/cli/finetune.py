@@ -1,0 +1,162 @@
+"""``redraft finetune``: its options and its table; `redraft.finetune` does the work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
+from redraft.cli import options as common
+from redraft.cli.translate import TEMPLATES
+from redraft.errors import MissingExtra, OptionError
+
+if TYPE_CHECKING:
+    from redraft.finetune.run import Outcome
+
+#: Sampled outputs beside the greedy one, where there are translations to compare with.
+SAMPLES = 3
+EXAMPLES = """\b
+Examples:
+  redraft finetune --model ./my-model --data sentences.txt --to de --out my-model-steadier
+  redraft finetune --model hf:Qwen/Qwen3-0.6B --data pairs.tsv --to ja --out adapter --adapter
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Train a model of your own to flicker less.")
+@click.option("--model", "-m", metavar="MODEL", required=True, help=common.HF_MODELS)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="A text file with an English sentence a line, or a sentence and its translation with a tab between.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="Where to write the new model."
+)
+@common.to
+@click.option("--sources", type=common.Whole(1), default=30_000, help="The most sources that the model translates.")
+@click.option(
+    "--samples",
+    type=common.Whole(0, 64),
+    help="Sampled outputs that compete with the greedy one; the nearest to the given translation by chrF is learnt.  "
+    f"[default: {SAMPLES} where there are translations, else 0]",
+)
+@click.option("--beginnings", type=common.Whole(1, 64), default=2, help="Prefix pairs made of each source.")
+@click.option(
+    "--spoken", type=common.Real(0, 1), default=0.3, help="Share of sources written as a recogniser writes them."
+)
+@click.option(
+    "--tolerance",
+    type=common.Real(0),
+    default=2.5,
+    help="How much less probable a token may be after the beginning of a source than after the whole, in nats; more "
+    "makes the beginnings of translations longer.",
+)
+@click.option("--held-out", type=common.Whole(0), default=60, help="Sources to measure by, for each target; 0: none.")
+@click.option("--epochs", type=common.Whole(1, 1000), default=3, help="How often every example is learnt.")
+@click.option("--rank", type=common.Whole(1, 1024), default=16, help="Rank of the added matrices.")
+@click.option("--alpha", type=common.Real(0, min_open=True), default=32, help="They count alpha / rank times.")
+@click.option("--rate", type=common.Real(0, 1, min_open=True), default=5e-4, help="Peak learning rate.")
+@click.option("--batch", type=common.Whole(1, 4096), default=16, help="Examples a step.")
+@click.option("--adapter", is_flag=True, help="Write the adapter alone, not the model with it.")
+@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template, as of translate.")
+@click.option("--device", type=click.Choice(DEVICES), default="auto", help="Where to compute.")
+@common.dtype
+@common.threads
+@click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
+@common.as_json
+def finetune(
+    model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
+) -> None:
+    """Teach a model beginnings of its own translations, so that live translations flicker less.
+
+    Needs the `finetune` extra. The model translates the sources, and learns its translations and beginnings of them
+    with LoRA: each beginning ends where the beginning of the source ceases to support it, by the model's own
+    probabilities. A run that was cut off resumes. Afterwards a table reports, for plain re-translation of held-out
+    sources, 3 words at a time: normalised erasure, chrF where there are translations, and how long partial outputs are
+    (1 keeps pace with the source).
+    """
+    languages = _languages(to)
+    _require_places(model, out)
+    try:
+        from redraft.finetune.adapt import Settings
+        from redraft.finetune.lora import Lora
+        from redraft.finetune.prefixes import Cuts
+        from redraft.finetune.run import train
+        from redraft.finetune.sources import divided, read_sources
+        from redraft.translator import Style
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        raise MissingExtra(
+            f"finetune needs {library} of the finetune extra: pip install 'redraft[finetune]'"
+        ) from error
+    learnt, measured = divided(read_sources(data), more["sources"], held_out, seed)
+    translated = learnt[0].reference is not None
+    if translated and len(languages) > 1:
+        raise OptionError("to must be one language where the data hold translations, for they are in one")
+    if samples and not translated:
+        raise OptionError("samples must be 0 where the data hold no translations to choose by")
+    settings = Settings(
+        out,
+        languages,
+        samples=SAMPLES if samples is None and translated else samples or 0,
+        cuts=Cuts(more["beginnings"], more["spoken"], more["tolerance"]),
+        lora=Lora(seed=seed, **{name: more[name] for name in ("rank", "alpha", "rate", "epochs", "batch")}),
+        style=Style(template=more["template"]),
+        adapter=more["adapter"],
+        seed=seed,
+    )
+    options = HfOptions(dtype=more["dtype"] or DTYPES[0], device=more["device"], threads=more["threads"])
+    _print(*train(model, options, learnt, measured, settings), more["as_json"])
+
+
+def _languages(to: Sequence[str]) -> tuple[str, ...]:
+    """The target languages, without repeats."""
+    from redraft.captions.languages import parse_language
+
+    for tag in to:
+        parse_language(tag)
+    return tuple(dict.fromkeys(to))
+
+
+def _require_places(model: str, out: Path) -> None:
+    """Refuse a model that is not of transformers, and a place where the new one cannot be written."""
+    from redraft.backends.load import HF_PREFIX, on_transformers
+
+    if not on_transformers(model):
+        raise OptionError(f"model must be hf:NAME or the folder of a model of transformers, not {model!r}")
+    if out.is_file():
+        raise OptionError(f"out must be a folder to write, and {str(out)!r} is a file")
+    if Path(model.removeprefix(HF_PREFIX)).expanduser().resolve() == out.resolve():
+        raise OptionError(f"out must be another folder than that of the model, {str(out)!r}")
+
+
+def _print(outcomes: Sequence[Outcome], line: str, as_json: bool) -> None:
+    rows = [outcome.flat() for outcome in outcomes]
+    if as_json:
+        from redraft.measure.eval.table import print_json
+
+        print_json(rows, line, sys.stdout)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("to", box=None)
+    for heading in ("sources", "unfinished", "held out", "NE", "after", "chrF", "after", "length", "after"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        counts = (str(row[name]) for name in ("target_language", "sources", "unfinished", "held_out"))
+        figures = (
+            "" if (value := row[f"{name}_{when}"]) is None else format(value, form)
+            for name, form in (("ne", ".3f"), ("chrf", ".1f"), ("length", ".2f"))
+            for when in ("before", "after")
+        )
+        table.add_row(*counts, *figures)
+    console = Console()
+    console.print(table)
+    console.print(f"[dim]{line}[/dim]", highlight=False, soft_wrap=True)

@@ -1,0 +1,22 @@
+"""English as recognisers write it."""
+
+from __future__ import annotations
+
+import random
+
+from redraft.finetune.spoken import as_spoken, heard
+
+
+def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> None:
+    assert as_spoken("Tonight, I'm late. We know Tom!") == "tonight I'm late we know Tom"
+    assert as_spoken("I saw 7:15 on it.") == "I saw 7:15 on it"
+    assert as_spoken("...") == "..."
+
+
+def test_recognisers_write_without_capitals_and_with_hesitations() -> None:
+    generator = random.Random(0)
+    written = {heard("Tom, I like it.", generator) for _ in range(300)}
+    assert {"tom I like it", "tom i like it"} <= written
+    assert any(text.startswith("uh ") or " um " in text for text in written)
+    assert "tom tom I like it" in written
+    assert not any(set(text) & set(".,") for text in written)
