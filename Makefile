@@ -13,6 +13,7 @@ SETUP := pyproject.toml constraints.txt tools/setup_env.py
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run
 DEV_READY := $(VENV)/.ready-$(EXTRAS)
+DOCS_READY := $(VENV)/.ready-docs,serve
 RECIPE_READY := $(VENV)/.ready-recipe
 
 .NOTPARALLEL:
@@ -42,8 +43,10 @@ fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: $(DEV_READY) ## write the generated pages; ARGS=--picture plays the talk first, for docs/demo.svg
+docs: $(DOCS_READY) ## write the generated pages and build site/; ARGS=--picture plays the talk first, for docs/demo.svg
 	$(BIN)/python -m tools.build_docs $(ARGS)
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python -m tools.check_site site
 
 benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours); the same command resumes
 	$(BIN)/python -m tools.run_benchmarks $(ARGS)

@@ -31,7 +31,7 @@ PAGES = [
     ROOT / "ATTRIBUTION.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "benchmarks").glob("*.md")),
-    ROOT / "packaging" / "README.md",
+    *sorted((ROOT / "docs" / "api").glob("*.md")),
 ]
 
 #: Files of the worked example in docs/development.md.
@@ -125,7 +125,11 @@ def test_every_command_shown_exists_with_its_options(words: list[str]) -> None:
     command.make_context("redraft", rest, program).close()  # an unknown option raises
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "serving.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "docs" / "captions.md", ROOT / "docs" / "serving.md"],
+    ids=lambda page: page.name,
+)
 def test_files_that_commands_read_are_written_by_an_earlier_one_or_are_the_reader_s_own(page: Path) -> None:
     written = set[str]()
     for line in "".join(blocks(page, "sh")).splitlines():
@@ -145,7 +149,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), target
 
 
-@pytest.mark.parametrize("folder", ["docs", "docs/benchmarks"])
+@pytest.mark.parametrize("folder", ["docs", "docs/api", "docs/benchmarks"])
 def test_the_index_names_every_page(folder: str) -> None:
     index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
     names = [page.name for page in PAGES if page.parent == ROOT / folder]
@@ -170,7 +174,7 @@ def test_files_named_in_the_text_exist(page: str) -> None:
 # Formats, as docs/streams.md and the README describe them
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/streams.md"])
+@pytest.mark.parametrize("page", ["docs/captions.md", "docs/streams.md"])
 def test_the_jsonl_shown_is_read(page: str) -> None:
     shown = blocks(ROOT / page, "json")[0]
     items = [*read_jsonl(io.BytesIO(shown.encode()))]
@@ -178,7 +182,7 @@ def test_the_jsonl_shown_is_read(page: str) -> None:
     assert len(items) == len(shown.splitlines())
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/streams.md"])
+@pytest.mark.parametrize("page", ["docs/captions.md", "docs/streams.md"])
 def test_the_lines_shown_are_read_as_two_utterances(page: str) -> None:
     items = [*read_lines(io.BytesIO(blocks(ROOT / page, "text")[0].encode()))]
     assert [item.utterance for item in items if isinstance(item, Update) and item.final] == ["1", "2"]
@@ -226,16 +230,15 @@ def test_generated_pages_are_fresh() -> None:
 
 def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
-    marks = "<!-- codes -->\n<!-- /codes -->\n<!-- settings -->\n<!-- /settings -->\n"
-    (tmp_path / "docs" / "serving.md").write_text(marks, encoding="utf-8")
-    (tmp_path / "README.md").write_text("a\n<!-- methods -->\nstale text\n<!-- /methods -->\nz\n", encoding="utf-8")
-    assert stale(tmp_path) == ["docs/cli.md", "docs/methods.md", "docs/serving.md", "README.md"]
+    (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
+    (tmp_path / "docs" / "protocol.md").write_text("a\n<!-- codes -->\nold\n<!-- /codes -->\nz\n", encoding="utf-8")
+    assert stale(tmp_path) == ["docs/cli.md", "docs/methods.md", "docs/serving.md", "docs/protocol.md"]
     write(tmp_path)
     assert stale(tmp_path) == []
-    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert readme.startswith("a\n<!-- methods -->\n| method |")
-    assert readme.endswith("|\n<!-- /methods -->\nz\n")
-    assert "stale text" not in readme
+    page = (tmp_path / "docs" / "protocol.md").read_text(encoding="utf-8")
+    assert page.startswith("a\n<!-- codes -->\n| code |")
+    assert page.endswith("|\n<!-- /codes -->\nz\n")
+    assert "old\n" not in page
     monkeypatch.setattr(build_docs, "stale", lambda: ["docs/cli.md"])
     monkeypatch.setattr(demo_picture, "problem", lambda _: "")
     assert build_docs.main(["--check"]) == "docs: out of date, run `make docs`: docs/cli.md"

@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks with its pictures, and the figures in README.md, from the rows that benches have left.
+"""Writes docs/benchmarks with its pictures, and a sentence of README.md, from the rows that benches have left.
 
     python -m tools.build_benchmarks            write them
     python -m tools.build_benchmarks --check    fail where a page is out of date; pictures are not compared
@@ -15,14 +15,15 @@ import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 
+from redraft.measure.bench.columns import named
 from redraft.measure.bench.load import Result, read_results
 from redraft.measure.bench.plots.kinds import Plot, draw
-from redraft.measure.bench.report import heading
 from tools.benchmark_index import index
-from tools.benchmark_pages import groups, markdown, page, page_name, pictures
+from tools.benchmark_pages import groups, page, page_name, pictures
 from tools.build_docs import between
-from tools.checks import below, card, checks
+from tools.checks import card, checks
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs") / "benchmarks"
@@ -50,10 +51,16 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 
 
 def summary(result: Result) -> str:
-    """What the README shows of a result."""
-    place = f"{PAGES.as_posix()}/{page_name(result)}.md"
-    about = f"{heading(result)} {result.name}. More in [{place}]({place})."
-    return f"{about}\n\n{markdown(result)}\n{below(result.signatures)}"
+    """What the README says of a result of ``redraft bench beta``: one sentence, with the processor that it is of."""
+    rows = {named(row): row for row in result.rows}
+    before, after = rows["ar"], rows["ssbd beta=0.2"]
+    processor = result.facts.get("processor", "processor that was not recorded")
+    sentence = (
+        f"On one core of an {processor}, the demo model translates {after['speedup']:.1f} times as fast this way as "
+        f"from scratch, and retracts {after['ne_output']:.1f} tokens per token of the final text instead of "
+        f"{before['ne_output']:.1f} ({result.name}; [benchmarks]({PAGES.as_posix()}/README.md))."
+    )
+    return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"
 
 
 def drawn(root: Path) -> dict[Path, tuple[Plot, Sequence[Result]]]:

@@ -1,4 +1,4 @@
-"""Writes what the documentation takes from the code: docs/cli.md, docs/methods.md and the README's table of methods.
+"""Writes what the documentation takes from the code: docs/cli.md, docs/methods.md and tables of two other pages.
 
     python -m tools.build_docs             write them
     python -m tools.build_docs --check     fail where they are out of date
@@ -33,13 +33,13 @@ GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Every page that is made from the code, whole or in part, as it ought to read."""
-    readme = (root / "README.md").read_text(encoding="utf-8")
     serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
+    protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
     return {
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
-        root / "docs" / "serving.md": between(between(serving, "settings", settings_table()), "codes", codes_table()),
-        root / "README.md": between(readme, "methods", methods_table()),
+        root / "docs" / "serving.md": between(serving, "settings", settings_table()),
+        root / "docs" / "protocol.md": between(protocol, "codes", codes_table()),
     }
 
 
@@ -102,21 +102,25 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def methods_table() -> str:
-    """The README's table."""
-    rows = [(f"`{each.name}`", each.drafter, each.rule, each.summary, each.source) for each in our_methods()]
-    return table(("method", "drafter", "acceptance rule", "what it does", "source"), rows)
+    """All methods, with links to their sections."""
+    rows = [(f"[`{each.name}`](#{each.name})", each.drafter, each.rule, each.summary) for each in our_methods()]
+    return table(("method", "drafter", "acceptance rule", "what it does"), rows)
 
 
 def methods_page() -> str:
     """A section for every method."""
     parts = [
-        "# The methods\n",
+        "# Methods\n",
         f"{GENERATED}\n",
-        "Choose one with `--method` and set its options with `--option NAME=VALUE`. `redraft methods` prints this\n"
-        "list, with the methods of installed plug-ins in it. How to add one: [development.md](development.md).\n\n"
-        "What a method needs of a backend: llama.cpp has prompt rows and trees; transformers has these and early\n"
-        "exit, but for decoder-only models only. Small models are named with `--draft-model`; the demo model has its\n"
-        "own.\n",
+        "A method is a *drafter*, which proposes tokens, and an *acceptance rule*, which decides how many of them to\n"
+        "keep. Choose one with `--method` and set its options with `--option NAME=VALUE`:\n\n"
+        "```sh\nredraft translate talk.txt --input text --to de --method ssbd --option beta=0.3\n```\n\n"
+        "`redraft methods` prints this list, including the methods of installed plug-ins.\n"
+        "[Development](development.md#adding-a-method) shows how to add one.\n",
+        methods_table(),
+        "Some methods need a capability of the backend. llama.cpp has prompt rows and trees. transformers has both,\n"
+        "and early exit, for decoder-only models. Methods with a small model take it from `--draft-model`; the demo\n"
+        "model has one that ships with it.\n",
     ]
     for method in our_methods():
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")

@@ -214,8 +214,8 @@ def earlier(signatures: Iterable[str]) -> list[str]:
 
 
 def folded(words: str, text: str, opened: bool = False) -> str:
-    """A text that unfolds below some words."""
-    return f"<details{' open' if opened else ''}><summary>{words}</summary>\n\n{text}\n</details>\n"
+    """A text that unfolds below some words; the attribute has the docs site read it as Markdown, as GitHub does."""
+    return f'<details markdown="1"{" open" if opened else ""}><summary>{words}</summary>\n\n{text}\n</details>\n'
 
 
 def signed(rows: Sequence[Row], columns: Columns) -> str:

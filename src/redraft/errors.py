@@ -1,7 +1,5 @@
 """Every error that Redraft raises on purpose, in one tree.
 
-::
-
     RedraftError                     catch this to catch them all
     ├── OptionError                  an option out of range, or unknown          (also a ValueError)
     ├── InputError                   a stream line that cannot be used           (also a ValueError)

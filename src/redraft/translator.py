@@ -1,8 +1,9 @@
 """The library's front door: a model, a stream, captions.
 
->>> from redraft import Translator, Update
->>> with Translator.open("demo", to=["de"]) as translator:
-...     events = translator.translate(Update("1", 0, "I have a dog.", final=True))
+Example:
+    >>> from redraft import Translator, Update
+    >>> with Translator.open("demo", to=["de"]) as translator:
+    ...     events = translator.translate(Update("1", 0, "I have a dog.", final=True))
 """
 
 from __future__ import annotations

@@ -87,6 +87,6 @@ def test_the_unit_and_its_settings_can_be_used() -> None:
 
 
 def test_the_unit_and_the_readme_leave_time_to_drain() -> None:
-    stop = re.search(r"--stop-timeout (\d+)", (PACKAGING / "README.md").read_text(encoding="utf-8"))
+    stop = re.search(r"--stop-timeout (\d+)", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"))
     assert stop
     assert min(int(unit()["TimeoutStopSec"]), int(stop[1])) >= load(PACKAGING / "serve.toml").drain_seconds + 10
