@@ -54,10 +54,10 @@ def summary(result: Result) -> str:
     """What the README says of a result of ``redraft bench beta``: one sentence, with the processor that it is of."""
     rows = {named(row): row for row in result.rows}
     before, after = rows["ar"], rows["ssbd beta=0.2"]
-    processor = result.facts.get("processor", "processor that was not recorded")
+    processor = result.facts.get("processor", "not recorded").replace("not recorded", "processor not recorded")
     sentence = (
-        f"On one core of an {processor}, the demo model translates {after['speedup']:.1f} times as fast this way as "
-        f"from scratch, and retracts {after['ne_output']:.1f} tokens per token of the final text instead of "
+        f"On one core ({processor}), the demo model translates {after['speedup']:.1f} times as fast this way as from "
+        f"scratch, and retracts {after['ne_output']:.1f} tokens per token of the final text instead of "
         f"{before['ne_output']:.1f} ({result.name}; [benchmarks]({PAGES.as_posix()}/README.md))."
     )
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"
