@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from redraft.measure.bench.columns import column, named
 from redraft.measure.bench.load import Result
+from redraft.measure.eval.columns import column, named
 from redraft.measure.eval.figures import Row
 from tools.benchmark_pages import groups, page_name, title
 from tools.checks import Check, earlier, span
@@ -36,7 +36,7 @@ ABOUT = {
     "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
     "replay": "Recorded passes, run through a model of realistic size to see what they cost there.",
 }
-#: Page -> the lines (as `redraft.measure.bench.columns.named` has them) and the columns that the index shows.
+#: Page -> the lines (as `redraft.measure.eval.columns.named` has them) and the columns that the index shows.
 HEADLINES = {
     "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),

@@ -8,12 +8,12 @@ from itertools import groupby
 from pathlib import Path
 
 from redraft.measure.bench.claims import verdicts
-from redraft.measure.bench.columns import COLUMNS, cell, column, filled
 from redraft.measure.bench.load import Result
 from redraft.measure.bench.plots.kinds import PLOTS, Plot, plots_of
 from redraft.measure.bench.report import LIVE as LOAD_TESTS
 from redraft.measure.bench.report import heading
 from redraft.measure.bench.tables import LIVE, STREAMED, TABLES
+from redraft.measure.eval.columns import COLUMNS, cell, column, filled
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.reproduce import reproduce

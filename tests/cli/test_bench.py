@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from redraft.measure.bench.tables import TABLES
-from redraft.measure.eval import table
+from redraft.measure.eval import columns
 from tests.cli.conftest import Run
 
 LINES = [
@@ -68,7 +68,7 @@ def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: P
 
 def test_every_column_of_every_table_has_a_heading() -> None:
     for each in TABLES.values():
-        assert set(each.columns) <= set(table.COLUMNS)
+        assert set(each.columns) <= set(columns.COLUMNS)
 
 
 @pytest.mark.parametrize(

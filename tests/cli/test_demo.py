@@ -111,7 +111,7 @@ def test_ctrl_c_prints_the_last_screen_and_the_table_so_far(
     assert done.status == 130
     assert done.err.startswith(f"redraft: stopped after {finished} of 4 sentences")
     left = done.out.partition(BACK)[2]
-    assert "German" in left and ("tok/s" in left) is (finished > 0)
+    assert "German" in left and ("tokens/s" in left) is (finished > 0)
 
 
 def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from redraft.errors import InputError
 from redraft.measure.bench import report
-from redraft.measure.bench.columns import COLUMNS, cell, column, filled
 from redraft.measure.bench.load import Result, read_result, read_results
 from redraft.measure.bench.plots.labels import spread
+from redraft.measure.eval.columns import COLUMNS, cell, column, filled
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]
 CURVE = {"sizes": [1, 2, 4, 8], "seconds": [0.001, 0.0011, 0.0014, 0.002]}

@@ -11,8 +11,8 @@ from typing import Any
 from redraft.captions.languages import parse_language
 from redraft.decoding.cost import CostCurve
 from redraft.errors import InputError
-from redraft.measure.bench.columns import COLUMNS
 from redraft.measure.bench.tables import TABLES
+from redraft.measure.eval.columns import COLUMNS
 from redraft.measure.eval.figures import Row
 from redraft.models import SHIPPED
 

@@ -37,7 +37,7 @@ FIELDS = (
 )
 #: Columns of the terminal's table.
 COLUMNS = (
-    *("target_language", "method", "options", "mask", "segments", "target_passes", "mean_acceptance_length"),
+    *("target_language", "method", "mask", "segments", "target_passes", "mean_acceptance_length"),
     *("output_acceptance", "tokens_per_second", "speedup", "pass_speedup", "limit_distance"),
 )
 

@@ -13,11 +13,11 @@ from markupsafe import Markup, escape
 
 from redraft.errors import InputError
 from redraft.measure.bench.claims import Verdict, verdicts
-from redraft.measure.bench.columns import COLUMNS, Column, cell, column, filled
 from redraft.measure.bench.load import ENDING, Result, read_results
 from redraft.measure.bench.plots.chart import INK
 from redraft.measure.bench.plots.kinds import draw, plots_of
 from redraft.measure.bench.tables import TABLES
+from redraft.measure.eval.columns import COLUMNS, Column, cell, column, filled
 from redraft.measure.eval.signature import with_processor
 
 NAME = "report.html"

@@ -20,23 +20,23 @@ ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
 
 #: Columns of the terminal's table, for streams and for whole sentences.
 STREAMED = (
-    *("method", "options", "mask", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
+    *("method", "mask", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
     *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
 )
 COLD = (
-    *("method", "options", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
+    *("method", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
 
 #: Of live talks against a server (`redraft.measure.load`).
 LIVE = (
-    *("method", "options", "admission", "talks", "refused", "broken", "passed_over"),
+    *("method", "admission", "talks", "refused", "broken", "passed_over"),
     *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
     *("server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
 )
 
 DIVIDED = (
-    *("method", "options", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
+    *("method", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
     *("speedup", "pass_speedup", "limit_distance"),
 )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
+
+import numpy as np
 
 from redraft.decoding.cost import CostCurve
 from redraft.measure.eval.contender import Contender
@@ -92,7 +93,7 @@ def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
 def _row(line: Line, baseline: Line | None) -> Row:
     steps = line.steps
     drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
-    times = sorted(step.seconds for step in steps if step.passes)
+    times = [step.seconds for step in steps if step.passes]
     row: Row = {
         "method": line.contender.method,
         "options": line.contender.settings,
@@ -112,8 +113,8 @@ def _row(line: Line, baseline: Line | None) -> Row:
         "ne_output_mean": _mean_erasure(line.records, 0),
         "ne_display_mean": _mean_erasure(line.records, 1),
         "tokens_per_second": _ratio(line.tokens, line.seconds, 1),
-        "update_p50_ms": _quantile(times, 0.5),
-        "update_p95_ms": _quantile(times, 0.95),
+        "update_p50_ms": percentile_ms(times, 50),
+        "update_p95_ms": percentile_ms(times, 95),
         "model_share": _ratio(sum(step.model_seconds for step in steps), line.seconds),
         "speedup": None,
         "speedup_median": None,
@@ -176,8 +177,6 @@ def _ratio(above: float, below: float, digits: int = 4) -> float | None:
     return round(above / below, digits) if below else None
 
 
-def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    """By the nearest rank, in milliseconds."""
-    if not ordered:
-        return None
-    return round(1e3 * ordered[max(0, math.ceil(share * len(ordered)) - 1)], 3)
+def percentile_ms(seconds: Sequence[float], share: float) -> float | None:
+    """The value in milliseconds that ``share`` percent do not exceed, interpolated; None where there is no value."""
+    return round(1e3 * float(np.percentile(seconds, share)), 3) if seconds else None

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import numpy as np
-
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError
 from redraft.measure.eval.delays import Delays, changes, delays, pairs, split, words
-from redraft.measure.eval.figures import Row
+from redraft.measure.eval.figures import Row, percentile_ms
 from redraft.measure.eval.latency import al, ap, atd, dal, laal, mean_lag, yaal
 from redraft.measure.eval.record import Record
 from redraft.measure.eval.stream import Segment, Stream
@@ -126,7 +124,7 @@ def latency_figures(records: Sequence[Record], stream: Stream, language: str) ->
         defined = [value for each in values if (value := each.get(name)) is not None]
         row[name] = round(fmean(defined), 4) if defined else None
     for share in (50, 95):
-        row[f"lag_p{share}_ms"] = round(1e3 * float(np.percentile(lags, share)), 3) if lags else None
+        row[f"lag_p{share}_ms"] = percentile_ms(lags, share)
     row["ne_units"] = round(unit_erasure(records, language), 4)
     return row
 

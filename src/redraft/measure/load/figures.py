@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from redraft.client import ServerError
-from redraft.measure.eval.figures import Row
+from redraft.measure.eval.figures import Row, percentile_ms
 from redraft.measure.load.crowd import Outcome
 from redraft.measure.load.gauges import memory_slope, slope
 
@@ -40,7 +38,7 @@ def row(outcome: Outcome) -> Row:
         "caption_lag_slope": None if grown is None else round(grown, 3),
         **_quantiles("lag", [lag.answer for lag in lags if lag.answer is not None]),
         "ne_units": round(erased / shown, 4) if shown else None,
-        "late_p95_ms": _quantiles("late", outcome.late)["late_p95_ms"],
+        "late_p95_ms": percentile_ms(outcome.late, 95),
         "left_over": sum(outcome.left.values()),
     }
     return {**found, **_machine(outcome)}
@@ -51,12 +49,8 @@ def _codes(errors: Iterable[ServerError]) -> str:
 
 
 def _quantiles(name: str, seconds: Sequence[float]) -> Row:
-    values = 1e3 * np.array(seconds)
     shares = {"p50": 50, "p95": 95, "max": 100}
-    return {
-        f"{name}_{what}_ms": round(float(np.percentile(values, share)), 1) if seconds else None
-        for what, share in shares.items()
-    }
+    return {f"{name}_{what}_ms": percentile_ms(seconds, share) for what, share in shares.items()}
 
 
 def _machine(outcome: Outcome) -> Row:

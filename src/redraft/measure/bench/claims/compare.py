@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
-from redraft.measure.bench.columns import COLUMNS, named
+from redraft.measure.eval.columns import COLUMNS, named
 from redraft.measure.eval.figures import Row
 
 #: For each comparison that could be made None if it holds, and else a sentence with the rows and their values.

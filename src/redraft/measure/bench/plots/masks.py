@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from redraft.measure.bench.claims.compare import pick
-from redraft.measure.bench.columns import column
 from redraft.measure.bench.load import Result
 from redraft.measure.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft.measure.bench.plots.labels import Label, at_ends, beside
 from redraft.measure.bench.plots.scatter import draw_line, leave_room, measured, points_of, value
+from redraft.measure.eval.columns import column
 from redraft.measure.eval.figures import Row
 
 if TYPE_CHECKING:

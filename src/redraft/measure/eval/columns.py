@@ -1,4 +1,4 @@
-"""What the figures of a row are called, how they are printed, and what they mean; for pages and Markdown."""
+"""What the figures of a row are called, how they are printed, and what they mean: in the terminal and on pages."""
 
 from __future__ import annotations
 
@@ -157,8 +157,12 @@ def named(row: Row) -> str:
     return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
 
 
-def cell(row: Row, name: str, form: str) -> str:
-    """A figure as people read it; a dash where it was not measured."""
+def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
+    """A figure as people read it; a dash where it was not measured.
+
+    Args:
+        bounds: whether its confidence interval is shown beside it.
+    """
     if name == "method":
         return title(row)
     value = row.get(name)
@@ -167,7 +171,7 @@ def cell(row: Row, name: str, form: str) -> str:
     if isinstance(value, str):
         return value
     text = format(value, form) if form else str(value)
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
     if name == "same_as_ar":
         return f"{text}/{row.get('segments')}"
+    low, high = (row.get(f"{name}_{bound}") if bounds else None for bound in ("low", "high"))
     return f"{text} ({low:{form}}–{high:{form}})" if low is not None and high is not None else text
