@@ -124,7 +124,7 @@ def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
     assert build.stale(tmp_path) == []
 
 
-def test_the_pages_hold_tables_signatures_claims_and_notes(root: Path) -> None:
+def test_the_pages_hold_tables_signatures_and_notes(root: Path) -> None:
     pages = build.documents(root)
     first, second = (pages[root / "docs" / "benchmarks" / f"{name}.md"] for name in ("ssbd", "beta"))
     assert first.startswith("# Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)\n")
@@ -136,8 +136,7 @@ def test_the_pages_hold_tables_signatures_claims_and_notes(root: Path) -> None:
         f'<details markdown="1"><summary>Signature</summary>\n\n`{FACTS}|processor:not recorded`  \n\n</details>'
     )
     assert second.count(signature) == 2
-    assert "<summary>10 of 10 claims hold</summary>" in second
-    assert "- ✓ A/D and A/O do not fall as `beta` grows.\n" in second
+    assert "claims" not in second
     assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
     assert "Our models differ" not in first
     assert "- **A/D**: share of the drafted tokens that were kept; those of a repetition that was cut" in second
@@ -156,10 +155,9 @@ def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
 def test_a_claim_that_fails_is_open_to_see(root: Path) -> None:
     save(root, "beta", "de", draft_passes=3)
     page = build.documents(root)[root / "docs" / "benchmarks" / "beta.md"]
-    assert '<details markdown="1" open><summary>9 of 10 claims hold</summary>' in page
+    assert '<details markdown="1" open><summary>1 of 10 claims fail</summary>' in page
     assert (
-        "- ✗ Methods that draft with a small model run it, and no others do.\n  - small model's passes of ar is 3"
-        in page
+        "- Methods that draft with a small model run it, and no others do.\n  - small model's passes of ar is 3" in page
     )
 
 

@@ -1,4 +1,4 @@
-"""The page of one bench: its command, tables, claims and pictures, and what its columns mean."""
+"""The page of one bench: its command, tables, claims that fail, and pictures, and what its columns mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from redraft.measure.bench.claims import verdicts
 from redraft.measure.bench.load import Result
 from redraft.measure.bench.plots.kinds import PLOTS, Plot, plots_of
 from redraft.measure.bench.report import LIVE as LOAD_TESTS
@@ -16,6 +15,7 @@ from redraft.measure.bench.tables import LIVE, STREAMED, TABLES
 from redraft.measure.eval.columns import COLUMNS, cell, column, filled
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
+from tools.claims import verdicts
 from tools.reproduce import reproduce
 
 #: Columns beside those of the terminal.
@@ -90,7 +90,8 @@ def _section(group: Sequence[Result]) -> Iterator[str]:
         yield f"## {result.name}{' (replay)' if result.replayed else ''}\n"
         yield folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
         yield below(result.signatures)
-        yield _claims(result)
+        if claims := _claims(result):
+            yield claims
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
@@ -111,15 +112,13 @@ def _columns(result: Result) -> list[str]:
 
 
 def _claims(result: Result) -> str:
+    """The claims that do not hold, open to see; nothing where all hold."""
     found = verdicts(result.rows)
-    failed = sum(bool(each.broken) for each in found)
-    lines = []
-    for each in found:
-        lines.append(f"- {'✗' if each.broken else '✓'} {each.claim}\n")
-        lines += [f"  - {sentence}\n" for sentence in each.broken]
-    if not found:
+    failed = [each for each in found if each.broken]
+    if not failed:
         return ""
-    return folded(f"{len(found) - failed} of {len(found)} claims hold", "".join(lines), opened=failed > 0)
+    lines = [line for each in failed for line in (f"- {each.claim}\n", *(f"  - {text}\n" for text in each.broken))]
+    return folded(f"{len(failed)} of {len(found)} claims fail", "".join(lines), opened=True)
 
 
 def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:

@@ -142,20 +142,9 @@ def test_every_plot_is_drawn_and_described(page: str) -> None:
         assert f">{words}</text>" in page
 
 
-def test_signature_and_claims_stand_below_each_table(page: str) -> None:
+def test_signatures_stand_below_each_table(page: str) -> None:
     assert page.count('class="signature"') == page.count("<h3>")
     assert '<p class="signature">redraft:0|bench:beta|processor:not recorded</p>' in page
-    assert page.count('aria-label="holds"') > 50
-    assert 'aria-label="does not hold"' not in page
-
-
-def test_a_claim_that_fails_has_a_cross_and_its_values(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    wrong = [{**row, "target_passes": 5000} if row["method"] == "cd" else row for row in rows("beta")]
-    save(tmp_path, "beta", wrong)
-    text = report.write(tmp_path).read_text(encoding="utf-8")
-    assert 'aria-label="does not hold"' in text
-    assert "passes of cd is 5000; it ought to be below 751, that of ssbd beta=0.2" in text
 
 
 def test_nothing_comes_in_unescaped(tmp_path: Path) -> None:

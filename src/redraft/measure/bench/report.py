@@ -1,4 +1,4 @@
-"""The report of a folder of runs: one HTML page with tables, claims and plots that fetches nothing."""
+"""The report of a folder of runs: one HTML page with tables and plots that fetches nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from itertools import groupby
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from redraft.errors import InputError
-from redraft.measure.bench.claims import Verdict, verdicts
 from redraft.measure.bench.load import ENDING, Result, read_results
 from redraft.measure.bench.plots.chart import INK
 from redraft.measure.bench.plots.kinds import draw, plots_of
@@ -43,7 +42,6 @@ class _Part:
     columns: Sequence[Column]
     cells: Sequence[Sequence[str]]
     signatures: Sequence[str]
-    verdicts: Sequence[Verdict]
     figures: Sequence[_Figure]
 
 
@@ -96,7 +94,6 @@ def page(results: Sequence[Result], name: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["code"] = _code
     used = {field for result in results for field in filled(result.rows)}
     return environment.get_template("report.html").render(
         title=f"Redraft bench: {name}",
@@ -135,14 +132,8 @@ def _part(result: Result, name: str, with_cost: bool) -> _Part:
         columns,
         [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows],
         [with_processor(each) for each in result.signatures],
-        verdicts(result.rows),
         [_Figure(plot.about, _inline(draw(plot, [result], f"{name}-{plot.name}"))) for plot in plots],
     )
-
-
-def _code(text: str) -> Markup:
-    """A sentence with what stands between backticks set as code."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _inline(svg: str) -> Markup:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.claims.compare import pick
 from redraft.measure.bench.load import Result
+from redraft.measure.bench.pick import pick
 from redraft.measure.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft.measure.bench.plots.labels import Label, at_ends, beside
 from redraft.measure.bench.plots.scatter import draw_line, leave_room, measured, points_of, value

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from redraft.measure.bench.claims.compare import number, options, pick
 from redraft.measure.bench.load import Result
+from redraft.measure.bench.pick import number, options, pick
 from redraft.measure.bench.plots.chart import BLUE, COLOURS, GREEN, INK, ORANGE, PURPLE
 from redraft.measure.bench.plots.labels import Label, at_ends, beside
 from redraft.measure.eval.figures import Row

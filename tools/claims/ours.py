@@ -1,12 +1,13 @@
-"""Claims on `redraft`, whose output is SSBD's: what its guesses save (`redraft.measure.bench.claims`)."""
+"""Claims on `redraft`, whose output is SSBD's: what its guesses save (`tools.claims`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.measure.bench.claims.compare import Claim, Compared, against, bounded, options, pick
+from redraft.measure.bench.pick import options, pick
 from redraft.measure.bench.tables import PARTS
 from redraft.measure.eval.figures import Row
+from tools.claims.compare import Claim, Compared, against, bounded
 
 OURS = ("redraft", "redraft-tree")
 #: What rounding may change of NE, as a share of it: guesses make passes wider, and long outputs part sooner or later.

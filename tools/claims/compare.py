@@ -1,4 +1,4 @@
-"""What a claim of `redraft.measure.bench.claims` is made of: finding rows, and comparing their figures."""
+"""What a claim of `tools.claims` is made of: comparisons of the figures of rows."""
 
 from __future__ import annotations
 
@@ -30,25 +30,6 @@ class Claim:
 
     text: str
     check: Callable[[Sequence[Row]], Compared]
-
-
-def options(row: Row) -> dict[str, str]:
-    """The options of a row by name."""
-    return {name: value for name, _, value in (each.partition("=") for each in str(row.get("options") or "").split())}
-
-
-def number(row: Row, name: str) -> float:
-    """A numeric option of a row; NaN where it was not set."""
-    return float(options(row).get(name, "nan"))
-
-
-def pick(rows: Iterable[Row], *methods: str, **wanted: str) -> list[Row]:
-    """The rows of some methods with these among their options, those that hide something left out."""
-    return [
-        row
-        for row in rows
-        if row["method"] in methods and not row.get("mask") and wanted.items() <= options(row).items()
-    ]
 
 
 def ranked(rows: Sequence[Row], sign: str, *fields: str) -> Compared:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from redraft.decoding.methods import all_methods
-from redraft.measure.bench.claims import decoders, ours, streams
-from redraft.measure.bench.claims.compare import Claim, Compared, bounded, pick, present
+from redraft.measure.bench.pick import pick
 from redraft.measure.eval.figures import Row
+from tools.claims import decoders, ours, streams
+from tools.claims.compare import Claim, Compared, bounded, present
 
 #: Distance to the limit that noise may bring: T(n) and the updates are timed apart.
 NOISY_LIMIT = 0.95

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import inf
 
-from redraft.measure.bench.claims.compare import Claim, Compared, against, bounded, number, options, pick, ranked
-from redraft.measure.bench.claims.streams import ROUNDED, as_ar
+from redraft.measure.bench.pick import number, options, pick
 from redraft.measure.eval.figures import Row
+from tools.claims.compare import Claim, Compared, against, bounded, ranked
+from tools.claims.streams import ROUNDED, as_ar
 
 FAMILY = ("jacobi", "gs-jacobi", "hybrid-jacobi")
 

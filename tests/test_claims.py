@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from redraft.measure.bench.claims import broken, verdicts
-from redraft.measure.bench.claims.verdicts import ALWAYS, CLAIMS
 from redraft.measure.eval.figures import Row
+from tools.claims import broken, verdicts
+from tools.claims.verdicts import ALWAYS, CLAIMS
 
 #: Figures of short runs; beta, ssbd, cold, jacobi: 8 segments, peers: 4, mask, redraft: 150.
-RECORDED = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]
+RECORDED_FILE = Path(__file__).parent / "measure" / "bench" / "recorded.jsonl"
+RECORDED = [json.loads(line) for line in RECORDED_FILE.read_text(encoding="utf-8").splitlines()]
 TABLES = {
     f"{bench}-{language}": list(rows)
     for (bench, language), rows in groupby(RECORDED, key=lambda row: (row["bench"], row["target_language"]))

@@ -1,4 +1,4 @@
-"""Claims on streams: the bias, mask-k, and other libraries (`redraft.measure.bench.claims`)."""
+"""Claims on streams: the bias, mask-k, and other libraries (`tools.claims`)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from redraft.captions.languages import parse_language
 from redraft.decoding.methods import all_methods
-from redraft.measure.bench.claims.compare import (
-    Claim,
-    Compared,
-    against,
-    bounded,
-    number,
-    options,
-    pick,
-    present,
-    ranked,
-)
+from redraft.measure.bench.pick import number, options, pick
 from redraft.measure.bench.tables import BETA as USUAL
 from redraft.measure.bench.tables import MASKS
 from redraft.measure.eval.figures import Row
+from tools.claims.compare import Claim, Compared, against, bounded, present, ranked
 
 #: NE of what takes nothing back: a loop that is cut off is taken back all the same.
 NEARLY_NONE = 0.02
