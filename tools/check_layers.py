@@ -15,13 +15,14 @@ from pathlib import Path
 
 PACKAGE = "redraft"
 
-#: The eight rooms, top to bottom.  A module imports from the rooms below its own, and from its own.
+#: The rooms, top to bottom.  A module imports from the rooms below its own, and from its own.
 LAYERS = (
     "cli __main__",
     "measure finetune",
     "serve client",
     "__init__ translator",
     "backends",
+    "speech",
     "models",
     "captions",
     "decoding",

@@ -18,7 +18,7 @@ from tests.gguf_models import write_recurrent
 
 T = ["translate", "--to", "de"]
 BAD = [
-    (["wonder"], ["'wonder'", "demo, translate, serve, models, methods, doctor"]),
+    (["wonder"], ["'wonder'", "demo, translate, listen, serve, models, methods, doctor"]),
     (["--bad"], ["'--bad'", "redraft --help"]),
     (["translate"], ["--to"]),
     (["translate", "--to", "xx"], ["target language 'xx'", "BCP 47", "zh-CN"]),
@@ -54,7 +54,7 @@ BAD = [
     ([*T, "--server", "http://a", "--take-over"], ["--take-over is for --room", "leave it out without one"]),
     ([*T, "--server", "http://a", "--room", "Hall 1"], ["room must be 1 to 63 lower-case letters"]),
     ([*T, "--term", "hull=Rumpf", "--term", "hull=Hülle"], ["--term", "'hull' is given twice"]),
-    (["trans"], ["'trans'", "did you mean", "demo, translate, serve, models"]),
+    (["trans"], ["'trans'", "did you mean", "demo, translate, listen, serve, models"]),
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),

@@ -17,6 +17,7 @@ import pytest
 from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions import prompt, stabilise
+from redraft.cli import captioning
 from redraft.cli import translate as command
 from redraft.cli.main import cli
 from redraft.decoding.cost import SIZES
@@ -72,7 +73,7 @@ class TestHelp:
 
     def test_the_first_command_listed_is_the_first_to_try(self, redraft: Run) -> None:
         listed = re.findall(r"^  (\w+) ", redraft("--help").out.partition("Commands:")[2], re.MULTILINE)
-        assert listed[:3] == ["demo", "translate", "serve"]
+        assert listed[:3] == ["demo", "translate", "listen"]
 
     def test_without_a_command(self, redraft: Run) -> None:
         assert redraft() == redraft("--help")
@@ -81,7 +82,7 @@ class TestHelp:
         assert re.fullmatch(r"redraft \d+\.\d+\.\d+\n", redraft("--version").out)
 
     def test_names_and_ranges_are_those_of_the_library(self) -> None:
-        assert (command.TEMPLATES, command.UNITS) == (prompt.TEMPLATES, stabilise.UNITS)
+        assert (captioning.TEMPLATES, captioning.UNITS) == (prompt.TEMPLATES, stabilise.UNITS)
         ranges = {each.name: each.type for each in command.translate.params if isinstance(each.type, click.IntRange)}
         make: Any = LlamaOptions
         for name in ("threads", "gpu_layers", "context_length"):

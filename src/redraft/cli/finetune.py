@@ -11,7 +11,7 @@ import click
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
 from redraft.cli import options as common
-from redraft.cli.translate import TEMPLATES
+from redraft.cli.captioning import TEMPLATES
 from redraft.errors import MissingExtra, OptionError
 
 if TYPE_CHECKING:

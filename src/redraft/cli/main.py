@@ -16,6 +16,7 @@ from redraft.cli.bench import bench
 from redraft.cli.demo import demo
 from redraft.cli.doctor import doctor
 from redraft.cli.finetune import finetune
+from redraft.cli.listen import listen
 from redraft.cli.methods import methods
 from redraft.cli.models import models
 from redraft.cli.serve import serve
@@ -56,7 +57,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, translate, serve, models, methods, doctor, viz, bench, finetune):
+for command in (demo, translate, listen, serve, models, methods, doctor, viz, bench, finetune):
     cli.add_command(command)
 
 

@@ -1,0 +1,221 @@
+"""What the commands that make captions share: the options of a translation, and the way from updates to the output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import click
+
+from redraft import interrupt
+from redraft.captions.formats.read import Item
+from redraft.cli import options as common
+from redraft.errors import OptionError
+
+OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
+UNITS = ("tokens", "words")
+TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
+
+#: Opens what is to be translated: bad input is refused on entry, and updates are read as they are asked for.
+Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
+
+#: Options of the model and the engine, which a server has chosen already.
+_OF_THE_SERVER = (
+    "model",
+    "draft_model",
+    "template",
+    "threads",
+    "context_length",
+    "gpu_layers",
+    "dtype",
+    "exact",
+    "plain_mask",
+)
+
+languages = common.all_of(
+    [
+        common.to,
+        click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language spoken."),
+    ]
+)
+
+translation = common.all_of(
+    [
+        click.option(
+            "--output",
+            type=click.Choice(OUTPUTS),
+            help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles of final "
+            "captions.  [default: live on a terminal, else lines]",
+        ),
+        click.option(
+            "--mask-k",
+            type=common.Whole(0),
+            default=0,
+            help="Hide this many tokens or words at the end of partial captions.",
+        ),
+        click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="What --mask-k counts."),
+        click.option("--mask-margin", type=common.Real(-1, 1), default=0.0, help=common.MARGIN),
+        click.option(
+            "--mask-survival",
+            type=common.Real(0, 1, min_open=True, max_open=True),
+            help="Instead of a margin: show the beginning that stays with this probability, such as 0.8.",
+        ),
+        click.option("--plain-mask", is_flag=True, help="Drop hidden tokens from the draft too."),
+        common.model,
+        common.draft_model,
+        common.method,
+        common.beta,
+        common.option,
+        common.max_tokens,
+        click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences to put into the prompt."),
+        click.option(
+            "--term", multiple=True, metavar="TERM=TRANSLATION", help="A glossary entry, such as hull=Rumpf; repeat."
+        ),
+        click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]"),
+        common.threads,
+        click.option(
+            "--context-length",
+            type=common.Whole(16, 1 << 20),
+            default=2048,
+            help="Tokens of context for each language.",
+        ),
+        common.gpu_layers,
+        common.dtype,
+        common.exact,
+        click.option(
+            "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
+        ),
+        click.option(
+            "--room", metavar="NAME", help="Room of --server, for links that stay the same from talk to talk."
+        ),
+        click.option("--take-over", is_flag=True, help="End the session that is under way in --room, if there is one."),
+        click.option(
+            "--key",
+            envvar="REDRAFT_KEY",
+            metavar="KEY",
+            help="API key for --server; better given as REDRAFT_KEY in the environment.",
+        ),
+    ]
+)
+
+
+def caption(
+    opened: Opened,
+    *,
+    to: tuple[str, ...],
+    source: str,
+    output: str | None,
+    mask_k: int,
+    mask_unit: str,
+    mask_margin: float,
+    mask_survival: float | None,
+    plain_mask: bool,
+    model: str,
+    draft_model: str | None,
+    method: str,
+    beta: float | None,
+    option: tuple[str, ...],
+    max_tokens: int,
+    context: int,
+    term: tuple[str, ...],
+    template: str | None,
+    threads: int,
+    context_length: int,
+    gpu_layers: int,
+    dtype: str | None,
+    exact: bool,
+    server: str | None,
+    room: str | None,
+    take_over: bool,
+    key: str | None,
+) -> None:
+    """Translate updates and write captions, here or on a server; exits with status 1 if not all could be.
+
+    Args:
+        opened: what is translated.
+
+    The other arguments are the values of `languages` and `translation`.
+
+    Raises:
+        RedraftError: an option, the input, the model or the server was refused, so that nothing was begun.
+    """
+    _check_server(server, room)
+    chosen = common.method_options(method, beta, option)
+    glossary = tuple(_glossary(term).items())
+    with interrupt.ends_process():  # imports that take a moment
+        from redraft.backends.llamacpp import LlamaOptions
+        from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.stabilise import Mask
+        from redraft.cli import stream
+        from redraft.translator import Style, Translator
+
+    parse_language(source, "source language")
+    languages = parse_targets(to)
+    output = output or ("live" if sys.stdout.isatty() else "lines")
+    if mask_survival is not None and (server is not None or common.is_given("mask_margin")):
+        raise OptionError("--mask-survival goes neither with --mask-margin nor with --server, so leave one out")
+    margin = mask_margin if mask_survival is None else None
+    if server is not None:
+        given = _given()
+        decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
+        limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
+        hidden = {"mask_k": mask_k, "mask_unit": mask_unit, "mask_margin": mask_margin}
+        asked: dict[str, Any] = {**hidden, "context": context, "glossary": glossary, **decoding, **limit}
+        with opened() as items, stream.writer(output, languages) as writer:
+            place = stream.Place(server, key, room, take_over)
+            whole = stream.remote(items, writer, place, languages, source=source, **asked)
+        raise click.exceptions.Exit(0 if whole and stream.is_whole(writer) else 1)
+    engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    with opened() as items:
+        with interrupt.ends_process():
+            made = Translator.open(
+                model,
+                to=languages,
+                method=method,
+                options=chosen,
+                mask=Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival),
+                style=Style(source, template, glossary, context),
+                max_tokens=max_tokens,
+                engine=engine,
+                draft_model=draft_model,
+                dtype=dtype,
+            )
+        with made as translator, stream.writer(output, languages) as writer:
+            whole = stream.run(items, translator, writer)
+    if not (whole and stream.is_whole(writer)):
+        raise click.exceptions.Exit(1)
+
+
+def _check_server(server: str | None, room: str | None) -> None:
+    """Refuse options of a server where there is none, and ``--take-over`` without a room."""
+    for name in ("key", "room", "take_over"):
+        if server is None and common.is_given(name):
+            raise OptionError(f"--{name.replace('_', '-')} is for --server, so leave it out without one")
+    if room is None and common.is_given("take_over"):
+        raise OptionError("--take-over is for --room, so leave it out without one")
+
+
+def _given() -> set[str]:
+    """Names of the options that were given with ``--server``.
+
+    Raises:
+        OptionError: there is one that is not for the client to choose.
+    """
+    given = common.given()
+    if wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]:
+        raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")
+    return given
+
+
+def _glossary(terms: Sequence[str]) -> dict[str, str]:
+    glossary: dict[str, str] = {}
+    for text in terms:
+        term, sign, translation = (part.strip() for part in text.partition("="))
+        if not (term and sign and translation):
+            raise OptionError(f"--term must be TERM=TRANSLATION, not {text!r}")
+        if term in glossary:
+            raise OptionError(f"--term {term!r} is given twice, so leave one out")
+        glossary[term] = translation
+    return glossary

@@ -1,0 +1,181 @@
+"""``redraft listen``: from speech to captions."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.captions.formats.read import Item
+from redraft.cli import captioning
+from redraft.cli import options as common
+from redraft.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from redraft.captions.events import Failure
+    from redraft.speech.audio import Samples
+
+EXAMPLES = """\b
+Examples:
+  redraft listen --to de
+  redraft listen talk.mp3 --to de --output srt > talk.srt
+  redraft listen talk.wav --speed 1 --to de --to ja
+  ffmpeg -i talk.mp4 -f s16le -ac 1 -ar 16000 - | redraft listen - --to de
+  redraft listen --to de --server http://127.0.0.1:8765 --room hall-1
+"""
+
+_RATES = common.Whole(4000, 384_000)
+
+
+def _list_devices(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    from redraft.speech.microphone import devices
+
+    if not (found := devices()):
+        raise InputError("no microphone was found")
+    for number, name in found:
+        click.echo(f"{number}\t{name}")
+    context.exit()
+
+
+def _list_recognisers(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    from redraft.speech.registry import all_recognisers
+
+    for name, module in all_recognisers().items():
+        click.echo(f"{name}\t{module.SUMMARY}")
+        for model, about in module.MODELS.items():
+            click.echo(f"{name}:{model}\t{about}")
+    context.exit()
+
+
+def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[Any], Any]:
+    return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
+
+
+@click.command(epilog=EXAMPLES, short_help="Recognise speech and translate it: a microphone, a recording or a pipe.")
+@click.argument("file", required=False, metavar="[FILE|-]")
+@captioning.languages
+@click.option(
+    "--recogniser",
+    default="pocketsphinx",
+    metavar="NAME[:MODEL]",
+    help="What recognises the speech; --list-recognisers lists what there is.",
+)
+@click.option(
+    "--pause",
+    type=common.Real(0.1, 5),
+    default=0.5,
+    help="Seconds of silence that end an utterance; half if it is long.",
+)
+@click.option(
+    "--speed",
+    type=common.Real(0, min_open=True),
+    help="Play FILE at this many times the speed of speech; 1 is live.  [default: as fast as it is recognised]",
+)
+@click.option("--device", metavar="DEVICE", help="Microphone: a number or a part of the name.  [default: the system's]")
+@click.option("--rate", type=_RATES, default=16_000, help="With -: samples a second of the 16-bit raw audio.")
+@click.option("--channels", type=common.Whole(1, 64), default=1, help="With -: channels of the raw audio.")
+@_listing("--list-devices", _list_devices, "List the microphones and stop.")
+@_listing("--list-recognisers", _list_recognisers, "List the recognisers with their models and stop.")
+@captioning.translation
+def listen(
+    file: str | None,
+    source: str,
+    recogniser: str,
+    pause: float,
+    speed: float | None,
+    device: str | None,
+    rate: int,
+    channels: int,
+    **chosen: Any,
+) -> None:
+    """Recognise speech and translate it while it is spoken: the microphone, a recording, or raw audio from a pipe.
+
+    Without FILE the microphone is recorded until Ctrl-C. FILE is WAV, FLAC, MP3 or Ogg, of any rate; channels are
+    mixed. With - raw 16-bit little-endian samples are read from standard input.
+
+    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if all went well,
+    1 if something could not be recognised or translated, and 2 if nothing was started. How to choose a recogniser:
+    docs/listen.md.
+    """
+    _refuse_idle(file)
+
+    @contextmanager
+    def opened() -> Iterator[Iterator[Item]]:
+        from redraft.speech.newest import newest
+        from redraft.speech.recogniser import transcribe
+        from redraft.speech.registry import open_recogniser
+
+        with _blocks(file, device, rate, channels, speed) as blocks:
+            items = transcribe(blocks, open_recogniser(recogniser, source, pause))
+            # What is read as fast as it is recognised waits for its captions; what is live does not.
+            yield items if file is not None and file != "-" and speed is None else newest(items)
+
+    captioning.caption(opened, source=source, **chosen)
+
+
+def _refuse_idle(file: str | None) -> None:
+    """Refuse options of a source that is not chosen."""
+    wrong = {
+        "device": file is not None and "the microphone, so leave it out with a file",
+        "speed": file is None and "a file, so leave it out with the microphone",
+        "rate": file != "-" and "raw audio from standard input, so leave it out without -",
+        "channels": file != "-" and "raw audio from standard input, so leave it out without -",
+    }
+    for name, reason in wrong.items():
+        if reason and common.is_given(name):
+            raise OptionError(f"--{name} is for {reason}")
+
+
+@contextmanager
+def _blocks(
+    file: str | None, device: str | None, rate: int, channels: int, speed: float | None
+) -> Iterator[Iterator[Samples | Failure]]:
+    """The audio that was asked for; with a microphone, Ctrl-C ends it and no more."""
+    from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
+
+    if file is None:
+        from redraft.speech.microphone import Microphone
+
+        microphone = Microphone(device)
+        with _stopped_by_ctrl_c(microphone.stop):
+            yield _announced(microphone.blocks(), microphone.name)
+        return
+    if file == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed: name a file to read")
+        blocks = pcm_blocks(sys.stdin.buffer, rate, channels)
+    else:
+        blocks = file_blocks(file)
+    yield blocks if speed is None else at_speed(blocks, speed)
+
+
+def _announced(blocks: Iterator[Samples | Failure], name: str) -> Iterator[Samples | Failure]:
+    click.echo(f"redraft: listening to {name!r}; Ctrl-C ends it", err=True)
+    yield from blocks
+
+
+@contextmanager
+def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C ends the recording, so that what was said last is still translated; a second one ends the program."""
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # somebody else's, or none on a thread that is not the main one
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,153 @@
+"""Where audio comes from: files and pipes, as blocks of mono samples at 16 kHz, in bounded memory.
+
+A block is a one-dimensional array of 32-bit floats from -1 to 1, of any length.  Files and pipes of other rates are
+resampled, and several channels are mixed into one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redraft.errors import InputError, MissingExtra, first_sentence
+
+#: Samples a second of every block.
+RATE = 16_000
+#: Seconds that are read at a time: how long a word waits at most before a recogniser hears it.
+BLOCK_SECONDS = 0.1
+
+Samples: TypeAlias = NDArray[np.float32]
+
+#: How files begin that are not raw samples.
+_CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\xff\xfb": "MP3"}
+
+
+def library(name: str, extra: str = "listen") -> ModuleType:
+    """An optional library, imported.
+
+    Raises:
+        MissingExtra: it is not installed; the message names the extra that has it.
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"this needs {error.name}, which is not installed: pip install 'redraft[{extra}]'"
+        ) from error
+
+
+def file_blocks(path: str) -> Iterator[Samples]:
+    """The audio of a file: WAV, FLAC, MP3, Ogg, and what else libsndfile reads.
+
+    Raises:
+        InputError: the file cannot be read, or is not audio; while it is read, where its audio is damaged.
+        MissingExtra: the extra ``listen`` is not installed.
+    """
+    soundfile, resampled = library("soundfile"), resampler()
+    try:
+        Path(path).open("rb").close()
+        file = soundfile.SoundFile(path)
+    except OSError as error:
+        raise InputError(f"input file {path!r} cannot be read: {error.strerror}") from error
+    except soundfile.LibsndfileError as error:
+        found = f"input file {path!r} is not audio that can be read"
+        raise InputError(f"{found}, such as WAV, FLAC, MP3 or Ogg: {_reason(error)}") from None
+
+    def blocks() -> Iterator[Samples]:
+        with file:
+            size = max(1, round(file.samplerate * BLOCK_SECONDS))
+            while len(read := file.read(size, dtype="float32", always_2d=True)):
+                yield read.mean(axis=1)
+
+    def guarded() -> Iterator[Samples]:
+        try:
+            yield from resampled(blocks(), file.samplerate)
+        except soundfile.LibsndfileError as error:
+            raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
+
+    return guarded()
+
+
+def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1) -> Iterator[Samples]:
+    """Raw audio of a pipe: signed 16-bit little-endian samples, those of the channels in turn.
+
+    Args:
+        rate: samples a second.
+        channels: how many channels; they are mixed.
+
+    Raises:
+        InputError: while it is read: the pipe holds the file of a known format, or ends within a sample.
+        MissingExtra: the extra ``listen`` is not installed, and ``rate`` is not 16000.
+    """
+    return resampler(rate)(_pcm(pipe, rate, channels), rate)
+
+
+def _pcm(pipe: BinaryIO, rate: int, channels: int) -> Iterator[Samples]:
+    width = 2 * channels
+    size = max(1, round(rate * BLOCK_SECONDS)) * width
+    first = True
+    while data := pipe.read(size):
+        if first and (kind := next((name for head, name in _CONTAINERS.items() if data.startswith(head)), None)):
+            raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
+        first = False
+        whole = len(data) - len(data) % width
+        yield np.frombuffer(data[:whole], "<i2").reshape(-1, channels).mean(axis=1, dtype=np.float32) / 32768
+        if whole < len(data):
+            raise InputError(f"the audio ends within a sample: {channels} x 16 bits were expected")
+
+
+def resampler(rate: int | None = None) -> Callable[[Iterator[Samples], int], Iterator[Samples]]:
+    """What turns blocks of a rate into blocks of 16 kHz.
+
+    Args:
+        rate: samples a second of what comes; None where that is not known yet.
+
+    Raises:
+        MissingExtra: the extra ``listen`` is not installed, and the rate is not 16000.
+    """
+    soxr = None if rate == RATE else library("soxr")
+
+    def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
+        if rate == RATE or soxr is None:
+            yield from blocks
+            return
+        stream = soxr.ResampleStream(rate, RATE, 1, dtype="float32")
+        for block in blocks:
+            if len(made := stream.resample_chunk(block)):
+                yield made
+        if len(made := stream.resample_chunk(np.zeros(0, np.float32), last=True)):
+            yield made
+
+    return resampled
+
+
+def at_speed(
+    blocks: Iterator[Samples],
+    speed: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[Samples]:
+    """The blocks, each held back until the moment at which it has been spoken.
+
+    Args:
+        speed: how many times faster than speech; 1 is as it was spoken.
+    """
+    start, heard = clock(), 0
+    for block in blocks:
+        heard += len(block)
+        if (wait := start + heard / RATE / speed - clock()) > 0:
+            sleep(wait)
+        yield block
+
+
+def _reason(error: Exception) -> str:
+    """What libsndfile says, without the path that it begins with."""
+    return first_sentence(Exception(getattr(error, "error_string", str(error))))

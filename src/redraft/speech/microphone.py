@@ -1,0 +1,133 @@
+"""The microphone, by way of PortAudio."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from redraft.captions.events import Failure
+from redraft.errors import InputError, MissingExtra, first_sentence
+from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library, resampler
+
+#: Seconds of audio that wait for a slow recogniser before some is lost.
+_WAITING = 60.0
+
+_NO_PORTAUDIO = (
+    "the PortAudio library is missing, which microphones need: install it with the system's packages "
+    "(Debian and Ubuntu: apt install libportaudio2)"
+)
+_NO_MICROPHONE = "no microphone was found: connect one, or name a file to listen to"
+
+
+def sounddevice() -> ModuleType:
+    """The library.
+
+    Raises:
+        MissingExtra: it, or the PortAudio library that it needs, is not installed.
+    """
+    try:
+        return library("sounddevice")
+    except OSError as error:
+        raise MissingExtra(_NO_PORTAUDIO) from error
+
+
+def devices() -> list[tuple[int, str]]:
+    """Number and name of every device that can record.
+
+    Raises:
+        MissingExtra: the extra ``listen`` or PortAudio is not installed.
+    """
+    found = sounddevice().query_devices()
+    return [(number, str(each["name"])) for number, each in enumerate(found) if each["max_input_channels"] > 0]
+
+
+class Microphone:
+    """Records until `stop`, as blocks of mono samples at 16 kHz.
+
+    Attributes:
+        name: of the device.
+
+    Args:
+        device: number, or a part of the name; None takes the system's default.
+
+    Raises:
+        InputError: there is no such microphone.
+        MissingExtra: the extra ``listen`` or PortAudio is not installed.
+    """
+
+    def __init__(self, device: str | None = None) -> None:
+        self._library = sounddevice()
+        self._device = int(device) if device is not None and device.isdecimal() else device
+        try:
+            found = self._library.query_devices(self._device, "input")
+        except (self._library.PortAudioError, ValueError) as error:
+            if device is None or not devices():
+                raise InputError(_NO_MICROPHONE) from error
+            known = ", ".join(f"{number} {name!r}" for number, name in devices())
+            raise InputError(f"device must be one of {known}, or a part of one name, not {device!r}") from error
+        self.name = str(found["name"])
+        self._rate, self._channels = self._settings(found)
+        self._queue: queue.Queue[Samples] = queue.Queue(round(_WAITING / BLOCK_SECONDS))
+        self._lost, self._stopped, self._over = 0, False, False
+
+    def _settings(self, found: Any) -> tuple[int, int]:
+        """Samples a second and channels that the device records: what is wanted if it can, else what it prefers."""
+        for rate, channels in ((RATE, 1), (int(found["default_samplerate"]), 1)):
+            try:
+                self._library.check_input_settings(self._device, channels, "float32", samplerate=rate)
+            except self._library.PortAudioError:
+                continue
+            return rate, channels
+        return int(found["default_samplerate"]), int(found["max_input_channels"])
+
+    def blocks(self) -> Iterator[Samples | Failure]:
+        """What is recorded, with a failure where audio had to be dropped.
+
+        Raises:
+            InputError: while it is read: the device cannot be opened, or has gone.
+        """
+        resampled = resampler(self._rate)
+        try:
+            with self._library.InputStream(
+                device=self._device,
+                channels=self._channels,
+                samplerate=self._rate,
+                blocksize=round(self._rate * BLOCK_SECONDS),
+                dtype="float32",
+                callback=self._recorded,
+                finished_callback=self._ended,
+            ):
+                for block in resampled(self._recording(), self._rate):
+                    yield block
+                    if lost := self._lost:
+                        self._lost = 0
+                        seconds = f"{lost / self._rate:.1f} s of audio were dropped"
+                        yield Failure(f"{seconds}, since the recogniser is slower than the speaker")
+        except self._library.PortAudioError as error:
+            raise InputError(f"microphone {self.name!r} cannot be used: {first_sentence(error)}") from error
+        if not self._stopped:
+            raise InputError(f"microphone {self.name!r} has stopped recording")
+
+    def stop(self) -> None:
+        """Record no more; what is recorded already is still heard."""
+        self._stopped = True
+        self._ended()
+
+    def _recorded(self, block: Samples, frames: int, *_: object) -> None:
+        try:
+            self._queue.put_nowait(block.mean(axis=1))
+        except queue.Full:
+            self._lost += frames
+
+    def _ended(self) -> None:
+        self._over = True
+
+    def _recording(self) -> Iterator[Samples]:
+        while True:
+            try:
+                yield self._queue.get(timeout=BLOCK_SECONDS)
+            except queue.Empty:
+                if self._over:
+                    return

@@ -1,0 +1,67 @@
+"""The recognisers, by name: those that come with Redraft and those of plug-ins, through the same door.
+
+An entry point in the group ``redraft.recognisers`` names a module with ``SUMMARY``, a line about the recogniser;
+``MODELS``, its models by name, each with a line about it; and ``recogniser(wanted)``, which returns a
+`redraft.speech.recogniser.Recogniser`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from redraft.captions.languages import parse_language
+from redraft.errors import OptionError
+from redraft.speech.endpoint import PAUSE
+from redraft.speech.recogniser import Recogniser
+
+ENTRY_POINT_GROUP = "redraft.recognisers"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a recogniser.
+
+    Attributes:
+        model: name or folder of a model; empty takes the recogniser's own choice.
+        language: code of the language spoken, such as "en".
+        pause: seconds of silence that end an utterance.
+    """
+
+    model: str = ""
+    language: str = "en"
+    pause: float = PAUSE
+
+    def check_language(self, owner: str, allowed: Sequence[str]) -> None:
+        """Refuse a language that a recogniser does not know.
+
+        Raises:
+            OptionError: the language spoken is none of ``allowed``.
+        """
+        if self.language not in allowed:
+            raise OptionError(f"{owner} recognises {', '.join(allowed)}, not {self.language!r}")
+
+
+def all_recognisers() -> dict[str, ModuleType]:
+    """The module of every recogniser by name, plug-ins included."""
+    return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def open_recogniser(spec: str, language: str = "en", pause: float = PAUSE) -> Recogniser:
+    """The recogniser that ``NAME`` or ``NAME:MODEL`` stands for, ready to hear.
+
+    Raises:
+        OptionError: there is none of this name, or it has no such model or language.
+        MissingExtra: what it needs is not installed.
+        ModelError: its model has not been fetched, or cannot be used.
+    """
+    name, _, model = spec.partition(":")
+    known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in known:
+        raise OptionError(f"recogniser {name!r} is not known; known recognisers: {', '.join(known)}")
+    made: Recogniser = (
+        known[name].load().recogniser(Wanted(model, parse_language(language, "source language").code, pause))
+    )
+    return made

@@ -1,0 +1,84 @@
+"""Recognisers and audio for tests."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from redraft.speech.audio import RATE, Samples
+from redraft.speech.recogniser import Heard, Hypothesis
+
+#: The voice that is understood best of those that were tried.
+VOICE = ("-v", "en-us+klatt4", "-s", "140")
+
+
+class Scripted:
+    """Hears one word in every ``seconds`` of audio, and an utterance in every ``words`` of them."""
+
+    def __init__(self, words: int = 5, *, dies_after: float | None = None, sentence: str = "") -> None:
+        self.words, self.seconds, self.dies_after = words, 0.5, dies_after
+        self.sentence = sentence.split()
+        self.samples, self.closed = 0, False
+
+    @property
+    def heard(self) -> float:
+        return self.samples / RATE
+
+    def hear(self, samples: Samples) -> Iterator[Heard]:
+        before = int(self.heard / self.seconds)
+        self.samples += len(samples)
+        if self.dies_after is not None and self.heard > self.dies_after:
+            raise RuntimeError("out of memory. Try a smaller model")
+        for word in range(before, int(self.heard / self.seconds)):
+            yield self._at(word, (word + 1) % self.words == 0)
+
+    def finish(self) -> Iterator[Heard]:
+        word = int(self.heard / self.seconds)
+        if word % self.words:
+            yield self._at(word - 1, final=True)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _at(self, word: int, final: bool) -> Hypothesis:
+        start = word - word % self.words
+        said = range(start, word + 1)
+        text = " ".join(self.sentence[each - start] if self.sentence else f"w{each}" for each in said)
+        return Hypothesis(text, start * self.seconds, (word + 1) * self.seconds, final)
+
+
+def silence(seconds: float, block: float = 0.1) -> Iterator[Samples]:
+    """Blocks of nothing."""
+    made = np.zeros(round(RATE * block), np.float32)
+    for _ in range(round(seconds / block)):
+        yield made
+
+
+def spoken(path: Path, lines: Sequence[str]) -> Path:
+    """A WAV file with sentences, spoken by espeak-ng; the test is skipped where that is not installed."""
+    if shutil.which("espeak-ng") is None:
+        pytest.skip("espeak-ng is not installed, which speaks the sentences")
+    subprocess.run(["espeak-ng", *VOICE, "-w", str(path), "\n".join(lines)], check=True)
+    return path
+
+
+def words(text: str) -> list[str]:
+    """The words of a text without case and punctuation, as error rates count them."""
+    return re.findall(r"[a-z0-9']+", text.lower())
+
+
+def errors(reference: Iterable[str], heard: Iterable[str]) -> int:
+    """How many words are wrong, missing or too many: the Levenshtein distance."""
+    heard = list(heard)
+    row = list(range(len(heard) + 1))
+    for word in reference:
+        last, row[0] = row[0], row[0] + 1
+        for place, other in enumerate(heard, 1):
+            last, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, last + (word != other))
+    return row[-1]

@@ -1,0 +1,109 @@
+"""Audio of files and pipes, as blocks at 16 kHz."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from redraft.errors import InputError, MissingExtra
+from redraft.speech import audio
+from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, pcm_blocks
+
+soundfile = pytest.importorskip("soundfile")
+pytest.importorskip("soxr")
+
+
+def tone(rate: int, seconds: float = 2.0, channels: int = 1) -> Samples:
+    """A tone of 440 Hz on the first channel, silence on the others."""
+    made = np.zeros((round(rate * seconds), channels), np.float32)
+    made[:, 0] = 0.5 * np.sin(2 * np.pi * 440 * np.arange(len(made)) / rate)
+    return made
+
+
+def frequency(samples: Samples) -> float:
+    spectrum = np.abs(np.fft.rfft(samples))
+    return float(spectrum.argmax()) * RATE / len(samples)
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg"])
+@pytest.mark.parametrize(("rate", "channels"), [(8000, 1), (16_000, 1), (22_050, 2), (44_100, 2), (48_000, 3)])
+def test_files_of_all_rates_and_channels(tmp_path: Path, kind: str, rate: int, channels: int) -> None:
+    if kind == "mp3" and channels > 2:
+        pytest.skip("MP3 has two channels at most")
+    path = tmp_path / f"tone.{kind}"
+    soundfile.write(path, tone(rate, channels=channels), rate)
+    heard = np.concatenate(list(file_blocks(str(path))))
+    assert heard.dtype == np.float32 and heard.ndim == 1
+    assert len(heard) / RATE == pytest.approx(2.0, abs=0.1)  # MP3 pads
+    assert frequency(heard) == pytest.approx(440, abs=1)
+    loudness = float(np.sqrt(2 * np.mean(heard[RATE // 2 : RATE] ** 2)))
+    if kind != "mp3":  # libsndfile's encoder of MP3 does badly with pure tones
+        assert loudness == pytest.approx(0.5 / channels, rel=0.02)
+
+
+def test_a_file_is_read_in_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "long.wav"
+    soundfile.write(path, np.zeros(48_000 * 30, np.int16), 48_000)
+    blocks = file_blocks(str(path))
+    assert max(map(len, blocks)) <= 0.3 * RATE
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^input file '.*absent.wav' cannot be read: No such file or directory$"):
+        file_blocks(str(tmp_path / "absent.wav"))
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        file_blocks(str(tmp_path))
+    text = tmp_path / "talk.txt"
+    text.write_text("Good evening.")
+    with pytest.raises(InputError, match=r"talk.txt' is not audio that can be read.*: Format not recognised$"):
+        file_blocks(str(text))
+
+
+def test_a_damaged_file_says_so_after_what_could_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "cut.flac"
+    soundfile.write(path, np.random.default_rng(0).normal(0, 0.1, RATE * 20).astype(np.float32), RATE)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    path.write_bytes(data)
+    heard = 0
+    with pytest.raises(InputError, match="cut.flac' cannot be read to its end"):  # noqa: PT012
+        for block in file_blocks(str(path)):
+            heard += len(block)
+    assert heard > 5 * RATE
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(16_000, 1), (48_000, 2), (8000, 1)])
+def test_raw_audio(rate: int, channels: int) -> None:
+    pcm = (tone(rate, channels=channels) * 32767).astype("<i2").tobytes()
+    heard = np.concatenate(list(pcm_blocks(io.BytesIO(pcm), rate, channels)))
+    assert len(heard) / RATE == pytest.approx(2.0, abs=0.01)
+    assert frequency(heard) == pytest.approx(440, abs=1)
+
+
+def test_raw_audio_that_is_none() -> None:
+    for head, kind in (b"RIFF....WAVEfmt ", "WAV"), (b"fLaC", "FLAC"), (b"ID3\x04", "MP3"), (b"OggS", "Ogg"):
+        with pytest.raises(InputError, match=f"raw 16-bit samples, not a file in {kind} format"):
+            list(pcm_blocks(io.BytesIO(head)))
+    with pytest.raises(InputError, match="the audio ends within a sample: 2 x 16 bits were expected"):
+        list(pcm_blocks(io.BytesIO(b"\0" * 6), channels=2))
+
+
+@pytest.mark.parametrize("speed", [1.0, 4.0])
+def test_speed(speed: float) -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    block = np.zeros(RATE // 10, np.float32)
+    came = [now[0] for _ in at_speed(iter([block] * 10), speed, lambda: now[0], sleep)]
+    assert came == pytest.approx([each / 10 / speed for each in range(1, 11)])
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "soundfile", None)
+    with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install 'redraft\[listen\]'"):
+        audio.file_blocks("talk.wav")

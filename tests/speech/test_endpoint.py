@@ -1,0 +1,66 @@
+"""Where utterances begin and end."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from redraft.speech.audio import RATE
+from redraft.speech.endpoint import LONG, LONGEST, Endpointer, Stretch
+from tests.speech.recognisers import silence
+
+
+def loud(frame: bytes) -> bool:
+    return bool(np.abs(np.frombuffer(frame, "<i2")).max() > 1000)
+
+
+def utterances(pattern: list[tuple[bool, float]], pause: float = 0.5, block: int = 700) -> list[tuple[float, float]]:
+    """Start and end of every utterance in audio that is loud and quiet in turn."""
+    audio = np.concatenate([np.full(round(RATE * seconds), 0.5 * on, np.float32) for on, seconds in pattern])
+    endpointer, found, pcm = Endpointer(loud, pause), [], 0
+    stretches: list[Stretch] = []
+    for start in range(0, len(audio), block):
+        stretches += endpointer.hear(audio[start : start + block])
+    stretches += endpointer.finish()
+    for stretch in stretches:
+        pcm = len(stretch.pcm) + (0 if stretch.begins else pcm)
+        if stretch.ends:
+            found.append((stretch.start, stretch.end))
+            assert pcm / 2 / RATE >= stretch.end - stretch.start - 0.1  # no audio of an utterance is left out
+    assert sum(each.begins for each in stretches) == sum(each.ends for each in stretches) == len(found)
+    return found
+
+
+def test_a_pause_ends_an_utterance() -> None:
+    found = utterances([(False, 1), (True, 2), (False, 0.3), (True, 1), (False, 1), (True, 1), (False, 1)])
+    assert np.array(found) == pytest.approx(np.array([[0.8, 4.3], [5.1, 6.3]]), abs=0.2)
+    assert len(utterances([(True, 2), (False, 0.3), (True, 1)], pause=0.2)) == 2
+
+
+def test_one_loud_moment_is_no_speech() -> None:
+    assert utterances([(False, 1), (True, 0.1), (False, 1)]) == []
+
+
+def test_the_end_of_the_audio_ends_what_is_open() -> None:
+    assert np.array(utterances([(True, 2)])) == pytest.approx(np.array([[0, 2]]), abs=0.1)
+
+
+def test_a_long_utterance_ends_at_half_a_pause_and_at_last_anywhere() -> None:
+    first, *_ = utterances([(True, LONG + 1), (False, 0.3), (True, 1)])
+    assert first[1] == pytest.approx(LONG + 1, abs=0.1)
+    lengths = [end - start for start, end in utterances([(True, 50)])]
+    assert lengths == pytest.approx([LONGEST, LONGEST, 50 - 2 * LONGEST], abs=0.3)
+
+
+def test_silence_costs_no_memory() -> None:
+    endpointer = Endpointer(loud)
+    for block in silence(10):
+        assert list(endpointer.hear(block)) == []
+    tracemalloc.start()
+    for block in silence(600):
+        assert list(endpointer.hear(block)) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000

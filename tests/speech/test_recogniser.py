@@ -1,0 +1,118 @@
+"""From hypotheses to updates, and what happens when something goes wrong on the way."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from redraft.captions.events import Failure, Update
+from redraft.errors import InputError, OptionError
+from redraft.speech.audio import RATE, Samples
+from redraft.speech.recogniser import Heard, Hypothesis, Names, transcribe
+from redraft.speech.registry import open_recogniser
+from tests.speech.recognisers import Scripted, silence
+
+
+def updates(*heard: Heard) -> list[tuple[str, int, str, bool, float | None]]:
+    return [
+        (each.utterance, each.seq, each.text, each.final, each.time)
+        for each in Names().items(heard)
+        if isinstance(each, Update)
+    ]
+
+
+def test_hypotheses_become_updates() -> None:
+    assert updates(
+        Hypothesis("", 1.0, 1.1),
+        Hypothesis("a", 1.0, 1.2),
+        Hypothesis("a", 1.0, 1.3),  # nothing new
+        Hypothesis("a bee", 1.0, 1.4),
+        Hypothesis("", 1.0, 1.5),  # all taken back
+        Hypothesis("a be", 1.0, 1.6, final=True),
+        Hypothesis("", 2.0, 2.1),
+        Hypothesis("", 2.0, 2.2, final=True),  # a noise
+        Hypothesis("Sea", 3.0, 3.5, final=True),
+    ) == [
+        ("1", 0, "a", False, 1.0),
+        ("1", 1, "a bee", False, 1.4),
+        ("1", 2, "", False, 1.5),
+        ("1", 3, "a be", True, 1.6),
+        ("2", 0, "Sea", True, 3.5),
+    ]
+
+
+def test_control_characters_become_spaces() -> None:
+    assert updates(Hypothesis(" a\nb ", 0, 1))[0][2] == "a b"
+
+
+def test_a_transcript() -> None:
+    recogniser = Scripted(words=2)
+    items = list(transcribe(silence(1.5), recogniser))
+    assert [item.text for item in items if isinstance(item, Update)] == ["w0", "w0 w1", "w2", "w2"]
+    assert [item.final for item in items if isinstance(item, Update)] == [False, True, False, True]
+    assert recogniser.closed
+
+
+def test_a_recogniser_that_dies_loses_nothing_that_it_has_recognised() -> None:
+    recogniser = Scripted(words=3, dies_after=2.25)
+    items = list(transcribe(silence(60), recogniser))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == ["w0 w1 w2", "w3"]
+    assert items[-1] == Failure("the recogniser stopped after 2.3 s of audio: RuntimeError: out of memory")
+    assert recogniser.closed
+
+
+def test_a_recogniser_that_dies_at_the_end() -> None:
+    class Dies(Scripted):
+        def finish(self) -> Iterator[Heard]:
+            raise ValueError
+
+    items = list(transcribe(silence(1.2), Dies(words=3)))
+    assert [item.final for item in items if isinstance(item, Update)] == [False, False, True]
+    assert items[-1] == Failure("the recogniser stopped after 1.2 s of audio: ValueError: ValueError")
+
+
+def test_audio_that_breaks_off_ends_what_was_said() -> None:
+    def broken() -> Iterator[Samples]:
+        yield from silence(1)
+        raise InputError("the tape is torn")
+
+    items = list(transcribe(broken(), Scripted(words=3)))
+    assert isinstance(items[-2], Update) and items[-2].final
+    assert items[-1] == Failure("the tape is torn")
+
+
+def test_failures_in_the_audio_are_passed_on() -> None:
+    lost = Failure("1.0 s of audio were dropped")
+    assert lost in list(transcribe([lost, np.zeros(RATE, np.float32)], Scripted()))
+
+
+def test_no_audio_at_all() -> None:
+    assert list(transcribe(iter([]), Scripted())) == [Failure("the audio is empty: nothing was recorded in it")]
+
+
+@pytest.mark.slow
+def test_three_hours_in_bounded_memory() -> None:
+    items = transcribe(silence(3 * 3600, block=0.5), Scripted(words=20))
+    for _ in range(200):
+        next(items)
+    tracemalloc.start()
+    finals = sum(isinstance(item, Update) and item.final for item in items)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert finals == 3 * 3600 * 2 // 20 - 10
+    assert peak < 500_000
+
+
+def test_names_that_are_none() -> None:
+    with pytest.raises(OptionError, match="recogniser 'nothing' is not known; known recognisers: pocketsphinx"):
+        open_recogniser("nothing")
+    pytest.importorskip("pocketsphinx")
+    with pytest.raises(OptionError, match="pocketsphinx has one model, so leave 'large' out"):
+        open_recogniser("pocketsphinx:large")
+    with pytest.raises(OptionError, match="pocketsphinx recognises en, not 'de'"):
+        open_recogniser("pocketsphinx", "German")
+    with pytest.raises(OptionError, match="source language 'tlhx' is not known"):
+        open_recogniser("pocketsphinx", "tlhx")
