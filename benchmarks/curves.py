@@ -37,7 +37,7 @@ Passes = Mapping[tuple[int, int], Step]
 
 
 @click.command(help=__doc__)
-@click.option("--records", type=click.Path(exists=True, path_type=Path), required=True, help="Of `redraft bench ssbd`.")
+@click.option("--records", type=click.Path(exists=True, path_type=Path), required=True, help="Of the table ssbd.")
 @click.option("--model", "models", multiple=True, default=["demo"], help="A name or a GGUF file; repeat.")
 @click.option("--format", "formats", multiple=True, type=click.Choice([*FORMATS, SHIPPED]), default=[SHIPPED])
 def main(records: Path, models: Sequence[str], formats: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ def result(signature: str, bench: str = "beta", **more: Any) -> Result:
 )
 def test_a_command_follows_the_signature_and_is_understood(bench: str, signature: str, expected: str) -> None:
     command = reproduce([result(signature, bench)])
-    assert command == f"redraft bench {bench} --data flores200.devtest --to de {expected}".strip()
+    assert command == f"redraft bench run {bench} --data flores200.devtest --to de {expected}".strip()
     drafts = [] if bench != "aasd" or "--drafts" in command else ["--drafts", "x"]
     group = cli.commands["bench"]
     assert isinstance(group, click.Group)
@@ -56,13 +56,13 @@ def program() -> click.Context:
 
 def test_a_misheard_stream_needs_an_option() -> None:
     misheard = replace(result("seed:7"), data="flores200.devtest.perturbed")
-    assert reproduce([misheard]) == "redraft bench beta --data flores200.devtest --noise --to de --seed 7"
+    assert reproduce([misheard]) == "redraft bench run beta --data flores200.devtest --noise --to de --seed 7"
     assert misheard.name == "Flores-200 devtest, misheard at first, to German"
 
 
 def test_a_revised_stream_needs_its_rate() -> None:
     revised = replace(result("seed:7"), data="flores200.devtest.revised-0.55")
-    expected = "redraft bench beta --data flores200.devtest --revisions 0.55 --to de --seed 7"
+    expected = "redraft bench run beta --data flores200.devtest --revisions 0.55 --to de --seed 7"
     assert reproduce([revised]) == expected
 
 

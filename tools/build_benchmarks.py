@@ -51,7 +51,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 
 
 def summary(result: Result) -> str:
-    """What the README says of a result of ``redraft bench beta``: one sentence, with the processor that it is of."""
+    """What the README says of a result of the table ``beta``: one sentence, with the processor that it is of."""
     rows = {named(row): row for row in result.rows}
     before, after = rows["ar"], rows["ssbd beta=0.2"]
     processor = result.facts.get("processor", "not recorded").replace("not recorded", "processor not recorded")

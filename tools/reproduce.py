@@ -20,7 +20,7 @@ def reproduce(group: Sequence[Result]) -> str:
     if result.bench not in TABLES:
         return ""
     data, _, revisions = result.data.removesuffix(PERTURBED).partition(REVISED)
-    words = ["redraft", "bench", result.bench, "--data", data]
+    words = ["redraft", "bench", "run", result.bench, "--data", data]
     words += ["--revisions", revisions] if revisions else ["--noise"] if data != result.data else []
     words += [word for each in group for word in ("--to", each.language)]
     for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-tiny")):

@@ -49,7 +49,7 @@ class Run:
     def command(self, out: Path) -> list[str]:
         """Its command line."""
         chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
-        return [sys.executable, "-m", "redraft", "bench", self.table, *chosen, "--out", str(out)]
+        return [sys.executable, "-m", "redraft", "bench", "run", self.table, *chosen, "--out", str(out)]
 
 
 def runs() -> Iterator[Run]:

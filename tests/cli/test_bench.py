@@ -11,6 +11,8 @@ from redraft.measure.bench.tables import TABLES
 from redraft.measure.eval import columns
 from tests.cli.conftest import Run
 
+#: One thread.
+ONE = ("--threads", "1")
 LINES = [
     {"utterance": "1", "seq": 0, "text": "I have"},
     {"utterance": "1", "seq": 1, "text": "I have a dog.", "final": True},
@@ -27,12 +29,12 @@ def talk(tmp_path: Path) -> Path:
 
 
 def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -> None:
-    done = redraft("bench", "ssbd", "--data", str(talk), "--method", "ssbd", "--threads", "1", "--out", str(tmp_path))
+    done = redraft("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path))
     assert done.status == 0, done.err
     assert "ssbd" in done.out and "redraft:" in done.out
     assert (tmp_path / "report.html").exists()
     again = redraft(
-        *("bench", "ssbd", "--data", str(talk), "--method", "ssbd", "--threads", "1", "--out", str(tmp_path), "--json")
+        *("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path), "--json")
     )
     assert [(row["method"], row["segments"], row["updates"]) for row in again.rows] == [
         ("ar", 2, 4),
@@ -42,7 +44,7 @@ def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Pat
 
 
 def test_without_data_the_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
-    command = ("bench", "ssbd", "--method", "ssbd", "--limit", "2", "--threads", "1", "--out", str(tmp_path), "--json")
+    command = ("bench", "run", "ssbd", "--method", "ssbd", "--limit", "2", *ONE, "--out", str(tmp_path), "--json")
     done = redraft(*command)
     assert done.status == 0, done.err
     assert {row["segments"] for row in done.rows} == {2} and "data:talk@" in done.rows[0]["signature"]
@@ -53,14 +55,14 @@ def test_a_test_set_that_is_not_there_says_where_it_is_looked_for(
     redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
-    done = redraft("bench", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
+    done = redraft("bench", "run", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
     assert done.status == 2 and str(tmp_path / "test" / "flores200.devtest.en.txt") in done.err
     assert "set REDRAFT_DATA" in done.err and "--data talk" in done.err
 
 
 def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
     done = redraft(
-        *("bench", "cold", "--data", str(talk), "--method", "pld", "--threads", "1", "--out", str(tmp_path), "--json")
+        *("bench", "run", "cold", "--data", str(talk), "--method", "pld", *ONE, "--out", str(tmp_path), "--json")
     )
     assert [row["updates"] for row in done.rows] == [2, 2]
     assert done.rows[1]["same_as_ar"] == 2
@@ -84,14 +86,14 @@ def test_every_column_of_every_table_has_a_heading() -> None:
 def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path, tmp_path: Path) -> None:
     given = [str(Path("benchmarks/models/redraft-plain-q8_0.gguf")) if each == "OTHER" else each for each in arguments]
     data = [] if "--data" in given else ["--data", str(talk)]
-    done = redraft("bench", "ssbd", *data, *given, "--out", str(tmp_path / "out"))
+    done = redraft("bench", "run", "ssbd", *data, *given, "--out", str(tmp_path / "out"))
     assert done.status == 2
     assert sentence in done.err
     assert not (tmp_path / "out").exists()
 
 
 def test_a_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_path: Path) -> None:
-    command = ("bench", "quality", "--data", str(talk), "--threads", "1", "--out", str(tmp_path), "--json")
+    command = ("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
     assert redraft(*command).status == 0
     talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
     assert "another run" in redraft(*command).err
@@ -106,7 +108,7 @@ def test_a_stream_is_written_and_read_again(redraft: Run, talk: Path, tmp_path: 
 
 
 def test_a_log_for_another_scorer(redraft: Run, talk: Path, tmp_path: Path) -> None:
-    redraft("bench", "quality", "--data", str(talk), "--threads", "1", "--out", str(tmp_path), "--json")
+    redraft("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
     (records,) = tmp_path.glob("*.records.jsonl")
     wrong = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "nosuch")
     assert "--line must be one of: ar, de" in wrong.err

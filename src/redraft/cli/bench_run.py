@@ -1,0 +1,210 @@
+"""``redraft bench run``: its options; `redraft.measure.bench.run` does the work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.cli import options as common
+from redraft.errors import OptionError
+from redraft.measure.bench.tables import TABLES, Table
+
+if TYPE_CHECKING:
+    from redraft.measure.bench.run import Bench, Engine
+
+SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
+TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
+#: What is measured unless told otherwise: the talk that ships, or for the table of quality a set with references.
+TALK, REFERENCED = "talk", "flores200.devtest"
+
+_TABLES = "".join(f"  {each.name:<8} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
+EXAMPLES = f"""\b
+Tables:
+{_TABLES}
+\b
+Examples:
+  redraft bench run beta --to de --limit 20
+  redraft bench run ssbd --data my-talk.jsonl --model my-model.gguf --to fr --out runs/mine
+  redraft bench run cold --data flores200.devtest --to de --to ja
+"""
+
+data = click.option(
+    "--data",
+    default=TALK,
+    metavar="NAME|FILE",
+    help=f"talk, the demo's; a test set: {SETS}; {TALKS}; or a JSON Lines file of your own (docs/streams.md).",
+)
+data_options = (
+    click.option(
+        "--input",
+        "-i",
+        "form",
+        type=click.Choice(("jsonl", "simulstreaming")),
+        default="jsonl",
+        help="Form of a stream of your own.",
+    ),
+    click.option("--limit", type=common.Whole(0), default=100, help="Sentences to take; 0 takes all."),
+    click.option(
+        "--least-words", type=common.Whole(0), default=0, help="Leave out sentences of a test set with fewer words."
+    ),
+    click.option("--noise", is_flag=True, help="Mishear the newest words at first, as a recogniser does."),
+    click.option(
+        "--revisions",
+        type=common.Real(0, 0.9),
+        default=0.0,
+        help="Share of updates that rewrite what was heard, as a recogniser does that sends its whole unfinished tail; "
+        "0.55 is one such.",
+    ),
+    click.option(
+        "--seed",
+        type=common.Whole(0),
+        default=0,
+        help="Random seed of noise and revisions, and of the confidence intervals.",
+    ),
+)
+lag = click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 gives whole sentences.")
+run_options = (
+    click.option(
+        "--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeat for several."
+    ),
+    common.model,
+    click.option(
+        "--draft-model",
+        "small",
+        multiple=True,
+        metavar="MODEL",
+        help="Small model, for methods that draft with one; the table bild takes several.  [default: demo-tiny for "
+        "demo, else none]",
+    ),
+    click.option(
+        "--method", "methods", multiple=True, metavar="NAME", help="Only ar and the lines of these methods; repeat."
+    ),
+    common.bench_folder("Folder for records, rows and the page."),
+    common.threads,
+    common.gpu_layers,
+    common.exact,
+    common.dtype,
+    common.as_json,
+)
+
+
+@click.command(epilog=EXAMPLES, short_help="Run a table of methods on your model, text and machine.")
+@click.argument("name", metavar="TABLE", type=click.Choice(list(TABLES)))
+@common.all_of([data, *data_options, lag, *run_options])
+@click.option("--drafts", metavar="MODEL", help="The model that makes the draft translations; for the table aasd.")
+def run(
+    name: str,
+    as_json: bool,
+    to: tuple[str, ...],
+    out: Path,
+    methods: tuple[str, ...],
+    drafts: str | None,
+    **given: Any,
+) -> None:
+    """Run TABLE and print its figures; the page with plots goes to --out.
+
+    The tables of whole sentences have a --lag of 0, and quality is measured on flores200.devtest unless --data says
+    otherwise.
+    """
+    from rich.console import Console
+
+    from redraft.measure.bench.report import write
+    from redraft.measure.bench.results import finish
+    from redraft.measure.eval.quality import quality
+    from redraft.measure.eval.table import print_json, print_table
+
+    table = TABLES[name]
+    if table.postedit != (drafts is not None):
+        raise OptionError(
+            f"--drafts is needed for the table {name}" if table.postedit else "--drafts is for the table aasd"
+        )
+    if not common.is_given("lag"):
+        given["lag"] = table.lag
+    if name == "quality" and not common.is_given("data"):
+        given["data"] = REFERENCED
+    quality([""], [""], "en")  # what is missing is to be said before the run
+    # Languages, data and models are looked at before anything runs.
+    jobs = [_bench(table, language, out, given=dict(given), methods=methods, drafts=drafts) for language in to]
+    for job in jobs:
+        show = partial(_progress, f"{name} {job.stream.name} {job.language}")
+        rows, line = finish(job, job.run(show), given["seed"])
+        if as_json:
+            print_json(rows, line, sys.stdout)
+        else:
+            print_table(rows, line, Console(), table.columns)
+    if not as_json:
+        click.echo(f"report: {write(out)}")
+
+
+def _bench(
+    table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
+) -> Bench:
+    """The bench of a command's options: those of the stream, and those of the engine, which are left in ``given``."""
+    from redraft.captions.languages import parse_language
+    from redraft.measure.bench.data import open_stream, reveals
+    from redraft.measure.bench.drafts import translations
+    from redraft.measure.bench.run import Bench
+
+    tag = parse_language(language).tag
+    of_stream = {
+        name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
+    }
+    data = given.pop("data")
+    facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
+    if not reveals(data):
+        if common.is_given("lag"):
+            raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
+        facts.pop("lag")
+    stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
+    job = Bench(_only(table, methods, tag, engine.smalls), stream, tag, engine, out, (), facts)
+    if drafts is None:
+        return job
+    made = translations(drafts, stream, tag, job.engine.options)
+    return replace(job, drafts=made, extra={**facts, "drafts": drafts})
+
+
+def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
+    """The lines of some methods, and the baseline; says which lines are missing for want of a small model."""
+    known = [*dict.fromkeys(each.method for each in table.contenders(language, smalls or ("a small model",)))]
+    there = {each.method for each in table.contenders(language, smalls)}
+    for method in methods:
+        if method not in known:
+            raise OptionError(f"--method must be one of {', '.join(known)}, not {method!r}")
+    wanted = {"ar", *(methods or known)}
+    missing = [method for method in known if method in wanted - there]
+    if missing and (methods or there == {"ar"}):
+        raise OptionError(
+            f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --draft-model"
+        )
+    if missing:
+        click.echo(
+            f"redraft: {', '.join(missing)} left out, since no small model is named with --draft-model", err=True
+        )
+    return replace(
+        table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
+    )
+
+
+def _engine(
+    *, model: str, small: tuple[str, ...], threads: int, gpu_layers: int, exact: bool, dtype: str | None
+) -> Engine:
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.measure.bench.run import Engine
+    from redraft.models import SMALL_OF
+
+    known = (SMALL_OF[model],) if model in SMALL_OF else ()
+    options = LlamaOptions(context_length=1024, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    return Engine(model, small or known, options, dtype)
+
+
+def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(segments, title, console=Console(stderr=True))
