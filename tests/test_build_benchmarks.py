@@ -217,7 +217,7 @@ def test_one_command_measures_all_languages(root: Path) -> None:
     for bench in ("ssbd", "beta"):
         page = pages[root / "docs" / "benchmarks" / f"{bench}.md"]
         assert re.findall(r"^```sh\n(.*)\n```$", page, re.MULTILINE) == [
-            f"redraft bench {bench} --data flores200.devtest --to de --to ja --limit 8 --threads 1"
+            f"redraft bench run {bench} --data flores200.devtest --to de --to ja --limit 8 --threads 1"
         ]
 
 
