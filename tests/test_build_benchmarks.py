@@ -87,7 +87,7 @@ def test_pages_and_pictures_of_no_result_are_noticed_and_removed(root: Path) -> 
 
 def test_the_index_says_what_each_table_answers_and_its_figures(root: Path) -> None:
     index = build.documents(root)[root / "docs" / "benchmarks" / "README.md"]
-    assert "## [What the bias does (Table 3 of SSBD v2)](beta.md)\n" in index
+    assert "## [Effect of the bias (Table 3 of SSBD v2)](beta.md)\n" in index
     assert "faster and calmer captions, at a cost in quality. *Measured on earlier weights.*\n" in index
     assert "- Flores-200 devtest, to German and Japanese: `ssbd beta=0.2` speed-up 1.77, by passes " in index
 
@@ -128,7 +128,7 @@ def test_the_pages_hold_tables_signatures_and_notes(root: Path) -> None:
     pages = build.documents(root)
     first, second = (pages[root / "docs" / "benchmarks" / f"{name}.md"] for name in ("ssbd", "beta"))
     assert first.startswith("# Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)\n")
-    assert second.startswith("# What the bias does (Table 3 of SSBD v2)\n")
+    assert second.startswith("# Effect of the bias (Table 3 of SSBD v2)\n")
     assert "## Flores-200 devtest, to German\n" in second and "## Flores-200 devtest, to Japanese\n" in second
     assert "| method | chrF | NE | NE shown | A/D | A/O | passes | speed-up | by passes | × limit |\n" in second
     assert "| ssbd beta=0.2 | 35.6 | 0.60 | 0.60 | 88.6% | 74.4% | 751 | 1.77 |" in second

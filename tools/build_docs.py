@@ -72,7 +72,7 @@ def codes_table() -> str:
 
 def cli_page() -> str:
     """All help texts."""
-    parts = ["# The command line\n", f"{GENERATED}\n"]
+    parts = ["# Command line\n", f"{GENERATED}\n"]
     for path, text in help_texts(cli, "redraft", None):
         parts.append(f"## {path}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)

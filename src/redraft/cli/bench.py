@@ -21,16 +21,16 @@ Examples:
 """
 
 
-@click.group(epilog=EXAMPLES, short_help="Measure: the papers' tables, other libraries, the limit.")
+@click.group(epilog=EXAMPLES, short_help="Run benchmarks and load tests.")
 def bench() -> None:
-    """Measure methods on your model, your text and your machine. Needs the `eval` extra.
+    """Benchmark methods on your model, text and machine. Needs the `eval` extra.
 
-    `redraft bench run` runs a table. Its lines take turns, update by update, so that speed-ups are ratios within one
-    run. Everything is written to --out: the same command resumes a run that was cut off, and `redraft bench report`
-    shows them all.
+    `redraft bench run` runs a table. Its lines take turns, update by update, so speed-ups are ratios within one run.
+    Results are written to --out; the same command resumes an interrupted run, and `redraft bench report` shows all of
+    them.
 
-    The demo's talk (--data talk) has no reference translations, so there is no BLEU or chrF. The test sets do not ship:
-    docs/metrics.md says where to put them.
+    The demo talk (--data talk) has no reference translations, so there is no BLEU or chrF. The test sets do not ship
+    with Redraft; docs/metrics.md says where to put them.
     """
 
 
@@ -48,7 +48,7 @@ _LOGS = ("simulstream", "simuleval", "omnisteval")
 def write_stream(file: Path, to: str, **given: Any) -> None:
     """Write a stream to FILE, for `redraft translate --input jsonl` or for --data of a table.
 
-    References and places in a recording go to a second file beside it.
+    References and positions in a recording go to a second file beside it.
     """
     from redraft.captions.languages import parse_language
     from redraft.measure.bench.data import open_stream
@@ -58,15 +58,15 @@ def write_stream(file: Path, to: str, **given: Any) -> None:
     click.echo(f"{file}: {len(stream.segments)} segments, {len(stream.updates)} updates, {stream.name}@{stream.hash}")
 
 
-@bench.command(short_help="Write a run's log for the scorers of simulstream, SimulEval or OmniSTEval.")
+@bench.command(short_help="Export a run for simulstream, SimulEval or OmniSTEval.")
 @click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--line", required=True, help="Line of the table, such as 'ssbd beta=0.2, de'.")
 @click.option("--format", type=click.Choice(_LOGS), default="simulstream", help="Program that reads the log.")
 def export(records: Path, folder: Path, line: str, format: str) -> None:
-    """Write one line of a run, RECORDS, into FOLDER as another program's log.
+    """Export one line of a run to FOLDER as the log of another program.
 
-    RECORDS is a .records.jsonl file; the stream beside it is read as well. docs/metrics.md says how to score the log.
+    RECORDS is a .records.jsonl file; its stream must be beside it. docs/metrics.md explains how to score the log.
     """
     from redraft.measure.eval import logs
     from redraft.measure.eval.record import read_records
@@ -93,13 +93,13 @@ finished = common.bench_folder("The folder of the runs.")
     "model",
     default="Unbabel/wmt22-comet-da",
     metavar="NAME|FILE",
-    help="COMET's model: a name on the hub, or a checkpoint.",
+    help="COMET model: a name on the hub, or a checkpoint.",
 )
 def comet(out: Path, model: str) -> None:
-    """Score the final translations of all runs in a folder with COMET, and make their page anew.
+    """Score the final translations of all runs in a folder with COMET, and update their page.
 
-    The library (pip install unbabel-comet) asks for older releases than the hf extra, so it is best installed into an
-    environment of its own; the runs need not have been made there.
+    The library (pip install unbabel-comet) needs older dependencies than the hf extra, so install it in a separate
+    environment. The runs can come from another one.
     """
     from redraft.measure.bench.report import write
     from redraft.measure.bench.score import add_comet
@@ -109,10 +109,10 @@ def comet(out: Path, model: str) -> None:
     click.echo(write(out))
 
 
-@bench.command(short_help="Make the page of a folder of runs.")
+@bench.command(short_help="Write the report of a folder of runs.")
 @finished
 def report(out: Path) -> None:
-    """Make the page with all tables and plots of a folder of runs."""
+    """Write the report of a folder of runs, with all tables and plots."""
     from redraft.measure.bench.report import write
 
     click.echo(write(out))

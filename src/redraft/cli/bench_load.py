@@ -37,7 +37,7 @@ _OF_THE_SERVER = {"model": "--model", "threads": "--threads", "settings": "--set
 
 shared = common.all_of(
     (
-        click.option("--server", metavar="URL", help="A server that runs already.  [default: one is started]"),
+        click.option("--server", metavar="URL", help="Address of a running server.  [default: start one]"),
         common.model,
         common.threads,
         click.option(
@@ -45,7 +45,7 @@ shared = common.all_of(
             "settings",
             multiple=True,
             metavar="NAME=VALUE",
-            help="A setting of the server; repeat.",
+            help="Setting of the server; repeatable.",
         ),
         common.option,
         click.option(
@@ -54,16 +54,19 @@ shared = common.all_of(
             multiple=True,
             default=("de",),
             metavar="LANGUAGE",
-            help="Target language; talks take turns with several.",
+            help="Target language; repeatable, divided among the talks.",
         ),
         click.option(
-            "--data", default="talk", metavar="NAME|FILE", help="The text: talk, or as for the other benches."
+            "--data",
+            default="talk",
+            metavar="NAME|FILE",
+            help="Text to speak; the same values as for other benchmarks.",
         ),
-        click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words a second of a talk."),
-        click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the talks begin."),
-        click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds from then until captions count."),
+        click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of a talk."),
+        click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the starts are spread."),
+        click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds after that before captions count."),
         click.option(
-            "--seed", type=common.Whole(0), default=0, help="Random seed of where in the text each talk begins."
+            "--seed", type=common.Whole(0), default=0, help="Random seed of each talk's position in the text."
         ),
         common.bench_folder("Folder for the rows and the server's log."),
         common.as_json,
@@ -71,16 +74,21 @@ shared = common.all_of(
 )
 
 
-@click.command(epilog=LOAD_EXAMPLES, short_help="Many talks at once against a server: lag, refusals, memory.")
-@click.option("--talks", type=common.Whole(1, 5000), required=True, help="Talks at once.")
-@click.option("--method", "methods", multiple=True, default=("ssbd",), metavar="NAME", help="One run each; repeat.")
+@click.command(epilog=LOAD_EXAMPLES, short_help="Load a server with many talks: lag, refusals, memory.")
+@click.option("--talks", type=common.Whole(1, 5000), required=True, help="Number of simultaneous talks.")
+@click.option(
+    "--method", "methods", multiple=True, default=("ssbd",), metavar="NAME", help="Method; repeatable, one run each."
+)
 @click.option("--minutes", type=common.Real(0, min_open=True), default=1.0, help="Length of a run.")
 @click.option(
-    "--talk-minutes", type=common.Real(0), default=0.0, help="A talk then ends and another begins; 0: all last."
+    "--talk-minutes",
+    type=common.Real(0),
+    default=0.0,
+    help="Length of a talk, then another begins; 0 for the whole run.",
 )
-@click.option("--admission/--no-admission", default=True, help="Whether the server refuses talks beyond its capacity.")
-@click.option("--max-p95", type=common.Real(0), help="Fail if p95 of the caption lag is over so many seconds.")
-@click.option("--max-slope", type=common.Real(0), help="Fail if the server grows by more megabytes a minute.")
+@click.option("--admission/--no-admission", default=True, help="Let the server refuse talks beyond its capacity.")
+@click.option("--max-p95", type=common.Real(0), help="Fail if p95 of the caption lag exceeds this (s).")
+@click.option("--max-slope", type=common.Real(0), help="Fail if the server's memory grows faster (MB/min).")
 @shared
 def load(
     talks: int,
@@ -93,11 +101,11 @@ def load(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Hold many talks at once against a server, each in a session and a language of its own.
+    """Load a server with many simultaneous talks, each in its own session.
 
-    The caption lag is the time from when the oldest word that no caption covered was said to the caption that covers
-    it. The exit status is 1 if a bound is broken, if a session ended before its time, if an update was not answered, or
-    if the server holds sessions, lanes or slots when all talks are over.
+    Caption lag runs from when the oldest word without a caption was spoken to the caption that covers it. The exit
+    status is 1 if a limit is exceeded, a session ends early, an update is not answered, or the server still holds
+    sessions, lanes or slots after all talks have ended.
     """
     _need_serve()
     from redraft.measure.load import runs
@@ -113,19 +121,21 @@ def load(
         raise click.exceptions.Exit(1)
 
 
-@click.command(epilog=CAPACITY_EXAMPLES, short_help="How many talks a server carries at a bounded lag.")
+@click.command(epilog=CAPACITY_EXAMPLES, short_help="Find how many talks a server carries.")
 @click.option(
     "--method",
     "methods",
     multiple=True,
     default=("ar", "ssbd", "redraft"),
     metavar="NAME",
-    help="One search; repeat.",
+    help="Method; repeatable, one search each.",
 )
-@click.option("--seconds", type=common.Real(0, min_open=True), default=45.0, help="Length of one trial.")
-@click.option("--max-p95", type=common.Real(0, min_open=True), default=1.0, help="Longest p95 of the caption lag (s).")
-@click.option("--first", type=common.Whole(1, 5000), default=1, help="The number of talks that is tried first.")
-@click.option("--most", type=common.Whole(1, 5000), default=512, help="More talks are not tried.")
+@click.option("--seconds", type=common.Real(0, min_open=True), default=45.0, help="Length of a trial.")
+@click.option(
+    "--max-p95", type=common.Real(0, min_open=True), default=1.0, help="Highest acceptable p95 of the caption lag (s)."
+)
+@click.option("--first", type=common.Whole(1, 5000), default=1, help="Number of talks to try first.")
+@click.option("--most", type=common.Whole(1, 5000), default=512, help="Highest number of talks to try.")
 @shared
 def capacity(
     methods: tuple[str, ...],
@@ -136,12 +146,10 @@ def capacity(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Find the greatest number of talks that a server carries, by doubling and then by halving the distance.
+    """Find how many talks a server carries, by doubling and then bisecting, to about one part in thirty.
 
-    It is found to about a thirtieth, since two trials of one number differ by more.
-
-    A number is carried if p95 of the caption lag stays within --max-p95, no session is refused or ends before its time,
-    and nothing remains unanswered. A server that is started admits everybody.
+    A number of talks is carried if p95 of the caption lag stays within --max-p95, no session is refused or ends early,
+    and every update is answered. A server that is started for this admits all sessions.
     """
     _need_serve()
     from redraft.measure.load import runs

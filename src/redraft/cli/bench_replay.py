@@ -32,19 +32,21 @@ Examples:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="What a bench has recorded: NAME.records.jsonl in its --out.",
+    help="Recording of a benchmark: NAME.records.jsonl in its --out.",
 )
 @click.option("--model", "-m", metavar="MODEL", help=f"Replay on llama.cpp: {common.MODELS}")
 @click.option("--shape", type=click.Choice(list(SHAPES)), help="Replay on transformers, with random weights.")
 @common.dtype
-@click.option("--device", type=click.Choice(DEVICES), default="auto", help="auto takes a GPU where there is one.")
-@click.option("--limit", type=common.Whole(0), default=20, help="Segments; 0 takes all.")
-@click.option("--seed", type=common.Whole(0), default=0, help="Of the ids, and of the weights with --shape.")
+@click.option("--device", type=click.Choice(DEVICES), default="auto", help="Device; auto uses a GPU if there is one.")
+@click.option("--limit", type=common.Whole(0), default=20, help="Number of segments; 0 for all.")
+@click.option(
+    "--seed", type=common.Whole(0), default=0, help="Random seed of the ids, and of the weights with --shape."
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write the rows there too, for `redraft bench report`.",
+    help="Also write the rows here, for `redraft bench report`.",
 )
 @common.threads
 @common.as_json
@@ -60,11 +62,11 @@ def replay(
     threads: int,
     as_json: bool,
 ) -> None:
-    """Run the recorded passes of a bench again on a model of any size, trained or with random weights.
+    """Replay the recorded passes of a benchmark on a model of any size, trained or with random weights.
 
-    Nothing is translated: outputs and acceptance are those of the record, times are those of the model that replays.
-    Every pass has as many ids, cached and new, as it had. T(n) is measured in between, for the distance to the limit.
-    Methods that draft with a small model are left out, since its passes are not recorded one by one.
+    Nothing is translated: outputs and acceptance come from the recording, times from the model that replays. Every pass
+    has as many cached and new ids as in the recording. T(n) is measured in between, for the distance to the limit.
+    Methods with a small model are skipped, because its passes are not recorded individually.
     """
     opened = _opener(model, shape, dtype, device, threads, seed)
     from rich.console import Console

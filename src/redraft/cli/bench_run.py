@@ -38,7 +38,7 @@ data = click.option(
     "--data",
     default=TALK,
     metavar="NAME|FILE",
-    help=f"talk, the demo's; a test set: {SETS}; {TALKS}; or a JSON Lines file of your own (docs/streams.md).",
+    help=f"talk (the demo talk); a test set: {SETS}; {TALKS}; or your own JSON Lines file (docs/streams.md).",
 )
 data_options = (
     click.option(
@@ -47,44 +47,39 @@ data_options = (
         "form",
         type=click.Choice(("jsonl", "simulstreaming")),
         default="jsonl",
-        help="Form of a stream of your own.",
+        help="Format of your own file.",
     ),
-    click.option("--limit", type=common.Whole(0), default=100, help="Sentences to take; 0 takes all."),
+    click.option("--limit", type=common.Whole(0), default=100, help="Number of sentences; 0 for all."),
     click.option(
-        "--least-words", type=common.Whole(0), default=0, help="Leave out sentences of a test set with fewer words."
+        "--least-words", type=common.Whole(0), default=0, help="Skip sentences of a test set with fewer words."
     ),
-    click.option("--noise", is_flag=True, help="Mishear the newest words at first, as a recogniser does."),
+    click.option("--noise", is_flag=True, help="Simulate recognition errors in the newest words."),
     click.option(
         "--revisions",
         type=common.Real(0, 0.9),
         default=0.0,
-        help="Share of updates that rewrite what was heard, as a recogniser does that sends its whole unfinished tail; "
-        "0.55 is one such.",
+        help="Share of updates that rewrite earlier text; 0.55 is typical if a recogniser sends its unfinished tail.",
     ),
     click.option(
         "--seed",
         type=common.Whole(0),
         default=0,
-        help="Random seed of noise and revisions, and of the confidence intervals.",
+        help="Random seed of noise, revisions and confidence intervals.",
     ),
 )
-lag = click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 gives whole sentences.")
+lag = click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences.")
 run_options = (
-    click.option(
-        "--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeat for several."
-    ),
+    click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable."),
     common.model,
     click.option(
         "--draft-model",
         "small",
         multiple=True,
         metavar="MODEL",
-        help="Small model, for methods that draft with one; the table bild takes several.  [default: demo-tiny for "
-        "demo, else none]",
+        help="Small model for methods that need one; the table bild takes several.  [default: demo-tiny for demo, else "
+        "none]",
     ),
-    click.option(
-        "--method", "methods", multiple=True, metavar="NAME", help="Only ar and the lines of these methods; repeat."
-    ),
+    click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
     common.bench_folder("Folder for records, rows and the page."),
     common.threads,
     common.gpu_layers,
@@ -97,7 +92,7 @@ run_options = (
 @click.command(epilog=EXAMPLES, short_help="Run a table of methods on your model, text and machine.")
 @click.argument("name", metavar="TABLE", type=click.Choice(list(TABLES)))
 @common.all_of([data, *data_options, lag, *run_options])
-@click.option("--drafts", metavar="MODEL", help="The model that makes the draft translations; for the table aasd.")
+@click.option("--drafts", metavar="MODEL", help="Model that writes the draft translations, for the table aasd.")
 def run(
     name: str,
     as_json: bool,
@@ -107,10 +102,9 @@ def run(
     drafts: str | None,
     **given: Any,
 ) -> None:
-    """Run TABLE and print its figures; the page with plots goes to --out.
+    """Run TABLE and print its figures; a report with plots goes to --out.
 
-    The tables of whole sentences have a --lag of 0, and quality is measured on flores200.devtest unless --data says
-    otherwise.
+    Tables of whole sentences use a --lag of 0 by default, and quality uses flores200.devtest as --data.
     """
     from rich.console import Console
 

@@ -16,14 +16,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command(short_help="Score another system's log.")
 @click.argument("log", type=_FILE)
 @click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Language of the translations.")
-@click.option("--references", type=_FILE, metavar="FILE", help="References, one a line; else those of the log.")
-@click.option("--segments", type=_FILE, metavar="FILE", help="Segments of whole recordings (wav, offset, duration).")
+@click.option("--references", type=_FILE, metavar="FILE", help="References, one per line.  [default: those in the log]")
+@click.option("--segments", type=_FILE, metavar="FILE", help="Segments of the recordings (wav, offset, duration).")
 @as_json
 def score(log: Path, to: str, references: Path | None, segments: Path | None, as_json: bool) -> None:
-    """Score LOG, the instances.log of SimulEval or OmniSTEval, or simulstream's metrics.jsonl.
+    """Score LOG: the instances.log of SimulEval or OmniSTEval, or simulstream's metrics.jsonl.
 
-    It gets the quality, lag and flicker that a run of Redraft gets. With --segments and --references a line of
-    instances.log is a whole recording, and OmniSTEval reports LongYAAL; this needs the `omnisteval` extra.
+    This computes the same quality, lag and flicker as for a run of Redraft. With --segments and --references, each line
+    of instances.log is a whole recording, and OmniSTEval reports LongYAAL; this needs the `omnisteval` extra.
     """
     import json
 

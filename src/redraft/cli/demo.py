@@ -31,23 +31,23 @@ COLUMNS = (
 )
 
 
-@click.command(epilog=EXAMPLES, short_help="Watch a talk being translated live, by two methods.")
+@click.command(epilog=EXAMPLES, short_help="Watch a talk being translated live by two methods.")
 @click.option(
     "--to",
     "-t",
     multiple=True,
     default=("de", "zh", "ja"),
     metavar="LANGUAGE",
-    help="Target language; repeat for several.",
+    help="Target language; repeatable.",
 )
 @click.option(
     "--method",
     multiple=True,
     default=("ar", "ssbd"),
     metavar="NAME",
-    help="Methods to compare; repeat. `redraft methods` lists them.",
+    help="Method to compare; repeatable. `redraft methods` lists them.",
 )
-@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias of ssbd and of other methods with that option.")
+@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias of ssbd and other methods with this option.")
 @click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many tokens at the end of partial captions.")
 @click.option(
     "--mask-margin",
@@ -59,7 +59,7 @@ COLUMNS = (
     "--speed",
     type=common.Real(0),
     default=4.0,
-    help="How much faster than real time the talk is played; 0 is as fast as possible.",
+    help="Playback speed relative to real time; 0 is as fast as possible.",
 )
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.gguf_model
@@ -81,10 +81,10 @@ def demo(
     exact: bool,
     as_json: bool,
 ) -> None:
-    """Watch a talk being translated live, by re-translation (ar) and by SSBD side by side.
+    """Watch a talk being translated live, with re-translation (ar) and SSBD side by side.
 
-    The talk ships with Redraft and has the false starts of a speech recogniser. At its end, or at Ctrl-C, the last
-    captions stay on the screen, and a table shows what each method cost.
+    The talk ships with Redraft and includes a recogniser's false starts. At the end, or on Ctrl-C, the last captions
+    stay on the screen and a table shows the cost of each method.
     """
     with interrupt.ends_process():  # imports that take a moment
         from rich.console import Console

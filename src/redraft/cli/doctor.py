@@ -27,7 +27,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Check the engine and measure what a pass costs.")
+@click.command(epilog=EXAMPLES, short_help="Check the engine and measure the cost of a pass.")
 @options.gguf_model
 @options.threads
 @options.gpu_layers
@@ -36,13 +36,13 @@ Examples:
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool) -> None:
     """Check the engine and measure T(n): the time of one pass over n new tokens.
 
-    On a processor with AMX the kernels are tested again, and you see how to get the fast build if this is not it.
+    On a processor with AMX this tests the kernels again, and tells you how to get a fast build if yours is not.
 
-    Time that other processes take does not count. The spread is how far the median of the passes was above the fastest.
-    The curve is kept for this processor and build of llama.cpp: methods that draft by what a pass costs, such as
-    redraft, go by it. One that cannot be trusted is not kept.
+    Time taken by other processes does not count. The spread is the distance of the median pass from the fastest. The
+    curve is saved for this processor and build of llama.cpp, unless it is unreliable. Methods that choose drafts by
+    cost, such as redraft, use it.
 
-    A draft of n tokens pays off where T(n+1) is well below n times T(1); where the curve is steep, long drafts cost.
+    A draft of n tokens pays off if T(n+1) is well below n times T(1). Where the curve is steep, long drafts cost time.
     """
     from rich.progress import track
 

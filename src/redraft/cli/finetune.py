@@ -26,46 +26,51 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Train a model of your own to flicker less.")
+@click.command(epilog=EXAMPLES, short_help="Fine-tune a model so that it flickers less.")
 @click.option("--model", "-m", metavar="MODEL", required=True, help=common.HF_MODELS)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
     metavar="FILE",
     required=True,
-    help="A text file with an English sentence a line, or a sentence and its translation with a tab between.",
+    help="Text file with one English sentence per line, optionally with its translation after a tab.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="Where to write the new model."
+    "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="Folder for the new model."
 )
 @common.to
-@click.option("--sources", type=common.Whole(1), default=30_000, help="The most sources that the model translates.")
+@click.option("--sources", type=common.Whole(1), default=30_000, help="Maximum number of sources to translate.")
 @click.option(
     "--samples",
     type=common.Whole(0, 64),
-    help="Sampled outputs that compete with the greedy one; the nearest to the given translation by chrF is learnt.  "
-    f"[default: {SAMPLES} where there are translations, else 0]",
+    help="Sampled outputs that compete with the greedy one; the closest to the given translation by chrF wins.  "
+    f"[default: {SAMPLES} if there are translations, else 0]",
 )
-@click.option("--beginnings", type=common.Whole(1, 64), default=2, help="Prefix pairs made of each source.")
+@click.option("--beginnings", type=common.Whole(1, 64), default=2, help="Prefix pairs per source.")
 @click.option(
-    "--spoken", type=common.Real(0, 1), default=0.3, help="Share of sources written as a recogniser writes them."
+    "--spoken", type=common.Real(0, 1), default=0.3, help="Share of sources without capitals and punctuation."
 )
 @click.option(
     "--tolerance",
     type=common.Real(0),
     default=2.5,
-    help="How much less probable a token may be after the beginning of a source than after the whole, in nats; more "
-    "makes the beginnings of translations longer.",
+    help="How much less probable a token may be after the beginning of a source than after the whole, in nats; higher "
+    "values give longer targets.",
 )
-@click.option("--held-out", type=common.Whole(0), default=60, help="Sources to measure by, for each target; 0: none.")
-@click.option("--epochs", type=common.Whole(1, 1000), default=3, help="How often every example is learnt.")
-@click.option("--rank", type=common.Whole(1, 1024), default=16, help="Rank of the added matrices.")
-@click.option("--alpha", type=common.Real(0, min_open=True), default=32, help="They count alpha / rank times.")
+@click.option("--held-out", type=common.Whole(0), default=60, help="Sources per language to evaluate on; 0 skips that.")
+@click.option("--epochs", type=common.Whole(1, 1000), default=3, help="Passes over the examples.")
+@click.option("--rank", type=common.Whole(1, 1024), default=16, help="LoRA rank.")
+@click.option(
+    "--alpha",
+    type=common.Real(0, min_open=True),
+    default=32,
+    help="LoRA scaling; updates are multiplied by alpha / rank.",
+)
 @click.option("--rate", type=common.Real(0, 1, min_open=True), default=5e-4, help="Peak learning rate.")
-@click.option("--batch", type=common.Whole(1, 4096), default=16, help="Examples a step.")
-@click.option("--adapter", is_flag=True, help="Write the adapter alone, not the model with it.")
-@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template, as of translate.")
-@click.option("--device", type=click.Choice(DEVICES), default="auto", help="Where to compute.")
+@click.option("--batch", type=common.Whole(1, 4096), default=16, help="Examples per step.")
+@click.option("--adapter", is_flag=True, help="Write only the adapter instead of the merged model.")
+@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
+@click.option("--device", type=click.Choice(DEVICES), default="auto", help="Device to train on.")
 @common.dtype
 @common.threads
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
@@ -73,13 +78,13 @@ Examples:
 def finetune(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> None:
-    """Teach a model beginnings of its own translations, so that live translations flicker less.
+    """Fine-tune a model on its own translations and beginnings of them, so that it flickers less.
 
-    Needs the `finetune` extra. The model translates the sources, and learns its translations and beginnings of them
-    with LoRA: each beginning ends where the beginning of the source ceases to support it, by the model's own
-    probabilities. A run that was cut off resumes. Afterwards a table reports, for plain re-translation of held-out
-    sources, 3 words at a time: normalised erasure, chrF where there are translations, and how long partial outputs are
-    (1 keeps pace with the source).
+    Needs the `finetune` extra. The model translates the sources, then learns its translations and their beginnings with
+    LoRA. Each beginning ends where the beginning of the source no longer supports it, by the model's own probabilities.
+    Interrupted runs resume. Afterwards a table compares re-translation of held-out sources, 3 words at a time, before
+    and after: normalised erasure, chrF if there are translations, and the length of partial outputs (1 keeps pace with
+    the source).
     """
     languages = _languages(to)
     _require_places(model, out)

@@ -35,7 +35,7 @@ Examples:
   redraft COMMAND --help
 
 \b
-Completion in bash (or zsh, fish), for one shell or in its start-up file:
+Shell completion (also zsh_source, fish_source):
   eval "$(_REDRAFT_COMPLETE=bash_source redraft)"
 """
 
@@ -49,10 +49,10 @@ class Ordered(click.Group):
 
 
 @click.group(cls=Ordered, epilog=EXAMPLES, invoke_without_command=True, context_settings=SETTINGS)
-@click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and stop.")
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and exit.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Translate speech while it is being spoken: growing transcripts come in, captions that seldom change go out."""
+    """Translate live speech into captions that appear quickly and rarely change."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

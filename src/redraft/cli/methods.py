@@ -26,7 +26,7 @@ Examples:
 @click.argument("name", required=False, metavar="[METHOD]")
 @as_json
 def methods(name: str | None, as_json: bool) -> None:
-    """List the decoding methods with their parts and sources, or all options of one METHOD."""
+    """List the decoding methods with their parts and sources, or the options of one METHOD."""
     from redraft.decoding.methods import all_methods, get_method
 
     chosen = [get_method(name)] if name else list(all_methods().values())

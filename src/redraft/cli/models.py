@@ -28,9 +28,9 @@ _WIDEST = 160
 @as_json
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:
-    """List the models that ship and the ones worth fetching.
+    """List the models that ship and models worth downloading.
 
-    Fetch one with `redraft models get NAME`, then use it with `--model NAME`. Any other GGUF works by its path.
+    Download one with `redraft models get NAME`, then use it with `--model NAME`. For any other GGUF, give its path.
     """
     if context.invoked_subcommand is not None:
         return
@@ -82,26 +82,26 @@ def _hub_row(name: str) -> dict[str, str | int]:
     }
 
 
-@models.command(short_help="Fetch a listed model from the Hugging Face hub.")
+@models.command(short_help="Download a listed model from the Hugging Face hub.")
 @click.argument("name", metavar="NAME", type=click.Choice(list(CATALOGUE)))
-@click.option("--revision", default="main", help="Branch, tag or commit of the repository; a commit pins the file.")
+@click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
 def get(name: str, revision: str) -> None:
-    """Fetch a listed model from the Hugging Face hub, with a progress bar; needs the `hub` extra."""
+    """Download a listed model from the Hugging Face hub; needs the `hub` extra."""
     click.echo(f"{name}: {fetch(name, revision)}")
 
 
-@models.command(short_help="Write a GGUF of a model's sizes with random weights.")
-@click.option("--like", type=click.Choice(list(SHAPES)), required=True, help="The model whose sizes it gets.")
+@models.command(short_help="Write a GGUF with a model's dimensions and random weights.")
+@click.option("--like", type=click.Choice(list(SHAPES)), required=True, help="Model whose dimensions to use.")
 @click.option(
     "--quant", "--format", "quant", type=click.Choice(list(FORMATS)), default="Q4_K_M", help="Format of the weights."
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @click.option("--seed", type=Whole(0), default=0, help="Random seed of the weights.")
 def shape(like: str, quant: str, out: Path, seed: int) -> None:
-    """Write a GGUF of a model's exact sizes with random weights; needs the `train` extra.
+    """Write a GGUF with the dimensions of a model and random weights; needs the `gguf` extra.
 
-    It says nothing sensible, but a pass costs what a pass of the real model costs: `redraft doctor --model FILE`
-    measures T(n) on it, and `redraft bench replay --model FILE` the passes that another model has made.
+    Its output is meaningless, but a pass costs as much as with the real model. `redraft doctor --model FILE` measures
+    T(n) on it, and `redraft bench replay --model FILE` replays the passes of another model.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn

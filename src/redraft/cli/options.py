@@ -16,9 +16,9 @@ from redraft.errors import OptionError
 
 INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
-    "lines: from a recogniser, one growing hypothesis a line; an empty line ends the utterance. jsonl: one object a "
-    "line with utterance, seq, text and optionally final, time. text: plain text, such as a manuscript, streamed --lag "
-    "words at a time. simulstreaming: what SimulStreaming prints."
+    "lines: one growing hypothesis per line, an empty line after each utterance. jsonl: one object per line with "
+    "utterance, seq, text and optionally final, time. text: plain text, streamed --lag words at a time. "
+    "simulstreaming: output of SimulStreaming."
 )
 
 
@@ -58,22 +58,27 @@ def _bounds(range: Whole | Real) -> str:
 
 
 to = click.option(
-    "--to", "-t", required=True, multiple=True, metavar="LANGUAGE", help="de, ja, zh-CN, ... Repeat for several."
+    "--to",
+    "-t",
+    required=True,
+    multiple=True,
+    metavar="LANGUAGE",
+    help="Target language: de, ja, zh-CN, ...; repeatable.",
 )
-MODELS = "demo, demo-tiny, a name that `redraft models` lists, or a GGUF file."
-HF_MODELS = "For transformers: hf:NAME, or a model's folder."
+MODELS = "demo, demo-tiny, a name from `redraft models`, or a GGUF file."
+HF_MODELS = "For transformers: hf:NAME, or a folder."
 #: Of --mask-margin.
-MARGIN = "Hide a partial caption from the first token whose lead over the runner-up is below this; -1 hides nothing."
+MARGIN = "Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing."
 model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS}")
 gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
 draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
-    help="Small model, for methods that draft with one, such as bild; same forms as --model; must share its "
-    "vocabulary.  [default: demo-tiny for demo, else none]",
+    help="Small model for methods that need one, such as bild; same forms as --model; must share its vocabulary.  "
+    "[default: demo-tiny for demo, else none]",
 )
 dtype = click.option(
-    "--dtype", type=click.Choice(DTYPES), help=f"For transformers: the model's data type.  [default: {DTYPES[0]}]"
+    "--dtype", type=click.Choice(DTYPES), help=f"Data type of transformers models.  [default: {DTYPES[0]}]"
 )
 form = click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
 lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
@@ -81,22 +86,22 @@ method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding
 beta = click.option(
     "--beta",
     type=Real(0, 1),
-    help="Bias towards the previous translation: 0 none, 0.5 keeps all of it.  [default: the method's; ssbd 0.2]",
+    help="Bias towards the previous translation, from 0 (none) to 0.5 (keep all of it).  [default: 0.2 for ssbd]",
 )
 option = click.option(
     "--option",
     "-o",
     multiple=True,
     metavar="NAME=VALUE",
-    help="An option of the method; repeat. `redraft methods NAME` lists them.",
+    help="Option of the method; repeatable. `redraft methods NAME` lists them.",
 )
-max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="The most tokens of one translation.")
-threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts them while it runs.")
+max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="Maximum tokens per translation.")
+threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts to the load.")
 gpu_layers = click.option(
-    "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 all that fit."
+    "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 for all that fit."
 )
-exact = click.option("--exact", is_flag=True, help="Same bits from batched and single passes; slower.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
+exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 
 
 def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:

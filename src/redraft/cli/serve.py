@@ -20,41 +20,43 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Serve live translation to many sessions at once.")
+@click.command(epilog=EXAMPLES, short_help="Serve live translation to many sessions.")
 @click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings as TOML; docs/serving.md lists them."
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="TOML file with settings; docs/serving.md lists them.",
 )
 @click.option(
     "--host",
     metavar="ADDRESS",
-    help="Address to listen on; any but this machine's own needs --keys.  [default: 127.0.0.1]",
+    help="Address to listen on; needs --keys unless it is a loopback address.  [default: 127.0.0.1]",
 )
-@click.option("--port", type=common.Whole(0, 65535), help="Port; 0 takes a free one.  [default: 8765]")
+@click.option("--port", type=common.Whole(0, 65535), help="Port; 0 picks a free one.  [default: 8765]")
 @click.option("--model", "-m", metavar="MODEL", help=f"{common.MODELS} {common.HF_MODELS}  [default: demo]")
-@click.option("--draft-model", metavar="MODEL", help="Small model, for methods that draft with one.")
+@click.option("--draft-model", metavar="MODEL", help="Small model for methods that need one.")
 @click.option(
     "--method",
     "methods",
     multiple=True,
     metavar="NAME",
-    help="Methods that clients may choose, the default first; repeat.  [default: ssbd, redraft, ar]",
+    help="Method that clients may choose; repeatable, the default first.  [default: ssbd, redraft, ar]",
 )
 @click.option("--slots", type=common.Whole(1, 255), help="Translations whose model cache is kept.  [default: 32]")
 @click.option(
-    "--threads", type=common.Whole(0, 1024), help="CPU threads of an engine; 0 shares all cores.  [default: 0]"
+    "--threads", type=common.Whole(0, 1024), help="CPU threads per engine; 0 divides all cores.  [default: 0]"
 )
 @click.option(
     "--keys", type=click.Path(path_type=Path), metavar="FILE", help="File of hashed API keys; --new-key adds one."
 )
-@click.option("--new-key", metavar="NAME", help="Make a key of this name, add it to --keys, print it, and stop.")
+@click.option("--new-key", metavar="NAME", help="Create a key with this name, add it to --keys, print it and exit.")
 @click.option(
     "--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Write transcripts to this folder."
 )
 @click.option(
     "--compat",
     metavar="NAMES",
-    help="Stand in for translation services, so that programs made for them can use this server: deepl, "
-    "libretranslate, openai, with commas between.  [default: none]",
+    help="Offer the APIs of these services, comma-separated: deepl, libretranslate, openai.  [default: none]",
 )
 def serve(
     config: Path | None,
@@ -70,11 +72,11 @@ def serve(
     transcripts: Path | None,
     compat: str | None,
 ) -> None:
-    """Serve live translation to many sessions at once, with a page for speakers, viewers and overlays.
+    """Serve live translation to many sessions, with pages for speakers, viewers and overlays.
 
-    Every setting can also be given in the file of --config or in the environment, as REDRAFT_SERVE_PORT and so on.
-    Options override the environment, and the environment the file. At Ctrl-C or SIGTERM the server delivers the
-    captions under way, then ends.
+    Settings also come from the --config file or the environment (REDRAFT_SERVE_PORT and so on). Options take
+    precedence over the environment, and the environment over the file. On Ctrl-C or SIGTERM the server finishes the
+    captions in progress, then exits.
     """
     try:
         with interrupt.ends_process():  # imports that take a moment

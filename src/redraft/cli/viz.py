@@ -31,27 +31,27 @@ out = click.option(
     required=True,
     metavar="FILE",
     callback=lambda _context, _parameter, value: _checked(value),
-    help="File to write, ending in .svg, .png or .html. The first two need: pip install 'redraft[viz]'.",
+    help="Output file: .svg, .png or .html. The first two need the `viz` extra.",
 )
 
 
 @click.group(epilog=EXAMPLES, short_help="Draw how a translation was decoded.", invoke_without_command=True)
 @click.pass_context
 def viz(context: click.Context) -> None:
-    """Draw how a translation was decoded: as SVG, as PNG, or as one HTML page that fetches nothing."""
+    """Draw how a translation was decoded, as SVG, PNG or a single HTML page."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-@viz.command(short_help="The decoding dependency graph of one sentence.")
+@viz.command(short_help="Draw the decoding dependency graph of one sentence.")
 @click.argument("text")
 @to
 @out
 @source
 @common.model
-@click.option("--method", type=click.Choice(ITERATING), default="jacobi", help="Decoding method; it must iterate.")
+@click.option("--method", type=click.Choice(ITERATING), default="jacobi", help="Iterative decoding method.")
 @common.option
-@click.option("--max-tokens", type=common.Whole(1, 256), default=64, help="The most tokens of the translation.")
+@click.option("--max-tokens", type=common.Whole(1, 256), default=64, help="Maximum tokens of the translation.")
 @common.threads
 @common.gpu_layers
 def ddg(
@@ -66,9 +66,9 @@ def ddg(
     threads: int,
     gpu_layers: int,
 ) -> None:
-    """Draw which tokens a translation's tokens waited for, and which were decoded in parallel.
+    """Draw which tokens of a translation had to wait for others, and which were decoded in parallel.
 
-    On top the graph, below the grid of iterations by tokens with their probabilities (DDGviz, Santilli et al. 2023).
+    The graph is above a grid of iterations and tokens with their probabilities (DDGviz, Santilli et al. 2023).
     """
     chosen = common.method_options(method, None, option)
     from redraft.backends.llamacpp import LlamaOptions
@@ -118,14 +118,14 @@ def ddg(
         _save(draw_graph(found, labels, text, translation, summary), out)
 
 
-@viz.command(short_help="A stream's updates, each token coloured by where it came from.")
+@viz.command(short_help="Draw a stream's updates, tokens coloured by origin.")
 @click.argument("file", default="-", metavar="[FILE|-]")
 @to
 @out
 @source
 @common.form
 @common.lag
-@click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after so many.")
+@click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after this many updates.")
 @common.model
 @common.draft_model
 @common.method
@@ -151,7 +151,7 @@ def drafts(
     threads: int,
     gpu_layers: int,
 ) -> None:
-    """Draw where every token of a stream's translations came from: the draft, a correction, or a pass of its own."""
+    """Draw the origin of every token of a stream's translations: draft, correction, or a pass of its own."""
     common.refuse_idle(form)
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions

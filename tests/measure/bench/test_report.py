@@ -102,9 +102,9 @@ def test_sections_stand_in_the_order_of_the_tables_and_replays_last(page: str) -
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings[0] == "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)."
     assert headings[1:4] == [
-        "What each part of `redraft` buys, by measured costs and by a flat curve.",
-        "What the bias does (Table 3 of SSBD v2).",
-        "What mask-k does, plain and display-only (Table 4 of SSBD v2).",
+        "What each part of `redraft` saves, with measured costs and with a flat curve.",
+        "Effect of the bias (Table 3 of SSBD v2).",
+        "Effect of mask-k, plain and display-only (Table 4 of SSBD v2).",
     ]
     assert headings[-1].startswith("Replay: Methods on a stream")
     assert re.findall(r"<h3>(.*?)</h3>", page)[:2] == [

@@ -30,14 +30,18 @@ from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Drafter, Provenance, Rule
 
 BETA = Option(
-    "beta", 0.2, 0.0, 1.0, "bias towards the previous translation: 0 keeps only exact matches, 0.5 and more all"
+    "beta",
+    0.2,
+    0.0,
+    1.0,
+    "bias towards the previous translation: 0 accepts only exact matches, 0.5 and above everything",
 )
-FLOOR = Option("floor", 0.0, 0.0, 1.0, "least probability of a token that the bias keeps; 0 as in the paper")
+FLOOR = Option("floor", 0.0, 0.0, 1.0, "lowest probability of a token that the bias keeps; 0 as in the paper")
 
 register(
     Method(
         "ar",
-        "re-translation from scratch, one pass a token",
+        "re-translation from scratch, one pass per token",
         "SSBD v2, equation 1 (RT)",
         "nothing",
         "exact",
@@ -47,7 +51,7 @@ register(
 register(
     Method(
         "cd",
-        "continuous decoding: the previous translation is taken as is and only continued",
+        "continuous decoding: keeps the previous translation as it is and only continues it",
         "SSBD v2, section 4.2 (CD)",
         "previous output",
         "everything",
@@ -57,7 +61,7 @@ register(
 register(
     Method(
         "ssbd",
-        "self-speculative biased decoding: the previous translation is verified in one pass with a bias towards it",
+        "self-speculative biased decoding: verifies the previous translation in one pass, with a bias towards it",
         "SSBD v2, Algorithm 1, equations 1-3",
         "previous output",
         "biased",
@@ -74,13 +78,13 @@ STOPPING = Choice(
     "stopping",
     "fast-forward",
     ("paper", "fast-forward"),
-    "paper keeps a block when two iterations agree, fast-forward every converged prefix at once",
+    "paper keeps a block once two iterations agree; fast-forward keeps every converged prefix at once",
 )
 START = Choice(
-    "start", "pad", STARTS, "first guess: padding as in the paper, a copy of the source, the previous output"
+    "start", "pad", STARTS, "first guess: padding as in the paper, a copy of the source, or the previous output"
 )
 BLOCK = Option("block", 3, 1, 256, "positions solved together; 1 is autoregression", whole=True)
-PARALLEL = Option("parallel", 256, 0, 4096, "output tokens after which decoding goes on one by one", whole=True)
+PARALLEL = Option("parallel", 256, 0, 4096, "output tokens after which decoding continues one by one", whole=True)
 
 
 def _jacobi(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[Drafter, Rule]:
@@ -91,7 +95,7 @@ def _jacobi(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[
 register(
     Method(
         "jacobi",
-        "the whole sentence is guessed and refined in parallel, each pass from the last one's predictions",
+        "guesses the whole sentence and refines it in parallel, each pass from the predictions of the last",
         "Parallel decoding, Algorithm 1 (PJ)",
         "last iteration, whole sentence",
         "exact, or agreement of two iterations",
@@ -102,7 +106,7 @@ register(
 register(
     Method(
         "gs-jacobi",
-        "blocks of tokens are refined in parallel, one block after the other",
+        "refines blocks of tokens in parallel, one block after another",
         "Parallel decoding, Algorithm 2 (PGJ)",
         "last iteration, by blocks",
         "exact, or agreement of two iterations",
@@ -113,7 +117,7 @@ register(
 register(
     Method(
         "hybrid-jacobi",
-        "blocks in parallel up to a length, then one token a pass",
+        "refines blocks in parallel up to a length, then decodes one token per pass",
         "Parallel decoding, Algorithm 3 (HGJ)",
         "last iteration, by blocks, then nothing",
         "exact, or agreement of two iterations",
@@ -129,14 +133,16 @@ FALLBACK = Option(
 ROLLBACK = Option(
     "rollback", 2.0, 0.0, 100.0, "draft tokens are kept while -log of the target's probability is at most this"
 )
-WINDOW = Option("window", 10, 1, 10, "most tokens that the small model drafts at a time", whole=True)
-TOP_P = Option("top_p", 1.0, 0.0, 1.0, "tokens are drawn, above temperature 0, from the most probable of this mass")
-SEED = Option("seed", 0, 0, 999_999, "of the random numbers, which are the same for every update", whole=True)
-LAYERS = Option("layers", 1, 1, 999, "how many of the model's first layers draft", whole=True)
+WINDOW = Option("window", 10, 1, 10, "maximum tokens that the small model drafts at a time", whole=True)
+TOP_P = Option(
+    "top_p", 1.0, 0.0, 1.0, "with a temperature above 0, sample only from the most probable tokens with this total mass"
+)
+SEED = Option("seed", 0, 0, 999_999, "random seed, the same for every update", whole=True)
+LAYERS = Option("layers", 1, 1, 999, "number of the model's first layers that draft", whole=True)
 
 
 def _temperature(default: float) -> Option:
-    return Option("temperature", default, 0.0, 2.0, "of the distributions that tokens are drawn from; 0 is greedy")
+    return Option("temperature", default, 0.0, 2.0, "sampling temperature; 0 is greedy")
 
 
 def _sampler(setup: Setup) -> Sampler:
@@ -167,7 +173,7 @@ BILD = (FALLBACK, ROLLBACK, WINDOW, _temperature(0.0), TOP_P, SEED)
 register(
     Method(
         "bild",
-        "big little decoder: a small model drafts while it is sure, the large one takes back what it finds improbable",
+        "big little decoder: a small model drafts while it is confident, the large one rolls back improbable tokens",
         "BiLD, Algorithm 1; sampling: section 7.4",
         "small model, until unsure",
         "rollback",
@@ -192,7 +198,7 @@ register(
 register(
     Method(
         "ssbd-bild",
-        "SSBD, and a small model that drafts where the previous translation was left, verified by rollback",
+        "SSBD, then a small model drafts where the previous translation was abandoned, verified by rollback",
         "SSBD v2, Algorithm 1; BiLD, Algorithm 1",
         "previous output, then small model",
         "biased, then rollback",
@@ -215,7 +221,7 @@ register(
 register(
     Method(
         "speculative-sampling",
-        "a small model drafts samples, of which as many are kept as leave the target's distribution as it is",
+        "a small model drafts samples, accepted so that the target's distribution is preserved",
         "Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2",
         "small model, fixed window",
         "rejection sampling",
@@ -226,11 +232,11 @@ register(
 )
 
 
-KEY = Option("key", 6, 1, 16, "the most last tokens that an n-gram is looked up by", whole=True)
-NGRAM = Option("ngram", 6, 1, 32, "the most tokens of an n-gram", whole=True)
-WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 is without it", whole=True)
-END_GUARD = Choice("end_guard", "off", ("off", "on"), "on keeps no token that is less probable than the end (CASD)")
-_HOW = "verified: threshold alpha * entropy + beta, fixed threshold, rank, strictly"
+KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
+NGRAM = Option("ngram", 6, 1, 32, "maximum tokens of an n-gram", whole=True)
+WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
+END_GUARD = Choice("end_guard", "off", ("off", "on"), "on rejects tokens that are less probable than the end (CASD)")
+_HOW = "verified: by the threshold alpha * entropy + beta, a fixed threshold, their rank, or exactly"
 VERIFICATION = (
     Choice(
         "verification",
@@ -238,10 +244,10 @@ VERIFICATION = (
         ("entropy", "threshold", "top-k", "exact"),
         f"how tokens from the prompt are {_HOW}",
     ),
-    Option("alpha", 0.1, 0.0, 10.0, "how much verification=entropy's threshold grows with the entropy, in nats"),
-    Option("beta", 0.1, 0.0, 1.0, "threshold of verification=entropy where the entropy is 0"),
-    Option("threshold", 0.1, 0.0, 1.0, "threshold of verification=threshold"),
-    Option("top_k", 5, 1, 1000, "lowest rank that verification=top-k keeps", whole=True),
+    Option("alpha", 0.1, 0.0, 10.0, "with verification=entropy: growth of the threshold with the entropy, in nats"),
+    Option("beta", 0.1, 0.0, 1.0, "with verification=entropy: threshold at entropy 0"),
+    Option("threshold", 0.1, 0.0, 1.0, "with verification=threshold: the threshold"),
+    Option("top_k", 5, 1, 1000, "with verification=top-k: lowest rank that is kept", whole=True),
 )
 LOOKUP = (replace(KEY, default=3), replace(NGRAM, default=10))
 
@@ -264,7 +270,7 @@ def _conditional(setup: Setup, trusted: Provenance) -> Rule:
 register(
     Method(
         "pld",
-        "prompt lookup: what followed the last tokens where they stood before in prompt or output",
+        "prompt lookup: drafts what followed the last tokens at an earlier place in prompt or output",
         "Saxena 2023 (prompt lookup decoding); LLMA, Yang et al. 2023",
         "n-grams",
         "exact",
@@ -275,7 +281,7 @@ register(
 register(
     Method(
         "aasd",
-        "a tree of n-grams, widened by what the prompt's own rows prefer; those from the prompt are verified leniently",
+        "a tree of n-grams with alternatives from the prompt's rows; tokens from the prompt are verified leniently",
         "AASD, Algorithm 1, equations 2-6",
         "n-grams, alignment sampling",
         "conditional",
@@ -296,7 +302,7 @@ register(
 register(
     Method(
         "ssbd-pld",
-        "SSBD, and prompt lookup where the previous translation was left",
+        "SSBD, then prompt lookup where the previous translation was abandoned",
         "SSBD v2, Algorithm 1; Saxena 2023",
         "previous output, then n-grams",
         "biased, then exact",
@@ -312,7 +318,7 @@ register(
 register(
     Method(
         "ssbd-aasd",
-        "the previous translation, verified by AASD's entropy-adaptive threshold instead of the bias",
+        "verifies the previous translation by AASD's entropy-adaptive threshold instead of the bias",
         "SSBD v2, section 3.2; AASD, equations 3-6",
         "previous output",
         "conditional",
@@ -359,34 +365,39 @@ def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
 GUESSES = (
     ("recycle", "guess what the model said last after the same tokens"),
     ("lookup", "guess what followed the same tokens in source and output"),
-    ("beyond", "guess what was nearly said in place of the previous end"),
+    ("beyond", "guess what the model nearly said instead of the previous end"),
 )
 REDRAFT: tuple[Option | Choice, ...] = (
     BETA,
     FLOOR,
-    Option("length", 6, 1, 64, "most tokens of a guess", whole=True),
+    Option("length", 6, 1, 64, "maximum tokens of a guess", whole=True),
     *(Choice(name, "on", ("off", "on"), what) for name, what in GUESSES),
-    Choice("cost", "measured", ("measured", "flat"), "draft as much as pays on this machine, or all there is"),
+    Choice(
+        "cost",
+        "measured",
+        ("measured", "flat"),
+        "draft as much as pays on this machine (measured), or everything (flat)",
+    ),
 )
 
-BRANCHES = Option("branches", 6, 2, 16, "most branches of the tree", whole=True)
+BRANCHES = Option("branches", 6, 2, 16, "maximum branches of the tree", whole=True)
 
 register(
     Method(
         "redraft",
-        "SSBD's output in fewer passes: behind the previous translation, guesses from earlier rows and from the text",
+        "SSBD's output in fewer passes: also drafts guesses from earlier rows and from the text",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
-        "previous output, then the likeliest guess, or a tree of guesses where passes over many tokens are cheap",
+        "previous output, then the likeliest guess, or a tree of guesses where long passes are cheap",
         "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, _branches(setup)),
-        (*REDRAFT, replace(BRANCHES, low=1, help="most branches of a tree, where one is drafted; 1 drafts none")),
+        (*REDRAFT, replace(BRANCHES, low=1, help="maximum branches if a tree is drafted; 1 never drafts trees")),
         uses=frozenset({"trees"}),
     )
 )
 register(
     Method(
         "redraft-tree",
-        "redraft with several guesses verified at once",
+        "redraft that verifies several guesses at once",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then a tree of guesses",
         "biased for the previous output, exact after it",

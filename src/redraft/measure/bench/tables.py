@@ -192,10 +192,14 @@ TABLES = {
     for table in (
         Table("ssbd", "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2).", _ssbd),
         Table(
-            "redraft", "What each part of `redraft` buys, by measured costs and by a flat curve.", _redraft, 3, DIVIDED
+            "redraft",
+            "What each part of `redraft` saves, with measured costs and with a flat curve.",
+            _redraft,
+            3,
+            DIVIDED,
         ),
-        Table("beta", "What the bias does (Table 3 of SSBD v2).", _beta),
-        Table("mask", "What mask-k does, plain and display-only (Table 4 of SSBD v2).", _mask),
+        Table("beta", "Effect of the bias (Table 3 of SSBD v2).", _beta),
+        Table("mask", "Effect of mask-k, plain and display-only (Table 4 of SSBD v2).", _mask),
         Table("cold", "All decoders on whole sentences, each from scratch.", _cold, 0, COLD),
         Table("jacobi", "Jacobi decoding on whole sentences (Parallel decoding, Table 1).", _jacobi, 0, COLD),
         Table(
@@ -205,8 +209,8 @@ TABLES = {
             0,
             ("small_model", *COLD),
         ),
-        _postedit("aasd", "AASD where much is copied: a draft translation in the prompt (AASD, Tables 2, 4 and 5)."),
+        _postedit("aasd", "AASD with a draft translation in the prompt (AASD, Tables 2, 4 and 5)."),
         Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, COLD),
-        Table("peers", "The same model and text through other libraries, beside Redraft.", _peers),
+        Table("peers", "Redraft and other libraries on the same model and text.", _peers),
     )
 }
