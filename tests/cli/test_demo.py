@@ -146,7 +146,7 @@ def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:
 
 def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:
     with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
-        terminal.wait_for("redraft: reading one growing hypothesis a line")
+        terminal.wait_for("redraft: reading one growing hypothesis per line")
         terminal.type("Good morning.\n\x04")
         assert terminal.ended() == 0
     assert "final\tde\t" in terminal.output

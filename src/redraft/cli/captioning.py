@@ -37,7 +37,7 @@ _OF_THE_SERVER = (
 languages = common.all_of(
     [
         common.to,
-        click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language spoken."),
+        click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source."),
     ]
 )
 
@@ -46,8 +46,8 @@ translation = common.all_of(
         click.option(
             "--output",
             type=click.Choice(OUTPUTS),
-            help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles of final "
-            "captions.  [default: live on a terminal, else lines]",
+            help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles.  [default: "
+            "live on a terminal, else lines]",
         ),
         click.option(
             "--mask-k",
@@ -55,23 +55,23 @@ translation = common.all_of(
             default=0,
             help="Hide this many tokens or words at the end of partial captions.",
         ),
-        click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="What --mask-k counts."),
+        click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="Unit of --mask-k."),
         click.option("--mask-margin", type=common.Real(-1, 1), default=0.0, help=common.MARGIN),
         click.option(
             "--mask-survival",
             type=common.Real(0, 1, min_open=True, max_open=True),
-            help="Instead of a margin: show the beginning that stays with this probability, such as 0.8.",
+            help="Instead of a margin: show the part that will stay with this probability, such as 0.8.",
         ),
-        click.option("--plain-mask", is_flag=True, help="Drop hidden tokens from the draft too."),
+        click.option("--plain-mask", is_flag=True, help="Remove hidden tokens from the draft too."),
         common.model,
         common.draft_model,
         common.method,
         common.beta,
         common.option,
         common.max_tokens,
-        click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences to put into the prompt."),
+        click.option("--context", type=common.Whole(0), default=0, help="Number of earlier sentences in the prompt."),
         click.option(
-            "--term", multiple=True, metavar="TERM=TRANSLATION", help="A glossary entry, such as hull=Rumpf; repeat."
+            "--term", multiple=True, metavar="TERM=TRANSLATION", help="Glossary entry, such as hull=Rumpf; repeatable."
         ),
         click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]"),
         common.threads,
@@ -79,7 +79,7 @@ translation = common.all_of(
             "--context-length",
             type=common.Whole(16, 1 << 20),
             default=2048,
-            help="Tokens of context for each language.",
+            help="Context length per language, in tokens.",
         ),
         common.gpu_layers,
         common.dtype,
@@ -87,15 +87,13 @@ translation = common.all_of(
         click.option(
             "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
         ),
-        click.option(
-            "--room", metavar="NAME", help="Room of --server, for links that stay the same from talk to talk."
-        ),
-        click.option("--take-over", is_flag=True, help="End the session that is under way in --room, if there is one."),
+        click.option("--room", metavar="NAME", help="Room of --server, so that links stay the same from talk to talk."),
+        click.option("--take-over", is_flag=True, help="Replace the session that is running in --room."),
         click.option(
             "--key",
             envvar="REDRAFT_KEY",
             metavar="KEY",
-            help="API key for --server; better given as REDRAFT_KEY in the environment.",
+            help="API key for --server; safer in the environment as REDRAFT_KEY.",
         ),
     ]
 )

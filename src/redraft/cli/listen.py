@@ -59,31 +59,31 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
 
 
-@click.command(epilog=EXAMPLES, short_help="Recognise speech and translate it: a microphone, a recording or a pipe.")
+@click.command(epilog=EXAMPLES, short_help="Translate speech from a microphone or a recording.")
 @click.argument("file", required=False, metavar="[FILE|-]")
 @captioning.languages
 @click.option(
     "--recogniser",
     default="pocketsphinx",
     metavar="NAME[:MODEL]",
-    help="What recognises the speech; --list-recognisers lists what there is.",
+    help="Speech recogniser; --list-recognisers lists them.",
 )
 @click.option(
     "--pause",
     type=common.Real(0.1, 5),
     default=0.5,
-    help="Seconds of silence that end an utterance; half if it is long.",
+    help="Seconds of silence that end an utterance; half that if it is long.",
 )
 @click.option(
     "--speed",
     type=common.Real(0, min_open=True),
-    help="Play FILE at this many times the speed of speech; 1 is live.  [default: as fast as it is recognised]",
+    help="Playback speed of FILE; 1 is live.  [default: as fast as possible]",
 )
-@click.option("--device", metavar="DEVICE", help="Microphone: a number or a part of the name.  [default: the system's]")
-@click.option("--rate", type=_RATES, default=16_000, help="With -: samples a second of the 16-bit raw audio.")
+@click.option("--device", metavar="DEVICE", help="Microphone: number or part of the name.  [default: the system's]")
+@click.option("--rate", type=_RATES, default=16_000, help="With -: sample rate of the raw audio.")
 @click.option("--channels", type=common.Whole(1, 64), default=1, help="With -: channels of the raw audio.")
-@_listing("--list-devices", _list_devices, "List the microphones and stop.")
-@_listing("--list-recognisers", _list_recognisers, "List the recognisers with their models and stop.")
+@_listing("--list-devices", _list_devices, "List the microphones and exit.")
+@_listing("--list-recognisers", _list_recognisers, "List the recognisers with their models and exit.")
 @captioning.translation
 def listen(
     file: str | None,
@@ -96,14 +96,14 @@ def listen(
     channels: int,
     **chosen: Any,
 ) -> None:
-    """Recognise speech and translate it while it is spoken: the microphone, a recording, or raw audio from a pipe.
+    """Translate speech while it is spoken, from the microphone, a recording, or raw audio from a pipe.
 
-    Without FILE the microphone is recorded until Ctrl-C. FILE is WAV, FLAC, MP3 or Ogg, of any rate; channels are
-    mixed. With - raw 16-bit little-endian samples are read from standard input.
+    Without FILE, this records the microphone until Ctrl-C. FILE can be WAV, FLAC, MP3 or Ogg with any sample rate;
+    channels are mixed. With -, it reads raw 16-bit little-endian samples from standard input.
 
-    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if all went well,
-    1 if something could not be recognised or translated, and 2 if nothing was started. How to choose a recogniser:
-    docs/listen.md.
+    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if everything
+    worked, 1 if something could not be recognised or translated, and 2 if nothing was started. docs/listen.md explains
+    the recognisers.
     """
     _refuse_idle(file)
 

@@ -23,7 +23,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Translate a text or a live transcript while it grows.")
+@click.command(epilog=EXAMPLES, short_help="Translate a live transcript or a text.")
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
 @common.form
@@ -33,11 +33,11 @@ Examples:
 )
 @captioning.translation
 def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any) -> None:
-    """Translate a stream while it grows: FILE, or standard input.
+    """Translate a growing transcript from FILE or standard input.
 
-    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if all was
-    translated, 1 if something in the stream could not be, and 2 if nothing was started. All forms of input and output:
-    docs/streams.md.
+    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if everything was
+    translated, 1 if something in the stream could not be translated, and 2 if nothing was started. docs/streams.md
+    describes all formats.
     """
     common.refuse_idle(form)
 
@@ -54,6 +54,6 @@ def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any)
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
     """The items; says what is waited for where somebody has started the program without an input."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        what = {"lines": "one growing hypothesis a line, an empty line after each utterance", "text": "plain text"}
+        what = {"lines": "one growing hypothesis per line, an empty line after each utterance", "text": "plain text"}
         click.echo(f"redraft: reading {what.get(form, form)} from the keyboard; Ctrl-D ends it", err=True)
     yield from items
