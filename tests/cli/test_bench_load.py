@@ -56,7 +56,7 @@ def test_a_search_writes_what_it_found_and_what_it_tried(redraft: Run, tmp_path:
         (("--set", "nosuch=1"), "--set must be NAME=VALUE with NAME one of"),
         (("--set", "slots"), "--set must be NAME=VALUE"),
         (("--set", "busy=1"), "--set must be NAME=VALUE"),
-        (("--server", "http://127.0.0.1:1", "--no-admission"), "the server decides on --no-admission"),
+        (("--server", "http://127.0.0.1:1", "--no-admission"), "--no-admission cannot be combined with --server"),
         (("--server", "http://127.0.0.1:1"), "http://127.0.0.1:1 cannot be reached"),
         (("--method", "nosuch"), "nosuch"),
         (("--method", "ar", "--option", "beta=1"), "method 'ar' has no option 'beta'"),

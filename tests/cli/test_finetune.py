@@ -71,9 +71,9 @@ class TestWithTheExtra:
     @pytest.mark.parametrize(
         ("option", "words"),
         [
-            (["--samples", "2"], ["samples must be 0 where the data hold no translations"]),
-            (["--held-out", "90"], ["data: 20 or more sentences", "of 100 different ones 10 are left"]),
-            (["--sources", "19"], ["data: 20 or more sentences"]),
+            (["--samples", "2"], ["samples must be 0 if the data contain no translations"]),
+            (["--held-out", "90"], ["data: at least 20 sentences", "of 100 different ones only 10 are left"]),
+            (["--sources", "19"], ["data: at least 20 sentences"]),
         ],
         ids=" ".join,
     )
@@ -89,8 +89,8 @@ class TestWithTheExtra:
             (tmp_path / "none.txt", tmp_path / "new", "data: file"),
             (folder, tmp_path / "new", "cannot be read: Is a directory"),
             (sentences, sentences, "out must be a folder to write, and"),
-            (sentences, folder, "out must be another folder than that of the model"),
-            (sentences, folder.parent / "." / "mine", "out must be another folder"),
+            (sentences, folder, "out must not be the folder of the model"),
+            (sentences, folder.parent / "." / "mine", "out must not be the folder of the model"),
         ):
             paths = ["--model", str(folder), "--data", str(data), "--out", str(out), "--to", "de"]
             check_refusal(redraft("finetune", *paths), [words])
@@ -98,7 +98,7 @@ class TestWithTheExtra:
     def test_translations_are_into_one_language(self, redraft: Run, folder: Path, sentences: Path) -> None:
         sentences.write_text(SENTENCES.replace("\n", "\tdies ist ein Satz\n"))
         paths = ["--model", str(folder), "--data", str(sentences), "--out", str(folder.parent / "new")]
-        check_refusal(redraft("finetune", *paths, "--to", "de", "--to", "ja"), ["to must be one language"])
+        check_refusal(redraft("finetune", *paths, "--to", "de", "--to", "ja"), ["to must be a single language"])
 
     def test_a_model_that_is_none(self, redraft: Run, folder: Path, sentences: Path) -> None:
         paths = ["--model", str(folder), "--data", str(sentences), "--out", str(folder.parent / "new")]

@@ -101,7 +101,7 @@ def test_a_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scrip
         (["talk.wav", "--device", "2"], "--device is for the microphone, so leave it out with a file"),
         (["--speed", "2"], "--speed is for a file, so leave it out with the microphone"),
         (["talk.wav", "--speed", "0"], "'0' is not a number over 0"),
-        (["talk.wav", "--room", "hall-1"], "--room is for --server, so leave it out without one"),
+        (["talk.wav", "--room", "hall-1"], "--room needs --server"),
     ],
 )
 def test_refusals(

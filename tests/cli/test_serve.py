@@ -136,7 +136,7 @@ def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
         done = redraft(*at, "--model", "demo", "--threads", "1", stdin=b"a\n")
         assert (done.status, done.err) == (
             2,
-            "redraft: the server decides on --model, --threads, so leave that out with --server\n",
+            "redraft: --model, --threads cannot be combined with --server, which decides this itself\n",
         )
         assert redraft(*at, stdin=b"").status == 1  # an empty input is a failure
         done = redraft(

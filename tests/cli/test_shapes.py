@@ -134,4 +134,4 @@ class TestReplay:
     def test_a_gpu_that_is_not_there(self, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("llama_cpp.llama_supports_gpu_offload", lambda: False)
         said = refusal("--records", records, "--model", "demo", "--device", "cuda")
-        assert said.startswith("device cuda is not there: use cpu or auto")
+        assert said.startswith("device cuda is not available: use cpu or auto")

@@ -58,7 +58,7 @@ def test_models_of_transformers_say_so_too(monkeypatch: pytest.MonkeyPatch, tmp_
 
     began = time.monotonic()
     with pytest.raises(
-        ModelError, match="model 'nobody/nothing@abc' has not been fetched before and there is no network"
+        ModelError, match="model 'nobody/nothing@abc' has not been downloaded before and there is no network"
     ):
         open_hf("nobody/nothing@abc", HfOptions(device="cpu"))
     assert time.monotonic() - began < 8

@@ -213,7 +213,7 @@ def _leave_to_the_server(server: str | None) -> None:
     given = common.given()
     wrong = [word for name, word in _OF_THE_SERVER.items() if name in given]
     if server is not None and wrong:
-        raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")
+        raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
 
 
 def _tell(outcome: Outcome) -> None:

@@ -116,7 +116,7 @@ def run(
     table = TABLES[name]
     if table.postedit != (drafts is not None):
         raise OptionError(
-            f"--drafts is needed for the table {name}" if table.postedit else "--drafts is for the table aasd"
+            f"the table {name} needs --drafts" if table.postedit else "--drafts is only for the table aasd"
         )
     if not common.is_given("lag"):
         given["lag"] = table.lag

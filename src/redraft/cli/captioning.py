@@ -153,7 +153,7 @@ def caption(
     languages = parse_targets(to)
     output = output or ("live" if sys.stdout.isatty() else "lines")
     if mask_survival is not None and (server is not None or common.is_given("mask_margin")):
-        raise OptionError("--mask-survival goes neither with --mask-margin nor with --server, so leave one out")
+        raise OptionError("--mask-survival cannot be combined with --mask-margin or --server")
     margin = mask_margin if mask_survival is None else None
     if server is not None:
         given = _given()
@@ -190,9 +190,9 @@ def _check_server(server: str | None, room: str | None) -> None:
     """Refuse options of a server where there is none, and ``--take-over`` without a room."""
     for name in ("key", "room", "take_over"):
         if server is None and common.is_given(name):
-            raise OptionError(f"--{name.replace('_', '-')} is for --server, so leave it out without one")
+            raise OptionError(f"--{name.replace('_', '-')} needs --server")
     if room is None and common.is_given("take_over"):
-        raise OptionError("--take-over is for --room, so leave it out without one")
+        raise OptionError("--take-over needs --room")
 
 
 def _given() -> set[str]:
@@ -203,7 +203,7 @@ def _given() -> set[str]:
     """
     given = common.given()
     if wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]:
-        raise OptionError(f"the server decides on {', '.join(wrong)}, so leave that out with --server")
+        raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
     return given
 
 

@@ -103,9 +103,9 @@ def finetune(
     learnt, measured = divided(read_sources(data), more["sources"], held_out, seed)
     translated = learnt[0].reference is not None
     if translated and len(languages) > 1:
-        raise OptionError("to must be one language where the data hold translations, for they are in one")
+        raise OptionError("to must be a single language if the data contain translations")
     if samples and not translated:
-        raise OptionError("samples must be 0 where the data hold no translations to choose by")
+        raise OptionError("samples must be 0 if the data contain no translations")
     settings = Settings(
         out,
         languages,
@@ -138,7 +138,7 @@ def _require_places(model: str, out: Path) -> None:
     if out.is_file():
         raise OptionError(f"out must be a folder to write, and {str(out)!r} is a file")
     if Path(model.removeprefix(HF_PREFIX)).expanduser().resolve() == out.resolve():
-        raise OptionError(f"out must be another folder than that of the model, {str(out)!r}")
+        raise OptionError(f"out must not be the folder of the model, {str(out)!r}")
 
 
 def _print(outcomes: Sequence[Outcome], line: str, as_json: bool) -> None:

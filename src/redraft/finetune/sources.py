@@ -62,7 +62,7 @@ def divided(sources: Sequence[Source], most: int, held_out: int, seed: int) -> t
     learnt = [source for source in shuffled if source not in measured][:most]
     if len(learnt) < FEWEST:
         raise InputError(
-            f"data: {FEWEST} or more sentences to learn from are needed, but of {len(sources)} different ones "
-            f"{len(learnt)} are left when {len(kept_back)} are held out to measure by"
+            f"data: at least {FEWEST} sentences are needed for training, but of {len(sources)} different ones only "
+            f"{len(learnt)} are left after {len(kept_back)} are held out"
         )
     return learnt, kept_back

@@ -116,7 +116,7 @@ def test_a_gpu_that_is_not_there_is_refused() -> None:
     from redraft.backends.hf.model import device_of
 
     assert device_of("auto") == torch.device("cpu")
-    with pytest.raises(OptionError, match="device cuda is not there: use cpu or auto"):
+    with pytest.raises(OptionError, match="device cuda is not available: use cpu or auto"):
         device_of("cuda")
 
 

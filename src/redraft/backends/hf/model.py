@@ -79,7 +79,7 @@ def device_of(wanted: str) -> torch.device:
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     if wanted == "cuda" and not torch.cuda.is_available():
-        raise OptionError("device cuda is not there: use cpu or auto, or install a torch with CUDA")
+        raise OptionError("device cuda is not available: use cpu or auto, or install a torch with CUDA")
     return torch.device(wanted)
 
 
@@ -106,7 +106,7 @@ def _loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any
     except (OSError, ValueError, KeyError, ImportError) as error:
         if source.get("local_files_only") and _HUB_NAME.fullmatch(source["pretrained_model_name_or_path"]):
             raise ModelError(
-                f"model {name!r} has not been fetched before and there is no network: name a folder"
+                f"model {name!r} has not been downloaded before and there is no network: name a folder"
             ) from error
         raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 

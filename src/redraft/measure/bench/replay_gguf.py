@@ -24,7 +24,7 @@ def open_gguf(name: str, context_length: int, device: str, threads: int) -> tupl
     """
     gpu = lib.llama_supports_gpu_offload()
     if device == "cuda" and not gpu:
-        raise OptionError("device cuda is not there: use cpu or auto, or build llama-cpp-python with CUDA")
+        raise OptionError("device cuda is not available: use cpu or auto, or build llama-cpp-python with CUDA")
     layers = 0 if device == "cpu" else -1
     backend = open_model(name, LlamaOptions(context_length=context_length, threads=threads, gpu_layers=layers))
     known = backend.metadata
