@@ -26,7 +26,7 @@ LAYERS = (
     "models",
     "captions",
     "decoding",
-    "errors interrupt",
+    "backoff errors interrupt",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 

@@ -25,6 +25,7 @@ Examples:
   redraft listen talk.mp3 --to de --output srt > talk.srt
   redraft listen talk.wav --speed 1 --to de --to ja
   ffmpeg -i talk.mp4 -f s16le -ac 1 -ar 16000 - | redraft listen - --to de
+  redraft listen --to de --recogniser whisperlivekit:ws://127.0.0.1:8000
   redraft listen --to de --server http://127.0.0.1:8765 --room hall-1
 """
 
@@ -46,12 +47,15 @@ def _list_devices(context: click.Context, _: click.Parameter, asked: bool) -> No
 def _list_recognisers(context: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
+    from redraft.speech import dialect
     from redraft.speech.registry import all_recognisers
 
     for name, module in all_recognisers().items():
         click.echo(f"{name}\t{module.SUMMARY}")
         for model, about in module.MODELS.items():
             click.echo(f"{name}:{model}\t{about}")
+    for name, module in all_recognisers(dialect.ENTRY_POINT_GROUP).items():
+        click.echo(f"{name}:ws://...\t{module.SUMMARY}")
     context.exit()
 
 
@@ -65,8 +69,8 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
 @click.option(
     "--recogniser",
     default="pocketsphinx",
-    metavar="NAME[:MODEL]",
-    help="Speech recogniser; --list-recognisers lists them.",
+    metavar="NAME[:MODEL|:URL]",
+    help="Speech recogniser, or a recognition server such as vosk:ws://127.0.0.1:2700; --list-recognisers lists them.",
 )
 @click.option(
     "--pause",

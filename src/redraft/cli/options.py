@@ -51,6 +51,18 @@ class Real(click.FloatRange):
         return number
 
 
+class Input(click.Choice[str]):
+    """A form of input, or ``NAME:ws://...``, a server to listen in on."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The form, or the text as it is."""
+        return value if "://" in str(value) else str(super().convert(value, param, ctx))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """What there is to choose from."""
+        return f"[{'|'.join(self.choices)}|NAME:URL]"
+
+
 def _bounds(range: Whole | Real) -> str:
     if range.max is None:
         return f"over {range.min}" if range.min_open else f"of {range.min} or more"
@@ -81,6 +93,15 @@ dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"Data type of transformers models.  [default: {DTYPES[0]}]"
 )
 form = click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
+form_or_server = click.option(
+    "--input",
+    "-i",
+    "form",
+    type=Input(INPUTS),
+    default="lines",
+    help=f"{INPUT_HELP} NAME:URL: what a recognition server sends to everyone, such as vosk:ws://127.0.0.1:2700; "
+    "`redraft listen --list-recognisers` lists the names.",
+)
 lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
 method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
 beta = click.option(

@@ -12,6 +12,7 @@ import click
 from redraft.captions.formats.read import Item
 from redraft.cli import captioning
 from redraft.cli import options as common
+from redraft.errors import OptionError
 
 EXAMPLES = """\b
 Examples:
@@ -26,7 +27,7 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Translate a live transcript or a text.")
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
-@common.form
+@common.form_or_server
 @common.lag
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"
@@ -40,11 +41,19 @@ def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any)
     describes all formats.
     """
     common.refuse_idle(form)
+    if "://" in form and common.is_given("file"):
+        raise OptionError(f"--input {form} reads from a server, so leave {file!r} out")
 
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
         from redraft.cli import stream
 
+        if "://" in form:
+            from redraft.speech.newest import newest
+            from redraft.speech.servers import overhear
+
+            yield newest(overhear(form))
+            return
         with stream.opened(file) as source:
             yield _hinted(stream.updates(source, form, lag, rate), file, form)
 

@@ -12,7 +12,8 @@ that it has received.  After a drop it connects again, sends the former anew and
 knows nothing, tells the latter.  So every final caption comes exactly once.
 """
 
-from redraft.client.options import Backoff, ServerError, Wanted
+from redraft.backoff import Backoff
+from redraft.client.options import ServerError, Wanted
 from redraft.client.session import Client
 
 __all__ = ["Backoff", "Client", "ServerError", "Wanted"]

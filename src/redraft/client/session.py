@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.client.control import Control
-from redraft.client.options import Backoff, ServerError, Wanted, address, reason, viewers_page
+from redraft.client.options import ServerError, Wanted, address, reason, viewers_page
 from redraft.errors import InputError, OptionError
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of

@@ -16,6 +16,7 @@ from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.recogniser import Recogniser
+from redraft.speech.servers import ServerRecogniser
 
 ENTRY_POINT_GROUP = "redraft.recognisers"
 
@@ -44,19 +45,22 @@ class Wanted:
             raise OptionError(f"{owner} recognises {', '.join(allowed)}, not {self.language!r}")
 
 
-def all_recognisers() -> dict[str, ModuleType]:
-    """The module of every recogniser by name, plug-ins included."""
-    return {point.name: point.load() for point in entry_points(group=ENTRY_POINT_GROUP)}
+def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:
+    """The module of every recogniser, or of every other group, by name, plug-ins included."""
+    return {point.name: point.load() for point in entry_points(group=group)}
 
 
 def open_recogniser(spec: str, language: str = "en", pause: float = PAUSE) -> Recogniser:
-    """The recogniser that ``NAME`` or ``NAME:MODEL`` stands for, ready to hear.
+    """The recogniser that ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT`` stands for, ready to hear.
 
     Raises:
         OptionError: there is none of this name, or it has no such model or language.
         MissingExtra: what it needs is not installed.
         ModelError: its model has not been fetched, or cannot be used.
+        InputError: its server cannot be reached.
     """
+    if "://" in spec:
+        return ServerRecogniser(spec)
     name, _, model = spec.partition(":")
     known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in known:

@@ -1,0 +1,62 @@
+"""The protocol of the streaming websocket servers of sherpa-onnx, the one in C++ and the one in Python.
+
+The client sends 32-bit floats.  Answers hold the ``text`` so far of a ``segment``, whose number grows when one has
+ended.  The server in C++ also says ``is_final`` with the last text of a segment, and when it began; it ends with
+``Done!``.
+"""
+
+from __future__ import annotations
+
+from redraft.captions.events import is_seconds, is_whole
+from redraft.captions.formats.parse import FLAG, TEXT, Field
+from redraft.speech.audio import Samples
+from redraft.speech.dialect import Dialect, Said, parsed
+
+SUMMARY = "streaming websocket server of sherpa-onnx: ws://HOST:6006"
+PATH = "/"
+
+_FIELDS: dict[str, Field] = {
+    "text": TEXT,
+    "segment": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
+    "is_final": FLAG,
+    "start_time": (is_seconds, "a finite number of seconds, 0 or more"),
+    "timestamps": (lambda value: isinstance(value, list) and all(map(is_seconds, value)), "a list of seconds"),
+}
+
+
+def dialect() -> Dialect:
+    """The protocol for one connection."""
+    return Sherpa()
+
+
+class Sherpa:
+    """What is said in one connection; see `redraft.speech.dialect.Dialect`."""
+
+    greeting = ""
+    listens = True
+    goodbye = "Done"
+
+    def __init__(self) -> None:
+        self.over = False
+        self._segment, self._open = 0, Said("")
+
+    def audio(self, samples: Samples) -> bytes:
+        """32-bit floats, little-endian."""
+        return samples.astype("<f4").tobytes()
+
+    def read(self, message: str | bytes) -> list[Said]:
+        """The segment so far; the one before it, ended, where that was not said."""
+        if message == "Done!":
+            self.over = True
+            return []
+        found = parsed(message, _FIELDS, ("text", "segment"))
+        said: list[Said] = []
+        if found["segment"] > self._segment and self._open.text:
+            said.append(Said(self._open.text, True, self._open.start, self._open.end))
+            self._open = Said("")
+        self._segment = found["segment"]
+        start, times = found.get("start_time"), found.get("timestamps")
+        end = start + times[-1] if start is not None and times else None
+        now = Said(found["text"], found.get("is_final", False), start, end)
+        self._open = Said("") if now.final else now
+        return [*said, now]

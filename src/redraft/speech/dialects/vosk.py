@@ -1,0 +1,70 @@
+"""The protocol of vosk-server.
+
+The client sends raw samples, and every message is answered: ``{"partial": "..."}`` with the utterance so far, or
+``{"text": "...", "result": [{"word", "start", "end", "conf"}, ...]}`` when it has ended.  Its microphone server sends
+the latter to everybody who is connected.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from redraft.captions.events import is_seconds
+from redraft.captions.formats.parse import TEXT, Field
+from redraft.errors import InputError
+from redraft.speech.audio import RATE, Samples
+from redraft.speech.dialect import Dialect, Said, message, parsed, pcm
+
+SUMMARY = "vosk-server: ws://HOST:2700"
+PATH = "/"
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, dict) and is_seconds(value.get("start")) and is_seconds(value.get("end"))
+
+
+_FIELDS: dict[str, Field] = {
+    "partial": TEXT,
+    "text": TEXT,
+    "result": (lambda value: isinstance(value, list) and all(map(_is_word, value)), "a list of words with their times"),
+}
+
+
+def dialect() -> Dialect:
+    """The protocol for one connection."""
+    return Vosk()
+
+
+class Vosk:
+    """What is said in one connection; see `redraft.speech.dialect.Dialect`."""
+
+    greeting = message(config={"sample_rate": RATE, "words": True})
+    listens = True
+    #: As its own clients write it: the server compares the text.
+    goodbye = '{"eof" : 1}'
+    over = False  # it closes the connection
+
+    def __init__(self) -> None:
+        #: Samples of the messages that have no answer yet, and those of all others.
+        self._sent: deque[int] = deque()
+        self._answered = 0
+
+    def audio(self, samples: Samples) -> bytes:
+        """Signed 16-bit samples."""
+        self._sent.append(len(samples))
+        return pcm(samples)
+
+    def read(self, message: str | bytes) -> list[Said]:
+        """The utterance so far, or to its end."""
+        heard = None
+        if self._sent:
+            self._answered += self._sent.popleft()
+            heard = self._answered / RATE
+        found = parsed(message, _FIELDS, ())
+        if "text" in found:
+            words = found.get("result") or [{"start": None, "end": heard}]
+            return [Said(found["text"], True, words[0]["start"], words[-1]["end"])]
+        if "partial" in found:
+            return [Said(found["partial"], end=heard)]
+        raise InputError("partial or text must be given")

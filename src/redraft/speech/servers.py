@@ -1,0 +1,250 @@
+"""Recognisers that run elsewhere, over a websocket: audio goes there, hypotheses come back.
+
+A connection that is lost is made again, and the audio of the utterance under way is sent once more, so nothing that the
+server had ended is lost and nothing that was said is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from redraft.backoff import Backoff
+from redraft.captions.events import Failure
+from redraft.captions.formats.read import Item
+from redraft.errors import InputError
+from redraft.speech.audio import RATE, Samples, library
+from redraft.speech.dialect import Dialect, Said, find_dialect
+from redraft.speech.recogniser import Heard, Hypothesis, Names
+
+#: How long is waited for a server that has gone.
+PATIENCE = Backoff(0.2, 5.0, 60.0)
+#: Seconds without a message after which a server that should end is given up.
+ANSWER = 30.0
+#: The most seconds of an utterance that are sent again.
+_KEPT = 30.0
+#: The longest message, in bytes: WhisperLiveKit sends all lines of a talk every time.
+_LONGEST = 1 << 24
+
+
+class Server:
+    """A connection to a server, made again when it is lost.
+
+    Args:
+        spec: ``NAME:ws://HOST:PORT``.
+        patience: how long is waited before connecting again.
+
+    Attributes:
+        url: its address.
+        dialect: the protocol, as far as this connection has got.
+        closed, closed_well: what is raised where the connection is lost, and where the server has ended it.
+
+    Raises:
+        OptionError: there is no such protocol, or the address is invalid.
+        InputError: the server cannot be reached.
+        MissingExtra: the extra ``listen`` is not installed.
+    """
+
+    def __init__(self, spec: str, patience: Backoff = PATIENCE) -> None:
+        library("websockets")
+        from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
+
+        self._module, self.url = find_dialect(spec)
+        self._patience, self._waits = patience, patience.waits()
+        self._problem: InputError | None = None
+        self.closed, self.closed_well = ConnectionClosed, ConnectionClosedOK
+        self._errors = OSError, WebSocketException, TimeoutError
+        self._stack = ExitStack()
+        self._socket = self._connected()
+
+    def _connected(self) -> Any:
+        from websockets.sync.client import connect
+
+        self.close()
+        self.dialect: Dialect = self._module.dialect()
+        try:
+            # An endless queue, since whoever waits for room to send does not read.
+            made = connect(self.url, max_size=_LONGEST, max_queue=None, open_timeout=5, close_timeout=1)
+            socket = self._stack.enter_context(made)
+            if self.dialect.greeting:
+                socket.send(self.dialect.greeting)
+            if not self.dialect.listens:
+                self.dialect.read(socket.recv(timeout=5))
+        except self._errors as error:
+            self.close()
+            raise InputError(f"the recogniser at {self.url} cannot be reached: {error}") from error
+        return socket
+
+    def again(self) -> None:
+        """Connect again, as often as patience allows.
+
+        Raises:
+            InputError: the server has gone for good.
+        """
+        for wait in self._waits:
+            time.sleep(wait)
+            try:
+                self._socket = self._connected()
+            except InputError as error:
+                self._problem = error
+                continue
+            return
+        reason = self._problem or f"{self.url} ends every connection at once"
+        raise InputError(f"the connection was lost, and {reason}")
+
+    def send(self, message: str | bytes) -> None:
+        """Send a message; raises ``closed`` where the connection is lost."""
+        self._socket.send(message)
+
+    def receive(self, timeout: float | None) -> Iterator[Said | Failure]:
+        """What the next message says, a failure if it cannot be used.
+
+        Raises:
+            TimeoutError: none came in time.
+        """
+        message = self._socket.recv(timeout)
+        self._waits, self._problem = self._patience.waits(), None  # patience begins again with every sign of life
+        try:
+            yield from self.dialect.read(message)
+        except InputError as error:
+            yield Failure(f"a message of {self.url} cannot be used: {error}")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._stack.close()
+
+
+class ServerRecogniser:
+    """A recogniser that asks a server; arguments and errors as of `Server`."""
+
+    def __init__(self, spec: str, patience: Backoff = PATIENCE) -> None:
+        self._server = Server(spec, patience)
+        #: Audio of the utterance under way: blocks, each with the number of samples before it.
+        self._kept: deque[tuple[int, Samples]] = deque()
+        #: Samples in all, and those before what this connection was sent first.
+        self._samples = self._origin = 0
+        self._start: float | None = None
+
+    def hear(self, samples: Samples) -> Iterator[Heard]:
+        """Send audio, and tell what has come back meanwhile."""
+        self._kept.append((self._samples, samples))
+        self._samples += len(samples)
+        while self._samples - self._kept[0][0] > _KEPT * RATE:
+            self._kept.popleft()
+        unsent = [samples]
+        while True:
+            try:
+                self._send(unsent)
+                yield from self._waiting()
+            except self._server.closed:
+                yield from self._left()
+                unsent = self._again()
+            else:
+                return
+
+    def finish(self) -> Iterator[Heard]:
+        """Tell the server that this was all, and wait for what it has still to say."""
+        unsent: list[Samples] = []
+        while True:
+            try:
+                self._send(unsent)
+                self._server.send(self._server.dialect.goodbye)
+                yield from self._rest()
+            except self._server.closed_well:
+                return
+            except self._server.closed:
+                yield from self._left()
+                unsent = self._again()
+            else:
+                return
+
+    def close(self) -> None:
+        """End the connection."""
+        self._server.close()
+
+    def _send(self, blocks: list[Samples]) -> None:
+        for block in blocks:
+            self._server.send(self._server.dialect.audio(block))
+
+    def _again(self) -> list[Samples]:
+        """Connect again; the audio that the server has not ended yet."""
+        self._server.again()
+        self._origin = self._kept[0][0] if self._kept else self._samples
+        return [block for _, block in self._kept]
+
+    def _waiting(self) -> Iterator[Heard]:
+        """What has come already."""
+        with suppress(TimeoutError):
+            while True:
+                yield from map(self._heard, self._server.receive(0))
+
+    def _left(self) -> Iterator[Heard]:
+        """What had come before the connection was lost."""
+        with suppress(self._server.closed):
+            yield from self._waiting()
+
+    def _rest(self) -> Iterator[Heard]:
+        """What comes until the server has said all."""
+        try:
+            while not self._server.dialect.over:
+                yield from map(self._heard, self._server.receive(ANSWER))
+        except TimeoutError:
+            yield Failure(f"{self._server.url} has not ended the audio's last utterance within {ANSWER:g} s")
+
+    def _heard(self, said: Said | Failure) -> Heard:
+        if isinstance(said, Failure):
+            return said
+        now, origin = self._samples / RATE, self._origin / RATE
+        end = now if said.end is None else min(now, origin + said.end)
+        if said.start is not None:
+            self._start = min(end, origin + said.start)
+        elif self._start is None:
+            self._start = end
+        made = Hypothesis(said.text, self._start, end, said.final)
+        if said.final:
+            self._start = None
+            while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= end * RATE:
+                self._kept.popleft()
+        return made
+
+
+def overhear(spec: str, patience: Backoff = PATIENCE) -> Iterator[Item]:
+    """What a server tells everybody who is connected, such as one with a microphone of its own.
+
+    Where the connection is lost, the utterance under way ends with what was heard of it last.  Arguments and errors as
+    of `Server`; a server that has gone for good is a failure.
+    """
+    server = Server(spec, patience)
+    return _overheard(server)
+
+
+def _overheard(server: Server) -> Iterator[Item]:
+    names, began, origin = Names(), time.monotonic(), 0.0
+    try:
+        while not server.dialect.over:
+            try:
+                said = list(server.receive(None))
+            except server.closed:
+                yield from names.finish()
+                try:
+                    server.again()
+                except InputError as error:
+                    yield Failure(str(error))
+                    return
+                origin = time.monotonic() - began
+                continue
+            yield from names.items(_at(each, origin, time.monotonic() - began) for each in said)
+        yield from names.finish()
+    finally:
+        server.close()
+
+
+def _at(said: Said | Failure, origin: float, now: float) -> Heard:
+    """What was said, with times from the start of the stream."""
+    if isinstance(said, Failure):
+        return said
+    start, end = (now if each is None else origin + each for each in (said.start, said.end))
+    return Hypothesis(said.text, start, end, said.final)

@@ -1,0 +1,196 @@
+"""What the messages of recognition servers say; the messages are as their documentation has them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from redraft.errors import InputError, OptionError
+from redraft.speech.dialect import Dialect, Said, find_dialect, pcm
+from redraft.speech.dialects import sherpa, vosk, whisperlivekit
+
+SOUND = np.array([0, 0.5, -1, 2], np.float32)
+
+
+def read(dialect: Dialect, *messages: Any) -> list[Said]:
+    return [said for message in messages for said in dialect.read(json.dumps(message))]
+
+
+def line(text: str | None, start: str, end: str, speaker: int = 1) -> dict[str, Any]:
+    return {"speaker": speaker, "text": text, "start": start, "end": end}
+
+
+def state(*lines: dict[str, Any], buffer: str = "", **more: Any) -> dict[str, Any]:
+    return {"status": "active_transcription", "lines": lines, "buffer_transcription": buffer, **more}
+
+
+def test_samples_as_integers() -> None:
+    assert np.frombuffer(pcm(SOUND), "<i2").tolist() == [0, 16383, -32767, 32767]
+
+
+class TestVosk:
+    def test_an_utterance(self) -> None:
+        dialect = vosk.dialect()
+        assert json.loads(dialect.greeting) == {"config": {"sample_rate": 16_000, "words": True}}
+        assert dialect.goodbye == '{"eof" : 1}' and dialect.listens
+        assert dialect.audio(SOUND) == pcm(SOUND)
+        words = [
+            {"conf": 1.0, "start": 0.84, "end": 1.02, "word": "one"},
+            {"conf": 0.9, "start": 1.02, "end": 1.5, "word": "two"},
+        ]
+        said = read(
+            dialect,
+            {"partial": ""},
+            {"partial": "one"},
+            {"partial": "one too"},
+            {"result": words, "text": "one two"},
+            {"text": ""},
+        )
+        assert said == [
+            Said("", end=4 / 16_000),
+            Said("one"),
+            Said("one too"),
+            Said("one two", True, 0.84, 1.5),
+            Said("", True),
+        ]
+
+    @pytest.mark.parametrize(
+        ("message", "complaint"),
+        [
+            ("{", "not valid JSON"),
+            ("[]", "must be a JSON object"),
+            ("{}", "partial or text must be given"),
+            ('{"partial": 3}', "partial must be a string of whole characters, not 3"),
+            ('{"text": "a", "result": [{"word": "a"}]}', "result must be a list of words with their times"),
+            (b"\0\1", "the message must be text, not bytes"),
+        ],
+    )
+    def test_messages_that_are_none(self, message: str | bytes, complaint: str) -> None:
+        with pytest.raises(InputError, match=complaint):
+            vosk.dialect().read(message)
+
+
+class TestSherpa:
+    def test_the_server_in_c(self) -> None:
+        dialect = sherpa.dialect()
+        assert np.frombuffer(dialect.audio(SOUND), "<f4").tolist() == SOUND.tolist()
+        common = {"is_eof": False, "start_time": 0.0, "tokens": [" A"], "words": []}
+        said = read(
+            dialect,
+            {"text": "", "segment": 0, "is_final": False, "timestamps": [], **common},
+            {"text": "AFTER", "segment": 0, "is_final": False, "timestamps": [0.64], **common},
+            {"text": "AFTER EARLY", "segment": 0, "is_final": True, "timestamps": [0.64, 1.2], **common},
+            {**common, "text": "NIGHT", "segment": 1, "is_final": False, "timestamps": [0.5], "start_time": 3.2},
+            {**common, "text": "NIGHTFALL", "segment": 1, "is_final": True, "timestamps": [0.5], "start_time": 3.2},
+        )
+        assert said == [
+            Said("", False, 0.0, None),
+            Said("AFTER", False, 0.0, 0.64),
+            Said("AFTER EARLY", True, 0.0, 1.2),
+            Said("NIGHT", False, 3.2, 3.7),
+            Said("NIGHTFALL", True, 3.2, 3.7),
+        ]
+        assert not dialect.over
+        assert dialect.read("Done!") == [] and dialect.over
+
+    def test_the_server_in_python_says_no_ends(self) -> None:
+        said = read(
+            sherpa.dialect(),
+            {"text": "AFTER", "segment": 0},
+            {"text": "AFTER EARLY", "segment": 0},
+            {"text": "", "segment": 1},
+            {"text": "NIGHTFALL", "segment": 1},
+        )
+        assert said == [Said("AFTER"), Said("AFTER EARLY"), Said("AFTER EARLY", True), Said(""), Said("NIGHTFALL")]
+
+    def test_messages_that_are_none(self) -> None:
+        for message, complaint in (
+            ("Done", "not valid JSON"),
+            ('{"text": "a"}', "segment must be given"),
+            ('{"text": "a", "segment": -1}', "segment must be a whole number of 0 or more, not -1"),
+            ('{"text": "a", "segment": 0, "timestamps": ["x"]}', "timestamps must be a list of seconds"),
+        ):
+            with pytest.raises(InputError, match=complaint):
+                sherpa.dialect().read(message)
+
+
+class TestWhisperLiveKit:
+    def test_sentences_are_utterances(self) -> None:
+        dialect = whisperlivekit.dialect()
+        assert not dialect.listens
+        assert read(dialect, {"type": "config", "useAudioWorklet": True, "mode": "full"}) == []
+        assert dialect.listens and dialect.goodbye == b""
+        assert dialect.audio(SOUND) == pcm(SOUND)
+        said = read(
+            dialect,
+            {**state(), "status": "no_audio_detected"},
+            state(buffer="Hello"),
+            state(line("Hello world.", "0:00:01", "0:00:03"), buffer=" How"),
+            state(line("Hello world. How are", "0:00:01", "0:00:04"), buffer=" you"),
+            state(line("Hello world. How are you? At 7.", "0:00:01", "0:00:05"), buffer="15"),
+            state(line("Hello world. How are you? At 7.15 sharp", "0:00:01", "0:00:06")),
+        )
+        assert said == [
+            Said("Hello"),
+            Said("Hello world.", True, 1, 3),
+            Said("How"),
+            Said("How are you", start=1),
+            Said("How are you?", True, 1, 5),
+            Said("At 7. 15", start=1),
+            Said("At 7.15 sharp", start=1),
+        ]
+
+    def test_a_pause_or_another_speaker_ends_what_is_open(self) -> None:
+        dialect = whisperlivekit.dialect()
+        first = line("no full stop here", "0:00:01", "0:00:03")
+        assert read(dialect, state(first)) == [Said("no full stop here", start=1)]
+        silent = line(None, "0:00:03", "0:00:09", speaker=-2)
+        assert read(dialect, state(first, silent)) == [Said("no full stop here", True, 1, 3)]
+        second = line("Me neither", "0:01:09", "0:01:10", speaker=2)
+        assert read(dialect, state(first, silent, second)) == [Said("Me neither", start=69)]
+        assert read(dialect, state(second, buffer="!")) == [Said("Me neither !", start=69)]  # lines leave at the front
+
+    def test_chinese(self) -> None:
+        said = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
+        assert said == [Said("你好。", True, 0, 2), Said("我是 你", start=0)]
+
+    def test_a_server_that_takes_files_gets_one(self) -> None:
+        dialect = whisperlivekit.dialect()
+        read(dialect, {"type": "config", "useAudioWorklet": False})
+        head = dialect.audio(SOUND)
+        assert head[:4] == b"RIFF" and head[8:12] == b"WAVE" and head[44:] == pcm(SOUND)
+        assert int.from_bytes(head[24:28], "little") == 16_000
+        assert dialect.audio(SOUND) == pcm(SOUND)
+
+    def test_the_end(self) -> None:
+        dialect = whisperlivekit.dialect()
+        assert read(dialect, {"type": "ready_to_stop"}) == [] and dialect.over
+
+    @pytest.mark.parametrize(
+        ("message", "complaint"),
+        [
+            ({"type": "snapshot", "seq": 1}, "lines must be given, or type must be config or ready_to_stop"),
+            ({"lines": [{"text": "a"}]}, "lines must be a list of lines with text, start and end"),
+            ({"lines": [], "error": "FFmpeg failed"}, "the server says: FFmpeg failed"),
+        ],
+    )
+    def test_messages_that_are_none(self, message: Any, complaint: str) -> None:
+        with pytest.raises(InputError, match=complaint):
+            read(whisperlivekit.dialect(), message)
+
+
+def test_addresses() -> None:
+    assert find_dialect("vosk:ws://localhost:2700") == (vosk, "ws://localhost:2700/")
+    assert find_dialect("whisperlivekit:wss://host")[1] == "wss://host/asr"
+    assert find_dialect("whisperlivekit:ws://host:8000/asr?language=fr")[1] == "ws://host:8000/asr?language=fr"
+    for spec, complaint in {
+        "kaldi:ws://localhost:2700": "server 'kaldi' is not known; known are .*vosk.*, as in vosk:ws://127.0.0.1:2700",
+        "vosk:http://localhost": "the address of vosk must be like ws://127.0.0.1:2700, not 'http://localhost'",
+        "vosk:ws://": "must be like",
+        "vosk:ws://host:99999": "must be like",
+    }.items():
+        with pytest.raises(OptionError, match=complaint):
+            find_dialect(spec)

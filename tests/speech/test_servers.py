@@ -1,0 +1,204 @@
+"""Recognisers behind websockets: servers that die, come back, say nonsense, or say nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("websockets")
+
+from redraft.backoff import Backoff
+from redraft.captions.events import Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.errors import InputError, MissingExtra
+from redraft.speech import servers
+from redraft.speech.audio import RATE, Samples
+from redraft.speech.recogniser import transcribe
+from redraft.speech.servers import ServerRecogniser, overhear
+from tests.speech.servers import QUICK, Died, Talk, serving
+
+
+def counted(seconds: float) -> Iterator[Samples]:
+    """Blocks of a tenth of a second; every sample of a block tells its number."""
+    for number in range(round(seconds * 10)):
+        yield np.full(RATE // 10, number / 1000, np.float32)
+
+
+def heard_by(spec: str, seconds: float = 2.0) -> list[Item]:
+    return list(transcribe(counted(seconds), ServerRecogniser(spec, QUICK)))
+
+
+def finals(items: list[Item]) -> list[str]:
+    return [item.text for item in items if isinstance(item, Update) and item.final]
+
+
+def vosk(
+    utterance: int = 10, *, dies_at: int | None = None, says: str | None = None, log: list[int] | None = None
+) -> Talk:
+    """A vosk-server that hears the number of every block, and ends an utterance at every tenth block of the talk."""
+
+    def talk(socket: Any) -> None:
+        assert json.loads(socket.recv())["config"]["sample_rate"] == RATE
+        numbers: list[str] = []
+        for count, message in enumerate(socket):
+            if message == '{"eof" : 1}':
+                socket.send(json.dumps({"text": " ".join(numbers)}))
+                return
+            if count == dies_at:
+                raise Died
+            number = round(np.frombuffer(message, "<i2")[0] / 32767 * 1000)
+            if log is not None:
+                log.append(number)
+            numbers.append(str(number))
+            if says is not None and number == 5:
+                socket.send(says)
+            if (number + 1) % utterance:
+                socket.send(json.dumps({"partial": " ".join(numbers)}))
+            else:
+                socket.send(json.dumps({"text": " ".join(numbers)}))
+                numbers = []
+
+    return talk
+
+
+TENS = ["0 1 2 3 4 5 6 7 8 9", "10 11 12 13 14 15 16 17 18 19"]
+
+
+def test_a_talk() -> None:
+    with serving(vosk()) as url:
+        items = heard_by(f"vosk:{url}", 2.5)
+    assert finals(items) == [*TENS, "20 21 22 23 24"]
+    assert all(isinstance(item, Update) for item in items)
+    times = [item.time or 0.0 for item in items if isinstance(item, Update) and item.final]
+    assert times == sorted(times) and times[-1] == 2.5
+
+
+@pytest.mark.parametrize("dies_at", [0, 3, 10, 14, 19])
+def test_a_server_that_dies_and_comes_back_hears_the_open_utterance_again(dies_at: int) -> None:
+    log: list[int] = []
+    with serving(vosk(dies_at=dies_at), vosk(log=log)) as url:
+        items = heard_by(f"vosk:{url}", 2.5)
+    assert finals(items) == [*TENS, "20 21 22 23 24"]
+    assert all(isinstance(item, Update) for item in items)
+    assert log[-1] == 24 and log == list(range(log[0], 25))  # nothing twice, nothing left out
+
+
+def test_a_server_that_dies_at_the_end() -> None:
+    def silent(socket: Any) -> None:
+        for message in socket:
+            if message == '{"eof" : 1}':
+                raise Died
+
+    with serving(silent, vosk()) as url:
+        assert finals(heard_by(f"vosk:{url}")) == TENS
+
+
+def test_a_server_that_stays_away_keeps_what_it_has_ended() -> None:
+    def refuses(socket: Any) -> None:
+        raise Died
+
+    with serving(vosk(dies_at=14), refuses) as url:
+        items = list(transcribe(counted(9), ServerRecogniser(f"vosk:{url}", Backoff(0.01, 0.02, 0.1))))
+    assert finals(items)[0] == TENS[0]
+    assert isinstance(items[-1], Failure)
+    assert "the recogniser stopped after " in items[-1].message and "the connection was lost" in items[-1].message
+
+
+@pytest.mark.parametrize("nonsense", ["{", '{"partial": 7}', "[1]", '{"text": "\\ud800"}'])
+def test_nonsense_is_one_sentence_and_the_rest_is_heard(nonsense: str) -> None:
+    with serving(vosk(says=nonsense)) as url:
+        items = heard_by(f"vosk:{url}")
+    assert finals(items) == TENS
+    failures = [item.message for item in items if isinstance(item, Failure)]
+    assert len(failures) == 1 and failures[0].startswith(f"a message of {url}/ cannot be used: ")
+
+
+def test_a_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "ANSWER", 0.1)
+
+    def mute(socket: Any) -> None:
+        for _ in socket:
+            pass
+
+    with serving(mute) as url:
+        assert heard_by(f"sherpa:{url}") == [Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")]
+
+
+def test_sherpa() -> None:
+    def talk(socket: Any) -> None:
+        heard = 0
+        for message in socket:
+            if message == "Done":
+                socket.send(json.dumps({"text": "THE END", "segment": 1, "is_final": True, "is_eof": True}))
+                socket.send("Done!")
+                continue
+            heard += len(message) // 4
+            final = heard >= RATE
+            row = {"text": "A", "segment": 0, "is_final": final, "start_time": 0.2, "timestamps": [0.1]}
+            if heard <= RATE:
+                socket.send(json.dumps(row))
+
+    with serving(talk) as url:
+        items = heard_by(f"sherpa:{url}")
+    assert finals(items) == ["A", "THE END"]
+    assert isinstance(items[0], Update) and items[0].time == pytest.approx(0.1, abs=0.11)
+
+
+def test_whisperlivekit() -> None:
+    def talk(socket: Any) -> None:
+        socket.send(json.dumps({"type": "config", "useAudioWorklet": True}))
+        for count, message in enumerate(socket):
+            text = "One. Two. Three"[: count + 1]
+            row = {"speaker": 1, "text": text, "start": "0:00:00", "end": "0:00:01"}
+            socket.send(json.dumps({"lines": [row], "buffer_transcription": ""}))
+            if not message:
+                socket.send(json.dumps({"type": "ready_to_stop"}))
+
+    with serving(talk) as url:
+        items = heard_by(f"whisperlivekit:{url}")
+    assert finals(items) == ["One.", "Two.", "Three"]
+
+
+def test_no_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(InputError, match=f"^the recogniser at ws://127.0.0.1:{port}/ cannot be reached: "):
+        ServerRecogniser(f"vosk:ws://127.0.0.1:{port}")
+
+
+def test_without_websockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "websockets", None)
+    with pytest.raises(MissingExtra, match=r"websockets, which is not installed: pip install 'redraft\[listen\]'"):
+        ServerRecogniser("vosk:ws://127.0.0.1:1")
+
+
+def telling(*texts: str, dies: bool = True) -> Talk:
+    """A microphone server of Vosk: it tells everybody what it hears."""
+
+    def talk(socket: Any) -> None:
+        for text in texts:
+            socket.send(text)
+        if dies:
+            raise Died
+
+    return talk
+
+
+def test_a_server_that_listens_by_itself() -> None:
+    first = telling('{"text": "one"}', "nonsense", '{"partial": "tw"}')
+    second = telling('{"partial": "three"}', '{"text": "three four"}')
+    with serving(first, second, telling()) as url:
+        items = list(overhear(f"vosk:{url}", Backoff(0.01, 0.02, 0.2)))
+    assert finals(items) == ["one", "tw", "three four"]
+    failures = [item.message for item in items if isinstance(item, Failure)]
+    assert "a message of" in failures[0] and "the connection was lost" in failures[1] and len(failures) == 2
+
+
+def test_a_server_that_says_when_it_is_over() -> None:
+    with serving(telling('{"text": "A", "segment": 0}', "Done!", dies=False)) as url:
+        assert finals(list(overhear(f"sherpa:{url}", QUICK))) == ["A"]
