@@ -139,7 +139,7 @@ def test_the_pages_hold_tables_signatures_and_notes(root: Path) -> None:
     assert "claims" not in second
     assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
     assert "Our models differ" not in first
-    assert "- **A/D**: share of the drafted tokens that were kept; those of a repetition that was cut" in second
+    assert "- **A/D**: share of the drafted tokens that were accepted, without those of a repetition" in second
     assert "COMET" not in second and "old" not in pages[root / "README.md"]
 
 

@@ -14,27 +14,27 @@ from tools.checks import Check, earlier, span
 
 INTRODUCTION = """# Benchmarks
 
-What was measured, a page for each table, with the commands that measure it. Each page has the signatures of its tables:
-what was measured, on what, with how many threads. The lines of a table take turns, update by update, so speed-ups are
-ratios within one run. A range such as 1.2–1.5 covers all languages and lines named. *Measured on earlier weights*
-marks tables whose demo models have been trained further or replaced since; their pages name the models.
+Each table has a page of its own, with the command that reproduces it, and with signatures that state model, data,
+settings and machine. The lines of a table take turns, update by update, so speed-ups are ratios within one run. A range
+such as 1.2–1.5 covers all languages and lines named. *Measured on earlier weights* marks tables whose demo models have
+been trained further or replaced since; their pages name the models. [Metrics](../metrics.md) defines the figures.
 
-Made by `python -m tools.build_benchmarks` from `benchmarks/results`; do not edit these pages.
+These pages are generated from `benchmarks/results` by `python -m tools.build_benchmarks`; do not edit them.
 """
 #: Page -> what it answers.
 ABOUT = {
-    "ssbd": "How fast each streaming method is beside re-translation (`ar`), and how much it retracts.",
+    "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
     "beta": "More bias keeps more of the previous output: faster and calmer captions, at a cost in quality.",
-    "mask": "What hiding the end of a caption does to flicker and to lag.",
-    "cold": "What the decoders of the other papers save where there is no previous output to draft from.",
-    "bild": "Speed against quality over BiLD's fallback and rollback thresholds.",
-    "aasd": "Whether n-grams of the prompt pay where the prompt holds a draft of the translation.",
-    "quality": "Translation quality of the demo models, whole sentences at a time.",
-    "peers": "Redraft beside llama-cpp-python, transformers and LocalAgreement.",
-    "capacity": "Live talks that two cores carry with p95 of the caption lag under a second.",
+    "mask": "Effect of hiding the end of a caption on flicker and lag.",
+    "cold": "What the decoders of the other papers save without a previous output to draft from.",
+    "bild": "Speed and quality for BiLD's fallback and rollback thresholds.",
+    "aasd": "Whether n-grams of the prompt pay if the prompt contains a draft of the translation.",
+    "quality": "Translation quality of the demo models on whole sentences.",
+    "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
+    "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
     "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
-    "replay": "Recorded passes, run through a model of realistic size to see what they cost there.",
+    "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
 }
 #: Page -> the lines (as `redraft.measure.eval.columns.named` has them) and the columns that the index shows.
 HEADLINES = {

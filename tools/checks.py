@@ -89,7 +89,7 @@ CARD: Columns = {
     "cut short": lambda row: str(row["failures"]),
 }
 #: The second line of every page.
-BACK = "[All tables](README.md)\n"
+BACK = "[All benchmarks](README.md)\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Check:
 
     def page(self) -> str:
         """The page, with the table and the signatures of its rows."""
-        command = f"`python -m benchmarks.{self.name} --help` measures this. {self.remark}".rstrip()
+        command = f"Measured by `python -m benchmarks.{self.name}`. {self.remark}".rstrip()
         return "\n".join([f"# {self.title}\n", BACK, f"{command}\n", signed(self.rows, self.columns)])
 
     def headline(self) -> str:
@@ -129,40 +129,40 @@ CHECKS = (
     Check(
         "exact",
         "The same ids: ssbd with beta 0 as ar, redraft as ssbd",
-        "Whether methods that must give the same ids do, and whether rounding explains where they do not.",
+        "Whether methods that must give the same ids do so, and whether rounding explains the exceptions.",
         EXACT,
         ("mismatches", "not explained by rounding"),
-        "Outputs that were cut since they went round in circles may have parted behind what was kept of them; "
-        "such a place cannot be looked at, and counts as not explained.",
+        "Outputs that were cut because they repeated themselves may differ after the part that was kept. Such a "
+        "difference cannot be examined, and counts as not explained.",
     ),
     Check(
         "curves",
         "What guesses could save at best",
-        "What drafts and guesses would be worth if passes cost what they cost on other weights.",
+        "What drafts and guesses would save if passes cost as much as on other weights.",
         CURVES,
         ("ssbd over ar", "free guesses over ssbd"),
-        "Recorded passes, priced by the T(n) of other weights; speed-ups are quotients of these prices. Free "
-        "guesses are those of `redraft-tree` at no price: no drafter that guesses as well can be faster.",
+        "Recorded passes, priced by the T(n) of other weights; speed-ups are ratios of these prices. Free guesses are "
+        "those of `redraft-tree` at no cost: no drafter that guesses equally well can be faster.",
     ),
     Check(
         "amx",
-        "What AMX is worth",
+        "Effect of AMX",
         "The cost of passes and the speed-ups with and without AMX kernels.",
         AMX,
         ("ssbd over ar", "redraft-tree, flat"),
-        "CPU time of one thread, both kinds of kernels in one run. For a shape, the passes of the demo model's "
-        "output are priced by the shape's T(n), by which the methods also draft. The load is how many "
-        "processes wanted a core meanwhile: beside others caches and memory are shared, so T(n) is higher than on a "
-        "quiet machine, and rows of one load compare best.",
+        "CPU time of one thread, both kinds of kernels in one run. For a shape (random weights), the passes "
+        "of the demo model's output are priced by the shape's T(n), which the methods also use to draft. The load is "
+        "the number of other processes that wanted a core: they share caches and memory, so T(n) is higher than on an "
+        "idle machine, and rows with the same load compare best.",
     ),
     Check(
         "threads",
         "Threads, alone and beside busy processes",
-        "How settings of threads compare on a quiet and on a busy machine.",
+        "How thread settings compare on an idle and on a busy machine.",
         THREADS,
         ("of the best",),
-        "An update is a pass over 20 new tokens and seven over one. Spin is the number of turns for which a "
-        "thread of libgomp waits before it sleeps; libgomp's default is 300,000, ours 30,000.",
+        "An update is a pass over 20 new tokens and seven passes over one. Spin is the number of turns for which a "
+        "thread of libgomp spins before it sleeps; libgomp's default is 300,000, ours 30,000.",
     ),
     Check(
         "beam",
