@@ -22,10 +22,11 @@ from redraft.captions.events import Caption, Update
 from redraft.captions.talk import load_talk
 from redraft.decoding.types import TARGET, Backend, Rows, Score
 from redraft.measure.eval.metrics import Erasure
-from redraft.serve.app import make_hub, make_service, open_backends
+from redraft.serve.app import make_hub, open_backends
 from redraft.serve.compat.callers import Caller, Callers
 from redraft.serve.hub import Hub
-from redraft.serve.service import Wish
+from redraft.serve.protocol import Wanted
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 
 POLL = 0.025
@@ -163,7 +164,7 @@ async def _compared(hub: Hub, counted: Counted, to: str, sent: Sequence[Sent]) -
         return (await callers.translate(caller, [each.text], stays))[0].text
 
     async def from_scratch(each: Sent) -> str:
-        (found,) = (await hub.lines.once(Wish((to,), method="ar"), each.text, "")).values()
+        (found,) = (await hub.lines.once(Wanted(targets=(to,), method="ar"), each.text, "")).values()
         return next((event.text for event in found if isinstance(event, Caption)), "")
 
     return await _measured(growing, sent, counted), await _measured(from_scratch, sent, counted)
@@ -173,7 +174,7 @@ def compare(model: str, to: str, sent: Sequence[Sent]) -> tuple[Measured, Measur
     """The same requests answered as utterances that grow, and each from scratch."""
     settings = ServeSettings(model=model, engines=1, busy=1000, starts_per_second=10_000, updates_per_second=10_000)
     engines = open_backends(settings)
-    hub = make_hub(settings, make_service(settings, engines[0]), engines)
+    hub = make_hub(settings, Service(engines[0], settings), engines)
     hub.engines.start()
     try:
         return asyncio.run(_compared(hub, Counted(engines[0][TARGET]), to, sent))

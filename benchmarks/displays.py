@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_backend
 from redraft.captions.events import Update
-from redraft.captions.stabilise import Mask, stabilise, surviving
+from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
 from redraft.decoding.accept.margins import Margins
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
@@ -138,7 +138,7 @@ def _shown(backend: Backend, stream: Stream, file: Path, mask: Mask) -> Iterator
 def _sure(mask: Mask, margins: list[float], ages: list[int]) -> int | None:
     if mask.survival is not None:
         return surviving(margins, ages[: len(margins)], mask.survival)
-    if mask.margin is None:
+    if mask.margin == OFF:
         return None
     least = mask.margin
     return next((place for place, margin in enumerate(margins) if margin < least), len(margins))

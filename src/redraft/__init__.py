@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from redraft.captions.events import Caption, Failure, Update
     from redraft.captions.stabilise import Mask
+    from redraft.captions.style import Style
     from redraft.errors import RedraftError
-    from redraft.translator import Style, Translator
+    from redraft.translator import Translator
 
 __version__ = "0.1.0"
 __all__ = ["Caption", "Failure", "Mask", "RedraftError", "Style", "Translator", "Update", "__version__"]
@@ -24,7 +25,7 @@ _HOMES = {
     "Failure": "captions.events",
     "Mask": "captions.stabilise",
     "RedraftError": "errors",
-    "Style": "translator",
+    "Style": "captions.style",
     "Translator": "translator",
     "Update": "captions.events",
 }

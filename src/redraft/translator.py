@@ -13,7 +13,7 @@ import reprlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -26,30 +26,14 @@ from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, Request, clean
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import Encode, Session, Settings, Translation, Vocabulary
-from redraft.captions.stabilise import Mask
+from redraft.captions.stabilise import USUAL, Mask
+from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Lane, Watch, run_together
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
 from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How prompts are made.
-
-    Attributes:
-        source: BCP 47 tag of the language spoken.
-        template: name of a prompt template; None chooses by the model's metadata.
-        glossary: (source term, translation) pairs for the instruction.
-        context: how many earlier sentences a prompt carries.
-    """
-
-    source: str = "en"
-    template: str | None = None
-    glossary: tuple[tuple[str, str], ...] = ()
-    context: int = 0
 
 
 class Translator:
@@ -84,7 +68,7 @@ class Translator:
         *,
         method: str | Method = "ssbd",
         options: Mapping[str, Value] | None = None,
-        mask: Mask = Mask(),
+        mask: Mask = USUAL,
         style: Style = Style(),
         max_tokens: int = 256,
         small: Backend | None = None,
@@ -132,7 +116,7 @@ class Translator:
         to: Sequence[str],
         method: str | Method = "ssbd",
         options: Mapping[str, Value] | None = None,
-        mask: Mask = Mask(),
+        mask: Mask = USUAL,
         style: Style = Style(),
         max_tokens: int = 256,
         engine: LlamaOptions = LlamaOptions(),

@@ -19,7 +19,7 @@ import pytest
 
 from redraft.captions.events import Caption, Event
 from redraft.captions.talk import load_talk
-from redraft.client import Backoff, Client, Wanted
+from redraft.client import Backoff, Client
 from redraft.errors import OptionError, RedraftError
 from redraft.serve.engine import Stopped
 from redraft.serve.security import new_key
@@ -69,7 +69,7 @@ def test_killed_and_started_again_the_transcript_has_every_final_once() -> None:
                 await asyncio.sleep(0.02)
             await client.end()
 
-        async with Client(address, ["de", "ja"], Wanted(method="ar"), backoff=Backoff(0.1, 0.5, 120)) as client:
+        async with Client(address, ["de", "ja"], method="ar", backoff=Backoff(0.1, 0.5, 120)) as client:
             speaking = asyncio.create_task(speak(client))
             async for event in client:
                 seen.append(event)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.client import Backoff, Client, ServerError, Wanted
+from redraft.captions.stabilise import Mask
+from redraft.client import Backoff, Client, ServerError
 from redraft.client.options import address
 from redraft.errors import InputError, OptionError
 from tests.serve.fakes import CachedModel
@@ -19,7 +20,7 @@ from tests.serve.servers import Running, running
 from tests.serve.test_sockets import expected
 
 QUICK = Backoff(0.01, 0.05, 20.0)
-EXACT = Wanted(method="ar")
+EXACT = "ar"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def ended(events: list[Event]) -> list[tuple[str, str, str]]:
 
 def test_updates_in_captions_out(server: Running) -> None:
     async def work() -> None:
-        async with Client(server.url, ["de", "ja"], EXACT) as client:
+        async with Client(server.url, ["de", "ja"], method=EXACT) as client:
             for update in talk(3):
                 await client.send(update)
             await client.end()
@@ -111,7 +112,7 @@ def test_over_a_line_that_is_cut_every_final_comes_once(server: Running, seed: i
 
     async def work() -> None:
         async with line(server.port) as cable:
-            async with Client(f"127.0.0.1:{cable.port}", ["de", "ja"], EXACT, backoff=QUICK) as client:
+            async with Client(f"127.0.0.1:{cable.port}", ["de", "ja"], method=EXACT, backoff=QUICK) as client:
 
                 async def speak() -> None:
                     for number, update in enumerate(talk(20)):
@@ -128,7 +129,7 @@ def test_over_a_line_that_is_cut_every_final_comes_once(server: Running, seed: i
             assert sorted(ended(events)) == sorted(
                 (str(n), target, expected(f"{n} it was her duck", target)) for n in range(20) for target in ("de", "ja")
             )
-            rows = server.ask(f"/v1/sessions/{client.session}/transcript?target=de").text.splitlines()
+            rows = server.ask(f"/v1/sessions/{client.session}/transcript?language=de").text.splitlines()
             assert rows == [expected(f"{n} it was her duck") for n in range(20)]
             assert not [event for event in events if isinstance(event, Failure)]
 
@@ -142,7 +143,7 @@ def test_a_server_that_has_forgotten_everything_is_told(server: Running) -> None
         wanted = [expected(f"{n} it was her duck") for n in range(6)]
         async with (
             line(server.port) as cable,
-            Client(f"http://127.0.0.1:{cable.port}", ["de"], EXACT, backoff=QUICK) as client,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
         ):
             for update in updates[:12]:
                 await client.send(update)
@@ -168,7 +169,7 @@ def test_a_server_that_has_forgotten_everything_is_told(server: Running) -> None
 
 def test_what_could_not_be_translated_is_a_failure_and_answered_for() -> None:
     async def work(url: str) -> None:
-        async with Client(url, ["de"], EXACT) as client:
+        async with Client(url, ["de"], method=EXACT) as client:
             await client.send(Update("1", 0, "poison" * 60, True))
             await client.send(Update("2", 0, "we saw", True))
             await client.send(Update("2", 1, "late", True))
@@ -184,15 +185,15 @@ def test_what_could_not_be_translated_is_a_failure_and_answered_for() -> None:
 
 
 def test_a_refusal_at_the_beginning_is_raised_at_once(server: Running) -> None:
-    async def work(url: str, *to: str, wanted: Wanted = EXACT) -> None:
-        async with Client(url, to or ("de",), wanted):
+    async def work(url: str, *to: str, method: str = EXACT) -> None:
+        async with Client(url, to or ("de",), method=method):
             raise AssertionError
 
     with pytest.raises(ServerError, match="'xx-nonsense' is not known") as refused:
         run(work(server.url, "xx-nonsense"))
     assert refused.value.code == "option"
     with pytest.raises(ServerError, match="method must be one of ssbd, ar"):
-        run(work(server.url, wanted=Wanted(method="redraft")))
+        run(work(server.url, method="redraft"))
     with pytest.raises(ServerError, match="cannot be reached"):
         run(work("http://127.0.0.1:1"))
     with pytest.raises(ServerError, match="is no server of Redraft"):
@@ -223,7 +224,7 @@ def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Run
         with pytest.raises(OptionError, match="server must be an address"):
             Client(server_address, ["de"])
     with pytest.raises(OptionError, match="mask_k must be a whole number from 0 to 100"):
-        Client("http://a", ["de"], Wanted(mask_k=101))
+        Client("http://a", ["de"], mask=Mask(101))
     with pytest.raises(OptionError, match="targets"):
         Client("http://a", [])
 
@@ -246,7 +247,7 @@ def test_who_iterates_comes_to_an_end_however_the_session_ends(server: Running) 
                 await client.send(Update("1", 0, "we saw"))
 
     async def ended() -> None:
-        async with Client(server.url, ["de"], EXACT) as client:
+        async with Client(server.url, ["de"], method=EXACT) as client:
             await client.send(Update("1", 0, "we saw", final=True))
             await client.end()
             assert len(await _all(client)) == 1
@@ -271,7 +272,7 @@ def test_a_session_that_is_lost_is_said_to_be_even_if_nobody_fetches_what_came(
 
     async def work() -> None:
         with running() as other:
-            async with Client(other.url, ["de"], EXACT, backoff=Backoff(0.01, 0.02, 0.1)) as client:
+            async with Client(other.url, ["de"], method=EXACT, backoff=Backoff(0.01, 0.02, 0.1)) as client:
                 await client.send(Update("1", 0, "we saw", final=True))
                 while not client._events.full():
                     await asyncio.sleep(0.01)

@@ -40,7 +40,7 @@ async def final(client: Client, utterance: str, text: str) -> None:
 
 def test_a_client_pauses_hides_and_corrects() -> None:
     async def work(server: Running) -> None:
-        async with Client(server.url, ["de"], EXACT) as client:
+        async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
             await final(client, "2", "her duck")
             client.control.correct("1", "de", "wir sahen")
@@ -62,7 +62,7 @@ def test_a_client_pauses_hides_and_corrects() -> None:
 
 def test_what_a_server_refuses_is_a_failure_and_what_is_wrong_is_raised() -> None:
     async def work(server: Running) -> None:
-        async with Client(server.url, ["de"], EXACT) as client:
+        async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
             with pytest.raises(InputError, match="text must be a string of 1 to 20000 characters"):
                 client.control.correct("1", "de", " ")
@@ -82,7 +82,7 @@ def test_a_server_that_was_restarted_is_told_again() -> None:
     async def work(server: Running, other: Running) -> None:
         async with (
             line(server.port) as cable,
-            Client(f"http://127.0.0.1:{cable.port}", ["de"], EXACT, backoff=QUICK, room="hall-1") as client,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK, room="hall-1") as client,
         ):
             for utterance, text in (("1", "we saw"), ("2", "her duck")):
                 await final(client, utterance, text)
@@ -110,7 +110,7 @@ def test_a_server_that_was_restarted_is_told_again() -> None:
 
 def test_what_somebody_else_decides_is_known_to_the_client() -> None:
     async def work(server: Running) -> None:
-        async with Client(server.url, ["de"], EXACT) as client:
+        async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
             token = server.hub.find(client.session).token
             for message in ({"type": "pause"}, {"type": "hide", "utterance": "1"}):
@@ -137,13 +137,13 @@ def test_the_latest_of_what_is_asked_for_counts() -> None:
 
 def test_a_room_is_used_by_one_client_at_a_time() -> None:
     async def work(server: Running) -> None:
-        async with Client(server.url, ["de"], EXACT, room="hall-1") as first:
+        async with Client(server.url, ["de"], method=EXACT, room="hall-1") as first:
             assert first.viewers_page == f"{server.url}/watch/hall-1"
             with pytest.raises(ServerError, match="room 'hall-1' is in use") as refused:
-                async with Client(server.url, ["de"], EXACT, room="hall-1"):
+                async with Client(server.url, ["de"], method=EXACT, room="hall-1"):
                     raise AssertionError
             assert refused.value.code == "room"
-            async with Client(server.url, ["de"], EXACT, room="hall-1", take_over=True) as second:
+            async with Client(server.url, ["de"], method=EXACT, room="hall-1", take_over=True) as second:
                 with pytest.raises(ServerError, match="another session has taken over room 'hall-1'"):
                     await final(first, "1", "we saw")
                 await final(second, "1", "we saw")

@@ -12,13 +12,14 @@ from redraft.captions.events import Caption, Update
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import run
 from redraft.decoding.method import Value
-from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
+from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Pass, Scheduler
-from redraft.serve.service import Allowed, Service, Wish
+from redraft.serve.service import Service
+from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from tests.fakes import RandomModel
 
@@ -102,7 +103,7 @@ class Rig:
         backends = {TARGET: self.model}
         self.passes: list[Pass] = []
         self.answers: list[tuple[Lane, Answer]] = []
-        self.service = Service(backends, Allowed(tuple(map(get_method, METHODS[:4]))), CURVE)
+        self.service = Service(backends, ServeSettings(methods=METHODS[:4]), CURVE)
         self.scheduler = Scheduler(
             backends,
             SlotPool(backends, self.slots),
@@ -125,7 +126,7 @@ class Rig:
 
         lanes_seen: list[str] = []
         lanes += self.service.lanes(
-            Wish(targets or ("de",), method=method, options=values, max_tokens=max_tokens), answers
+            Wanted(targets=targets or ("de",), method=method, options=values, max_tokens=max_tokens), answers
         )
         for lane in lanes:
             self.scheduler.add(lane)

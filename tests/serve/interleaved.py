@@ -19,13 +19,14 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import prefixes
 from redraft.captions.session import EMPTY
 from redraft.decoding.drive import run
-from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, TARGET, Asking, Draft, Rows
 from redraft.serve.batch import budget
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
+from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Pass, Scheduler
-from redraft.serve.service import Allowed, Service, Wish
+from redraft.serve.service import Service
+from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from tests.serve.fakes import CURVE
 
@@ -105,8 +106,8 @@ def compare(
     options = partial(LlamaOptions, context_length=256, threads=1, gpu_layers=0, exact=exact)
     methods = list(EXACT)
     wishes = [
-        Wish(
-            (targets[number // len(methods) % len(targets)],),
+        Wanted(
+            targets=(targets[number // len(methods) % len(targets)],),
             method=(name := methods[number % len(methods)]),
             options=EXACT[name],
             max_tokens=max_tokens,
@@ -129,11 +130,11 @@ def compare(
 
 
 def _service(model: LlamaCpp) -> Service:
-    return Service({TARGET: model}, Allowed(tuple(map(get_method, EXACT)), max_tokens=128), CURVE)
+    return Service({TARGET: model}, ServeSettings(methods=tuple(EXACT), max_tokens=128), CURVE)
 
 
 def _together(
-    model: LlamaCpp, streams: Sequence[Sequence[Update]], wishes: Sequence[Wish], slots: int
+    model: LlamaCpp, streams: Sequence[Sequence[Update]], wishes: Sequence[Wanted], slots: int
 ) -> tuple[list[Found], list[Pass]]:
     backends, passes, service = {TARGET: model}, list[Pass](), _service(model)
     load = Load(1.0, CURVE)
@@ -158,7 +159,7 @@ def _together(
     return found, passes
 
 
-def _alone(model: LlamaCpp, stream: Sequence[Update], wish: Wish) -> tuple[Found, dict[str, float]]:
+def _alone(model: LlamaCpp, stream: Sequence[Update], wish: Wanted) -> tuple[Found, dict[str, float]]:
     """Finals, and by utterance the smallest lead that the best logit had over the next."""
     (lane,) = _service(model).lanes(wish, lambda _: lambda _: None)
     slot, found, leads = model.open_slot(), Found(), dict[str, float]()

@@ -15,13 +15,12 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET
 from redraft.serve.app import make_hub
 from redraft.serve.engine import Engine
 from redraft.serve.hub import Hub
 from redraft.serve.run import Server, listen
-from redraft.serve.service import Allowed, Service
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE, CachedModel
 
@@ -115,9 +114,9 @@ class Running:
 def running(model: CachedModel | None = None, *others: CachedModel, **settings: Any) -> Iterator[Running]:
     """A server while the block lasts, with an engine for each model."""
     model = model or CachedModel(1)
-    chosen = ServeSettings(port=0, **{"starts_per_second": 1000, **settings})
+    chosen = ServeSettings(port=0, **{"starts_per_second": 1000, "methods": ("ssbd", "ar"), **settings})
     engines = [{TARGET: each} for each in (model, *others)]
-    service = Service(engines[0], Allowed((get_method("ssbd"), get_method("ar")), chosen.targets), CURVE)
+    service = Service(engines[0], chosen, CURVE)
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", 0)
     server = Server(hub)

@@ -236,7 +236,7 @@ def test_the_overlay_shows_the_last_lines(visit: Callable[..., Any]) -> None:
     play(page)
     wait_for_finals(page)
     name = name_of(page)
-    overlay = visit(f"/overlay?session={name}&target=ja&size=30&lines=1&colour=ff0&outline=00f&align=start")
+    overlay = visit(f"/overlay?session={name}&language=ja&size=30&lines=1&colour=ff0&outline=00f&align=start")
     wait_for_finals(overlay)
     assert finals(overlay, "ja")[-1] == finals(page, "ja")[-1]
     style = overlay.evaluate(
@@ -258,7 +258,7 @@ def test_the_overlay_shows_the_last_lines(visit: Callable[..., Any]) -> None:
         ("session={name}&lines=0", "lines must be a number from 1 to 20"),
         ("session={name}&colour=red;x:url(/)", "colour must be 3, 6 or 8 hexadecimal digits"),
         ("session={name}&align=left", "align must be start, center, end"),
-        ("session={name}&target=<img src=x>", "target must be a target language"),
+        ("session={name}&language=<img src=x>", "language must be a target language"),
         ("session={name}&<b>=1", "<b> is not an option"),
         ("session={name}&clear=-1", "clear must be a number from 0 to 600"),
         ("session={name}&background=black", "background must be 3, 6 or 8 hexadecimal digits"),

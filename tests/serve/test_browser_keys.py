@@ -72,7 +72,7 @@ def test_viewers_and_overlays_need_no_key(locked: tuple[str, str], visit: Callab
     play(page)
     wait_for_finals(page)
     name = session_of(page)["name"]
-    for path in (f"/watch?session={name}&target=ja", f"/overlay?session={name}&target=ja"):
+    for path in (f"/watch?session={name}&language=ja", f"/overlay?session={name}&language=ja"):
         viewer = visit(f"{url}{path}")
         wait_for_finals(viewer, "ja", SENTENCES)
         assert finals(viewer, "ja") == finals(page, "ja")

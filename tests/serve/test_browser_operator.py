@@ -138,7 +138,7 @@ def test_a_session_in_a_room_has_links_that_stay(server: Running, visit: Callabl
     wait_for_finals(page, "de", 1)
     links = page.locator("#links a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
     assert [link.removeprefix(server.url) for link in links] == ["/watch/hall-1", "/overlay-form?room=hall-1"]
-    viewer = visit("/watch/hall-1?target=de")
+    viewer = visit("/watch/hall-1?language=de")
     wait_for_finals(viewer, "de", 1)
     form = visit("/overlay-form?room=hall-1")
     expect(form.locator("#address")).to_contain_text(f"{server.url}/overlay?room=hall-1")

@@ -80,11 +80,11 @@ def test_an_overlay_shows_one_talk_after_the_other(server: Running, visit: Calla
 def test_what_the_operator_decides_is_seen(server: Running, visit: Callable[..., Any], path: str) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
-        page = visit(f"{path}?session={name}&target=de")
+        page = visit(f"{path}?session={name}&language=de")
         speak(socket, "we saw", "her duck")
         wait_for_finals(page, "de", 2)
         before = finals(page, "de")
-        socket.say("correct", utterance="0", target="de", text="Wir sahen es")
+        socket.say("correct", utterance="0", language="de", text="Wir sahen es")
         expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
         socket.say("hide", utterance="1")
         wait_for_finals(page, "de", 1)
@@ -110,7 +110,7 @@ def test_what_the_operator_decides_is_seen(server: Running, visit: Callable[...,
 def test_a_caption_that_is_hidden_while_it_grows_can_be_shown_again(server: Running, visit: Callable[..., Any]) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
-        page = visit(f"/watch?session={name}&target=de")
+        page = visit(f"/watch?session={name}&language=de")
         socket.say("update", utterance="1", seq=0, text="we saw")
         expect(page.locator(".utterance")).to_have_count(1)
         socket.say("hide", utterance="1")

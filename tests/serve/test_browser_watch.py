@@ -66,7 +66,7 @@ def test_a_session_is_found_again_after_a_restart(server: Running, visit: Callab
 
 def test_an_overlay_waits_and_shows_nothing(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
-    page = visit(f"/overlay?session={public_name(token)}&target=de", tolerated=ABSENT)
+    page = visit(f"/overlay?session={public_name(token)}&language=de", tolerated=ABSENT)
     until(page, "document.title.includes('waiting for the session')")
     assert page.inner_text("body").strip() == ""
     with server.socket() as socket:
@@ -92,7 +92,7 @@ def test_viewers_see_one_language_and_choose_others(server: Running, visit: Call
         assert titles(page) == ["de"]
         page.click("#languages [lang=de]")  # one stays
         assert page.get_attribute("#languages [lang=de]", "aria-pressed") == "true"
-        assert page.url.endswith("&target=de")
+        assert page.url.endswith("&language=de")
         page.click("text=Original")
         assert titles(page) == ["en", "de"]
         expect(page.locator(".cell.source")).to_have_text("we saw")
@@ -109,7 +109,7 @@ def test_translations_of_a_sentence_stand_side_by_side(server: Running, visit: C
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw her duck and it was her cat " * 6, "her duck", "it was")
-        page = visit(f"/watch?session={public_name(token)}&target=de&target=ar&original=true")
+        page = visit(f"/watch?session={public_name(token)}&language=de&language=ar&original=true")
         for tag in ("de", "ar"):
             wait_for_finals(page, tag, 3)
         tops = [
@@ -129,10 +129,10 @@ def test_a_language_that_a_session_does_not_have_is_named(server: Running, visit
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
-        page = visit(f"/watch?session={public_name(token)}&target=fr")
+        page = visit(f"/watch?session={public_name(token)}&language=fr")
         expect(page.locator("#problem")).to_contain_text("no captions in fr. It has de, ar")
         wait_for_finals(page, "de", 1)
-        overlay = visit(f"/overlay?session={public_name(token)}&target=fr")
+        overlay = visit(f"/overlay?session={public_name(token)}&language=fr")
         expect(overlay.locator("#problem")).to_contain_text("no captions in fr: target must be one of de, ar")
 
 
@@ -174,7 +174,7 @@ def test_a_box_behind_the_words_of_the_overlay(server: Running, visit: Callable[
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
-        page = visit(f"/overlay?session={public_name(token)}&target=de&background=000000cc&align=start")
+        page = visit(f"/overlay?session={public_name(token)}&language=de&background=000000cc&align=start")
         wait_for_finals(page, "de", 1)
         assert (
             page.evaluate("getComputedStyle(document.querySelector('.rows')).backgroundColor") == "rgba(0, 0, 0, 0.8)"
@@ -186,7 +186,7 @@ def test_jump_to_newest(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, *["we saw her duck"] * 40)
-        page = visit(f"/watch?session={public_name(token)}&target=de")
+        page = visit(f"/watch?session={public_name(token)}&language=de")
         wait_for_finals(page, "de", 40)
         view, newest = page.locator(".view"), page.get_by_role("button", name="Jump to newest")
         until(page, f"{VIEW}.scrollTop > 200")
@@ -205,7 +205,7 @@ def test_the_size_of_the_type_is_remembered(server: Running, visit: Callable[...
     size = "parseFloat(getComputedStyle(document.querySelector('.cell')).fontSize)"
     with server.socket() as socket:
         speak(socket, token, "we saw")
-        page = visit(f"/watch?session={public_name(token)}&target=de")
+        page = visit(f"/watch?session={public_name(token)}&language=de")
         wait_for_finals(page, "de", 1)
         before = page.evaluate(size)
         page.click("[aria-label='A+: larger captions']", click_count=2)
@@ -228,7 +228,7 @@ def test_the_qr_code_of_the_link(server: Running, visit: Callable[..., Any]) -> 
         page.click("text=QR code")
         code = page.locator("dialog img")
         expect(code).to_have_attribute("alt", f"QR code of {page.url}")
-        assert page.url.endswith("&target=ar")
+        assert page.url.endswith("&language=ar")
         until(page, "document.querySelector('dialog img').naturalWidth > 0")
         expect(page.locator("dialog")).to_contain_text("on this computer only")
         page.keyboard.press("Escape")
@@ -242,7 +242,7 @@ def test_a_form_builds_the_address_of_an_overlay(server: Running, visit: Callabl
         form = visit(f"/overlay-form?session={public_name(token)}")
         form.select_option("[name=target]", "ar")
         address = form.locator("#address")
-        expect(address).to_have_text(f"{server.url}/overlay?session={public_name(token)}&target=ar")
+        expect(address).to_have_text(f"{server.url}/overlay?session={public_name(token)}&language=ar")
         form.fill("[name=size]", "60")
         form.select_option("[name=box]", "yes")
         form.fill("[name=background]", "#102030")

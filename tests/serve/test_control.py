@@ -29,7 +29,7 @@ def speak(socket: Socket, utterance: str, text: str) -> str:
     """An utterance with its final caption."""
     say(socket, text, utterance=utterance)
     found = next(each for each in iter(socket.hear, None) if each["type"] == "final" and each["utterance"] == utterance)
-    socket.say("ack", utterance=utterance, target="de")
+    socket.say("ack", utterance=utterance, language="de")
     return str(found["text"])
 
 
@@ -79,17 +79,17 @@ def test_a_hidden_caption_is_taken_from_viewers_and_from_the_transcript_and_can_
         with server.socket(f"/v1/watch/{name}") as viewer:
             say(socket, "we saw")
             socket.until("final"), socket.until("final")
-            socket.say("hide", utterance="1", target="de")
-            hidden = {"type": "hidden", "utterance": "1", "target": "de", "hidden": True}
+            socket.say("hide", utterance="1", language="de")
+            hidden = {"type": "hidden", "utterance": "1", "language": "de", "hidden": True}
             assert socket.until("hidden")[-1] == viewer.until("hidden")[-1] == hidden
             assert transcript(server, name) == [f"ja: {expected('we saw', 'ja')}"]
             with server.socket(f"/v1/watch/{name}") as late:
-                assert late.hear()["target"] == "ja"
-            socket.say("hide", utterance="1", target="de", hidden=False)
+                assert late.hear()["language"] == "ja"
+            socket.say("hide", utterance="1", language="de", hidden=False)
             assert socket.until("hidden")[-1]["hidden"] is False
             assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
             socket.say("hide", utterance="1")  # in all languages
-            assert {viewer.until("hidden")[-1]["target"] for _ in range(2)} == {"de", "ja"}
+            assert {viewer.until("hidden")[-1]["language"] for _ in range(2)} == {"de", "ja"}
             assert transcript(server, name) == []
 
 
@@ -114,7 +114,7 @@ def test_a_corrected_caption_takes_the_place_of_the_first_everywhere(server: Run
         with server.socket(f"/v1/watch/{name}") as viewer:
             speak(socket, "1", "we saw")
             speak(socket, "2", "her duck")
-            socket.say("correct", utterance="1", target="de", text=" wir\nsahen ")
+            socket.say("correct", utterance="1", language="de", text=" wir\nsahen ")
             corrected = socket.until("final")[-1]
             assert (corrected["text"], corrected["corrected"], corrected["source"]) == ("wir sahen", True, "we saw")
             assert finals(viewer.until("final") + viewer.until("final") + viewer.until("final"))[-1] == (
@@ -138,8 +138,8 @@ def test_corrections_and_hiding_reach_viewers_while_captions_are_paused(server: 
                 viewer.until("final")
             socket.say("pause")
             speak(socket, "3", "it was")
-            socket.say("correct", utterance="1", target="de", text="wir")
-            socket.say("correct", utterance="3", target="de", text="es war")
+            socket.say("correct", utterance="1", language="de", text="wir")
+            socket.say("correct", utterance="3", language="de", text="es war")
             socket.say("hide", utterance="2")
             assert finals(viewer.until("hidden")) == [("1", "de", "wir")]
             socket.say("hide", utterance="2", hidden=False)
@@ -153,14 +153,14 @@ def test_corrections_and_hiding_reach_viewers_while_captions_are_paused(server: 
     ("fields", "code", "sentence"),
     [
         ({"type": "hide", "utterance": "9"}, "caption", "utterance must be the name of one that the session has had"),
-        ({"type": "hide", "utterance": "1", "target": "fr"}, "caption", "target must be one of de"),
+        ({"type": "hide", "utterance": "1", "language": "fr"}, "caption", "language must be one of de"),
         (
-            {"type": "correct", "utterance": "1", "target": "de", "text": "wir"},
+            {"type": "correct", "utterance": "1", "language": "de", "text": "wir"},
             "caption",
             "only a final caption can be corrected",
         ),
         (
-            {"type": "correct", "utterance": "1", "target": "de", "text": " "},
+            {"type": "correct", "utterance": "1", "language": "de", "text": " "},
             "protocol",
             "text must be a string of 1 to 20000 characters",
         ),
@@ -173,7 +173,7 @@ def test_what_cannot_be_done_is_said(server: Running, fields: dict[str, Any], co
         socket.until("partial")
         socket.say(**fields)
         error = socket.until("error")[-1]
-        assert (error["code"], error["fatal"]) == (code, False) and error["sentence"].startswith(sentence)
+        assert (error["code"], error["fatal"]) == (code, False) and error["message"].startswith(sentence)
         answer = server.ask(f"/v1/control/{token}", fields)
         assert (answer.status, answer.json["error"]["code"]) == (409 if code == "caption" else 400, code)
 
@@ -188,7 +188,7 @@ def test_an_operator_with_the_token_controls_a_session_over_http(server: Running
     def control(**message: Any) -> int:
         return server.ask(f"/v1/control/{token}", message).status
 
-    assert control(type="correct", utterance="post-0", target="de", text="wir sahen") == 204
+    assert control(type="correct", utterance="post-0", language="de", text="wir sahen") == 204
     assert control(type="hide", utterance="post-1") == 204
     assert transcript(server, name) == ["wir sahen"]
     assert control(type="pause") == 204
@@ -202,7 +202,7 @@ def test_a_server_that_has_forgotten_is_told_what_viewers_are_not_to_see(server:
     with server.socket() as socket:
         name = socket.start(token=token)["session"]
         socket.say("pause")
-        final = {"type": "final", "seq": 0, "target": "de", "source": "we saw"}
+        final = {"type": "final", "seq": 0, "language": "de", "source": "we saw"}
         hidden = {**final, "utterance": "1", "text": "wir", "hidden": True}
         socket.say("restore", finals=[hidden, {**final, "utterance": "2", "text": "sahen"}])
         socket.until("paused")
@@ -236,7 +236,7 @@ def test_the_operators_file_follows(tmp_path: Path) -> None:
             speak(socket, utterance, text)
         file = tmp_path / f"{name}.jsonl"
         assert len(file.read_text().splitlines()) == 3
-        socket.say("correct", utterance="1", target="de", text="wir sahen")
+        socket.say("correct", utterance="1", language="de", text="wir sahen")
         socket.say("hide", utterance="2")
 
         def texts() -> list[str]:

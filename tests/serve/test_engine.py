@@ -11,15 +11,16 @@ import pytest
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.captions.events import Caption, Update
 from redraft.captions.talk import load_talk
-from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET
 from redraft.models import shipped_path
 from redraft.serve.batch import budget
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
+from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Pass, Scheduler
-from redraft.serve.service import Allowed, Service, Wish
+from redraft.serve.service import Service
+from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.translator import Translator
 from tests.serve.fakes import CURVE, CachedModel, Rig
@@ -28,7 +29,9 @@ from tests.serve.fakes import CURVE, CachedModel, Rig
 def test_it_translates_what_it_is_given_while_commands_come() -> None:
     rig = Rig(CachedModel(1))
     done = threading.Event()
-    lane = rig.service.lanes(Wish(("de",)), lambda _: lambda answer: done.set() if answer.update.final else None)[0]
+    (lane,) = rig.service.lanes(
+        Wanted(targets=("de",)), lambda _: lambda answer: done.set() if answer.update.final else None
+    )
     engine = Engine(rig.scheduler)
     assert not engine.alive
     engine.start()
@@ -116,14 +119,14 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
     options = LlamaOptions(context_length=256, slots=4, threads=1, gpu_layers=0, exact=True)
     model = LlamaCpp(path, options)
     backends = {TARGET: model}
-    service = Service(backends, Allowed((get_method("ssbd"), get_method("ar"))), CURVE)
+    service = Service(backends, ServeSettings(methods=("ssbd", "ar")), CURVE)
     passes: list[Pass] = []
     scheduler = Scheduler(backends, SlotPool(backends, 4), Load(1.0, CURVE), budget(CURVE), passes.append)
     finals: dict[Lane, list[tuple[str, str]]] = {}
     lanes: list[tuple[Lane, str]] = []
     for number in range(6):  # more than there are slots
         target, method = ("de", "ja", "zh")[number % 3], ("ssbd", "ar")[number % 2]
-        wish = Wish((target,), method=method, options={"beta": 0} if method == "ssbd" else {})
+        wish = Wanted(targets=(target,), method=method, options={"beta": 0} if method == "ssbd" else {})
         found: list[tuple[str, str]] = []
         (lane,) = service.lanes(wish, lambda _: partial(keep, found))  # noqa: B023 - called at once
         finals[lane] = found

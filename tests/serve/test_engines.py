@@ -12,9 +12,10 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Update
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
-from redraft.serve.app import make_hub, make_service, open_backends
+from redraft.serve.app import make_hub, open_backends
 from redraft.serve.protocol import Begin
 from redraft.serve.refusals import Refused
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CachedModel, alone
 from tests.serve.servers import Running, Socket, running
@@ -79,7 +80,7 @@ def test_the_languages_of_all_engines_count_together() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server, server.socket() as one, server.socket() as two:
         assert one.start("de", "ja")["type"] == "started"
         refused = two.start("de", "ja")
-        assert refused["code"] == "capacity" and "2 of at most 3 languages" in refused["sentence"]
+        assert refused["code"] == "capacity" and "2 of at most 3 languages" in refused["message"]
 
 
 def test_not_one_more_is_admitted_when_many_begin_at_once() -> None:
@@ -123,7 +124,7 @@ def test_the_operator_chooses_how_many_there_are() -> None:
     given = {"model": "demo-tiny", "context_length": 64, "threads": 1, "methods": ("ar",)}
     settings = ServeSettings(**given, slots=3, engines=2)
     engines = open_backends(settings)
-    hub = make_hub(settings, make_service(settings, engines[0]), engines)
+    hub = make_hub(settings, Service(engines[0], settings), engines)
     assert [engine.scheduler.pool.size for engine in hub.engines.all] == [2, 2]
     first, second = (each[TARGET] for each in engines)
     assert isinstance(first, LlamaCpp) and isinstance(second, LlamaCpp) and first.model is second.model

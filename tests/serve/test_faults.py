@@ -116,7 +116,7 @@ def test_a_reader_that_takes_nothing_is_dropped_and_told_why_when_it_comes_back(
             raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 2048)
             session = server.hub.owned(token)
             # From within, since a client that reads nothing cannot be made to send megabytes in little time.
-            big = protocol.Error(code="stale", sentence="x" * 50_000).wire()
+            big = protocol.Error(code="stale", message="x" * 50_000).wire()
             until = time.monotonic() + SECONDS
             while session.delivery.owner is not None and time.monotonic() < until:
                 server.call(partial(session.delivery.tell, big))

@@ -34,14 +34,14 @@ well_made = st.one_of(
         {"type": st.just("update"), "utterance": names, "seq": st.integers(-1, 9), "text": texts},
         optional={"final": st.booleans() | st.integers(), "time": st.floats() | st.none(), "more": anything},
     ),
-    st.fixed_dictionaries({"type": st.just("ack"), "utterance": names, "target": st.sampled_from(["de", "ja", ""])}),
+    st.fixed_dictionaries({"type": st.just("ack"), "utterance": names, "language": st.sampled_from(["de", "ja", ""])}),
     st.fixed_dictionaries(
         {
             "type": st.just("restore"),
             "finals": st.lists(
                 st.fixed_dictionaries(
                     {"type": st.just("final"), "utterance": names, "seq": st.integers(0, 9), "text": texts},
-                    optional={"target": st.sampled_from(["de", "fr"]), "begun": st.floats(0, 9)},
+                    optional={"language": st.sampled_from(["de", "fr"]), "begun": st.floats(0, 9)},
                 ),
                 max_size=2,
             ),
@@ -50,7 +50,7 @@ well_made = st.one_of(
     st.fixed_dictionaries({"type": st.just("pause")}, optional={"paused": st.booleans() | anything}),
     st.fixed_dictionaries(
         {"type": st.sampled_from(["hide", "correct"]), "utterance": names},
-        optional={"target": st.sampled_from(["de", "fr"]), "text": texts, "hidden": st.booleans()},
+        optional={"language": st.sampled_from(["de", "fr"]), "text": texts, "hidden": st.booleans()},
     ),
     st.fixed_dictionaries({"type": st.sampled_from(["start", "end", "final", ""])}, optional={"targets": anything}),
 )
@@ -169,7 +169,7 @@ paths = st.sampled_from(
         "/watch/x",
     ]
 )
-queries = st.sampled_from(["", "?seq=1", "?seq=%FF", "?format=srt", "?live=1", "?target=", "?final=0&seq=0"])
+queries = st.sampled_from(["", "?seq=1", "?seq=%FF", "?format=srt", "?live=1", "?language=", "?final=0&seq=0"])
 bodies = st.one_of(
     anything.map(lambda value: json.dumps(value).encode()),
     st.fixed_dictionaries({"targets": st.lists(texts, max_size=3) | anything, "text": texts}).map(

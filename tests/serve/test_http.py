@@ -51,14 +51,14 @@ def test_one_text_is_translated_at_once(server: Running) -> None:
 )
 def test_bad_requests_are_refused_in_one_sentence(server: Running, body: Any, status: int, part: str) -> None:
     answer = server.ask("/v1/translate", body)
-    assert (answer.status, part in answer.json["error"]["sentence"]) == (status, True)
+    assert (answer.status, part in answer.json["error"]["message"]) == (status, True)
 
 
 def test_a_body_that_is_no_json_is_refused(server: Running) -> None:
     answer = server.ask("/v1/translate", b"{}", headers={"content-type": "text/plain"})
-    assert (answer.status, answer.json["error"]["sentence"]) == (400, "the content type must be application/json")
+    assert (answer.status, answer.json["error"]["message"]) == (400, "the content type must be application/json")
     assert server.ask("/v1/translate").status == 405
-    assert server.ask("/nowhere").json == {"error": {"code": "missing", "sentence": "there is nothing here"}}
+    assert server.ask("/nowhere").json == {"error": {"code": "missing", "message": "there is nothing here"}}
 
 
 def test_captions_by_post_with_a_sequence_number(server: Running) -> None:
@@ -100,7 +100,7 @@ def test_a_caption_by_post_must_be_utf_8(server: Running, kind: str, body: bytes
     assert server.ask(path).text == ("0\n" if status == 200 else "-1\n")
     if status != 200:
         sentence = "the body must be UTF-8: send it as text/plain; charset=utf-8"
-        assert answer.json["error"] == {"code": "protocol", "sentence": sentence}
+        assert answer.json["error"] == {"code": "protocol", "message": sentence}
 
 
 def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> None:
@@ -121,20 +121,20 @@ def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> Non
         assert rest.splitlines()[:2] == [expected("we saw <b>"), expected("we saw <b>", "ja")]
         assert rest.splitlines()[5:7] == [expected("her duck"), expected("her duck", "ja")]
         assert first + rest == server.ask(f"{path}?format=srt").text
-        vtt = server.ask(f"{path}?format=vtt&target=ja")
+        vtt = server.ask(f"{path}?format=vtt&language=ja")
         assert vtt.text.startswith("WEBVTT\n\n1\n") and expected("her duck") not in vtt.text.splitlines()
         assert vtt.headers["content-type"] == "text/vtt; charset=utf-8"
         rows = [json.loads(row) for row in server.ask(f"{path}?format=jsonl").text.splitlines()]
         assert [(row["utterance"], row["language"]) for row in rows] == [(n, t) for n in "12" for t in ("de", "ja")]
-        assert server.ask(f"{path}?target=ja").text.splitlines()[1] == expected("her duck", "ja")
+        assert server.ask(f"{path}?language=ja").text.splitlines()[1] == expected("her duck", "ja")
         assert server.ask(f"/v1/sessions/{session}").json == {
             "session": session,
             "source": "en",
             "targets": ["de", "ja"],
             "done": True,
         }
-        assert "format must be one of srt" in server.ask(f"{path}?format=pdf").json["error"]["sentence"]
-        assert "target must be one of de, ja" in server.ask(f"{path}?target=fr").json["error"]["sentence"]
+        assert "format must be one of srt" in server.ask(f"{path}?format=pdf").json["error"]["message"]
+        assert "language must be one of de, ja" in server.ask(f"{path}?language=fr").json["error"]["message"]
         assert server.ask("/v1/sessions/unknown/transcript").status == 404
 
 
@@ -178,7 +178,7 @@ def test_every_path_of_the_description_is_there(server: Running) -> None:
         for method in operations.keys() - {"parameters"}:
             answer = server.ask(path.replace("{", "").replace("}", ""), method=method.upper())
             assert answer.status != 405
-            assert answer.status < 500 and answer.text != '{"error":{"code":"missing","sentence":"nothing"}}'
+            assert answer.status < 500 and answer.text != '{"error":{"code":"missing","message":"nothing"}}'
 
 
 # Who may connect
@@ -227,19 +227,19 @@ def test_where_there_are_keys_they_are_needed(tmp_path: Path) -> None:
     with running(keys=path) as server:
         body = {"text": "a", "targets": ["de"]}
         missing = server.ask("/v1/translate", body)
-        assert missing.status == 401 and "an API key is needed" in missing.json["error"]["sentence"]
+        assert missing.status == 401 and "an API key is needed" in missing.json["error"]["message"]
         wrong = server.ask("/v1/translate", body, headers={"authorization": "Bearer wrong"})
-        assert wrong.status == 401 and "the API key is not known" in wrong.json["error"]["sentence"]
+        assert wrong.status == 401 and "the API key is not known" in wrong.json["error"]["message"]
         assert server.ask("/v1/translate", body, headers={"authorization": f"Bearer {key}"}).status == 200
         assert (server.ask("/metrics").status, server.ask("/health").status) == (401, 200)
         with server.socket() as socket:
             assert socket.start()["code"] == "key"
         with server.socket() as socket:
-            assert "the API key is not known" in socket.start(key="wrong")["sentence"]
+            assert "the API key is not known" in socket.start(key="wrong")["message"]
         with server.socket() as socket:
             token = socket.start(key=key)["token"]
         with server.socket(additional_headers={"authorization": f"Bearer {other}"}) as socket:
-            assert socket.start(token=token)["sentence"] == "the session belongs to another API key"
+            assert socket.start(token=token)["message"] == "the session belongs to another API key"
 
 
 @pytest.mark.parametrize("name", ["", "a:b", " a", "#a", "a\nb"])

@@ -50,7 +50,7 @@ def test_a_caption_by_post_that_is_not_taken_is_not_counted_as_taken() -> None:
 def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> None:
     live, outbox = session(), Outbox(99)
     live.attach(outbox)
-    final = protocol.Final(utterance="1", seq=4, target="de", text="schon\n\n00:00 --> da", source="there\x00already")
+    final = protocol.Final(utterance="1", seq=4, language="de", text="schon\n\n00:00 --> da", source="there\x00already")
     live.restore([final])
     for update in (Update("1", 0, "we"), Update("1", 1, "we saw", final=True)):
         answer(live, update)
@@ -76,7 +76,7 @@ def test_a_final_update_without_a_caption_is_ended_by_an_error() -> None:
     live.update(update)
     live.answered("de", Answer(update, [Failure(EMPTY, None, "1", 0, "de")], 0.1), Tally())
     error = waiting(outbox)[0]
-    assert (error["type"], error["code"], error["sentence"], error["final"]) == ("error", "translation", EMPTY, True)
+    assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
     assert live.transcript.ended("1") and list(live.transcript.finals) == []
 
 
@@ -92,13 +92,13 @@ def test_no_more_is_kept_than_is_allowed() -> None:
             taken += 1
             answer(live, update.event())
         else:
-            assert (problem.code, problem.sentence, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
+            assert (problem.code, problem.message, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
     assert 2 <= taken <= 5 and live.kept < 1300
     assert len(list(live.transcript.finals)) == taken
-    final = protocol.Final(utterance="x", seq=4, target="de", text="more")
+    final = protocol.Final(utterance="x", seq=4, language="de", text="more")
     refused = _act(protocol.Restore(finals=(final,)), live)
     assert refused is not None and refused.code == "limit"
-    assert _act(protocol.Ack(utterance="0", target="de"), live) is None
+    assert _act(protocol.Ack(utterance="0", language="de"), live) is None
     assert _act(protocol.End(), live) is None
     # What never comes to an end takes room, too.
     live = session()

@@ -14,12 +14,13 @@ import pytest
 import segno
 
 from redraft.captions.talk import load_talk
-from redraft.decoding.methods import BETA, get_method
+from redraft.decoding.methods import BETA
 from redraft.decoding.types import TARGET
 from redraft.serve.offer import offer_of
 from redraft.serve.pages import PAGES, WEB
 from redraft.serve.security import HEADERS, new_key
-from redraft.serve.service import Allowed, Service
+from redraft.serve.service import Service
+from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE, CachedModel
 from tests.serve.servers import Running, running
 
@@ -131,12 +132,12 @@ def test_a_text_is_split_at_the_ends_of_its_sentences(server: Running) -> None:
     assert split("en", "A title\n\none line\r\n") == ["A title", "one line"]
     assert len(split("en", "She saw her duck. " * 20_000)) == 20_000  # more than a message may have
     refused = server.ask("/v1/sentences", {"text": "a", "language": "nonsense"})
-    assert refused.status == 400 and "'nonsense'" in refused.json["error"]["sentence"]
+    assert refused.status == 400 and "'nonsense'" in refused.json["error"]["message"]
 
 
 def test_a_qr_code_holds_the_link_of_a_viewer(server: Running) -> None:
     assert server.ask(f"/v1/qr?link={quote('http://127.0.0.1:8765/watch/hall-1', safe='')}").status == 200
-    link = "https://captions.example.org/talks/watch?session=hall&target=de"
+    link = "https://captions.example.org/talks/watch?session=hall&language=de"
     answer = server.ask(f"/v1/qr?link={quote(link, safe='')}")
     assert (answer.status, answer.headers["content-type"]) == (200, "image/svg+xml")
     expected = io.BytesIO()
@@ -159,7 +160,7 @@ def test_a_qr_code_holds_the_link_of_a_viewer(server: Running) -> None:
 )
 def test_a_qr_code_of_anything_else_is_refused(server: Running, link: str) -> None:
     answer = server.ask(f"/v1/qr?link={quote(link, safe='')}")
-    assert answer.status == 400 and "link must be a viewer's" in answer.json["error"]["sentence"]
+    assert answer.status == 400 and "link must be a viewer's" in answer.json["error"]["message"]
 
 
 def test_the_demo_talk_is_served(server: Running) -> None:
@@ -188,7 +189,7 @@ def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None
 
 
 def test_an_offer_names_what_the_operator_allows() -> None:
-    service = Service({TARGET: CachedModel(1)}, Allowed((get_method("redraft"),), context=0, glossary=3), CURVE)
+    service = Service({TARGET: CachedModel(1)}, ServeSettings(methods=("redraft",), context=0, glossary=3), CURVE)
     offer = offer_of(service, key=True, model="/srv/models/some.gguf")
     assert (offer.model, offer.demo) == ("some.gguf", False)  # of a path, the name only
     assert (offer.most_context, offer.most_glossary, offer.key) == (0, 3, True)

@@ -183,7 +183,7 @@ def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:
 def test_one_language_by_two_names_is_one_language(server: Running) -> None:
     for targets in (("de", "DE"), ("de", "German"), ("zh", "zh-Hans")):
         with server.socket() as socket:
-            assert socket.start(*targets)["sentence"] == "targets must be different languages"
+            assert socket.start(*targets)["message"] == "targets must be different languages"
 
 
 def test_what_can_never_be_had_is_not_refused_for_want_of_room() -> None:

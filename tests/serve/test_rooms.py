@@ -67,7 +67,7 @@ def test_a_room_has_one_session_at_a_time(server: Running) -> None:
         talk(first, "we saw")
         refused = second.start(room=ROOM)
         assert (refused["code"], refused["fatal"]) == ("room", True)
-        assert refused["sentence"].startswith("room 'hall-1' is in use: end its session, or begin this one with")
+        assert refused["message"].startswith("room 'hall-1' is in use: end its session, or begin this one with")
         say(first, "her duck", utterance="2")
         assert finals(first.until("final")) == [("2", "de", expected("her duck"))]
         by_post = server.ask("/v1/sessions", {"targets": ["de"], "room": ROOM})
@@ -137,12 +137,12 @@ def test_a_room_whose_session_is_forgotten_waits_again() -> None:
 def test_names_of_rooms(server: Running, name: str) -> None:
     with server.socket() as socket:
         refused = socket.start(room=name)
-        assert refused["code"] == "protocol" and refused["sentence"].startswith("room must be 1 to 63 lower-case")
+        assert refused["code"] == "protocol" and refused["message"].startswith("room must be 1 to 63 lower-case")
 
 
 def test_a_link_that_names_no_room_is_refused(server: Running) -> None:
     with server.socket("/v1/rooms/Hall/watch") as viewer:
-        assert viewer.hear()["sentence"].startswith("room must be 1 to 63 lower-case letters")
+        assert viewer.hear()["message"].startswith("room must be 1 to 63 lower-case letters")
     assert server.ask("/v1/rooms/Hall").status == 404
 
 
@@ -167,7 +167,7 @@ def test_a_room_belongs_to_the_key_that_used_it_first(tmp_path: Path) -> None:
         for take_over in (False, True):
             with server.socket() as socket:
                 refused = socket.start(room=ROOM, key=hall, take_over=take_over)
-                assert refused["sentence"] == "room 'hall-1' may not be used with this API key"
+                assert refused["message"] == "room 'hall-1' may not be used with this API key"
         with server.socket() as socket:
             talk(socket, "we saw", key=stage)
         with server.socket(WATCH) as viewer:  # whoever knows its name may watch
@@ -181,7 +181,7 @@ def test_rooms_that_are_assigned_to_keys(tmp_path: Path) -> None:
 
         def said(room: str, key: str) -> str:
             with server.socket() as socket:
-                return str(socket.start(room=room, key=key, take_over=True).get("sentence", "started"))
+                return str(socket.start(room=room, key=key, take_over=True).get("message", "started"))
 
         assert said(ROOM, hall) == "room 'hall-1' may not be used with this API key"
         assert said("other", hall) == "room must be one of hall-1, open, not 'other'"

@@ -13,7 +13,7 @@ from redraft.decoding.types import TARGET
 from redraft.errors import CapabilityError, OptionError
 from redraft.serve.batch import LEAST_BUDGET, MOST_BUDGET, budget
 from redraft.serve.lanes import Lane
-from redraft.serve.service import Wish
+from redraft.serve.protocol import Wanted
 from redraft.serve.slots import SlotPool
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 
@@ -370,20 +370,18 @@ def test_slots_are_opened_at_once_or_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "complaint"),
+    ("wanted", "complaint"),
     [
-        (Wish(()), "targets must be 1 to 8 languages, not 0"),
-        (Wish(("de",) * 2), "targets must be different languages"),
-        (Wish(("xx-nonsense",)), "target 'xx-nonsense' is not known"),
-        (Wish(("de",), source="?"), "source language '?' is not known"),
-        (Wish(("de",), method="bild"), "method must be one of ssbd, ar, redraft, pld, not 'bild'"),
-        (Wish(("de",), options={"beta": 2}), "beta must be a number from 0 to 1"),
-        (Wish(("de",), max_tokens=257), "max_tokens must be at most 256, not 257"),
-        (Wish(("de",), max_tokens=0), "max_tokens must be a whole number of 1 or more"),
-        (Wish(("de",), context=5), "context must be at most 4, not 5"),
-        (Wish(("de",), glossary=(("a", "b"),) * 65), "glossary must have at most 64 entries, not 65"),
+        (Wanted(targets=("de",) * 2), "targets must be different languages"),
+        (Wanted(targets=("xx-nonsense",)), "target 'xx-nonsense' is not known"),
+        (Wanted(targets=("de",), source="?"), "source language '?' is not known"),
+        (Wanted(targets=("de",), method="bild"), "method must be one of ssbd, ar, redraft, pld, not 'bild'"),
+        (Wanted(targets=("de",), options={"beta": 2}), "beta must be a number from 0 to 1"),
+        (Wanted(targets=("de",), max_tokens=257), "max_tokens must be at most 256, not 257"),
+        (Wanted(targets=("de",), context=5), "context must be at most 4, not 5"),
+        (Wanted(targets=("de",), glossary=(("a", "b"),) * 65), "glossary must have at most 64 entries, not 65"),
     ],
 )
-def test_what_the_operator_does_not_allow_is_refused(wish: Wish, complaint: str) -> None:
+def test_what_the_operator_does_not_allow_is_refused(wanted: Wanted, complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint.replace("?", r"\?")):
-        Rig(CachedModel()).service.lanes(wish, lambda _: lambda _: None)
+        Rig(CachedModel()).service.lanes(wanted, lambda _: lambda _: None)

@@ -29,7 +29,7 @@ def say(socket: Socket, *texts: str, utterance: str = "1", final: bool = True, f
 
 
 def finals(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return [(each["utterance"], each["target"], each["text"]) for each in messages if each["type"] == "final"]
+    return [(each["utterance"], each["language"], each["text"]) for each in messages if each["type"] == "final"]
 
 
 def expected(text: str, target: str = "de") -> str:
@@ -63,8 +63,13 @@ def test_partial_captions_come_before_the_final_one(server: Running) -> None:
         socket.start("de", mask_k=1, options={"beta": 0})
         say(socket, "we saw", final=False)
         partial = socket.until("partial")[-1]
-        assert partial["stable"] + partial["unstable"] == expected("we saw") and partial["unstable"]
-        assert (partial["utterance"], partial["seq"], partial["target"], partial["source"]) == ("1", 0, "de", "we saw")
+        assert partial["text"] + partial["unstable"] == expected("we saw") and partial["unstable"]
+        assert (partial["utterance"], partial["seq"], partial["language"], partial["source"]) == (
+            "1",
+            0,
+            "de",
+            "we saw",
+        )
         assert partial["lag_ms"] > 0
         say(socket, "we saw her", first=1)
         assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
@@ -85,7 +90,7 @@ def test_after_a_drop_what_was_not_acknowledged_comes_again(server: Running) -> 
         for utterance in ("1", "2"):
             say(socket, f"we saw {utterance}", utterance=utterance)
             socket.until("final")
-        socket.say("ack", utterance="1", target="de")
+        socket.say("ack", utterance="1", language="de")
         say(socket, "and", utterance="3", final=False)
         socket.until("partial")
     with server.socket() as socket:
@@ -112,8 +117,8 @@ def test_a_server_that_has_forgotten_a_session_is_told_what_the_client_has(serve
         started = socket.start("de", "ja", token=token, context=1)
         assert (started["resumed"], started["token"]) == (False, token)
         has = {"type": "final", "seq": 4, "text": "schon da", "source": "there already", "begun": 2.0, "time": 3.0}
-        socket.say("restore", finals=[{**has, "utterance": "1", "target": target} for target in ("de", "ja")])
-        socket.say("restore", finals=[{**has, "utterance": "2", "target": "de"}])
+        socket.say("restore", finals=[{**has, "utterance": "1", "language": target} for target in ("de", "ja")])
+        socket.say("restore", finals=[{**has, "utterance": "2", "language": "de"}])
         say(socket, "there already", utterance="1")  # passed over
         say(socket, "there already", utterance="2")  # for the language that is missing
         say(socket, "we saw", utterance="3")
@@ -123,7 +128,7 @@ def test_a_server_that_has_forgotten_a_session_is_told_what_the_client_has(serve
             ("3", "de"),
             ("3", "ja"),
         ]
-    rows = server.ask(f"/v1/sessions/{started['session']}/transcript?target=de").text.splitlines()
+    rows = server.ask(f"/v1/sessions/{started['session']}/transcript?language=de").text.splitlines()
     assert rows[:2] == ["schon da", "schon da"] and len(rows) == 3
 
 
@@ -193,7 +198,7 @@ def test_a_bad_beginning_is_refused_in_one_sentence(server: Running, message: st
         socket.connection.send(message)
         error = socket.hear()
         assert (error["type"], error["code"], error["fatal"]) == ("error", code, True)
-        assert part in error["sentence"]
+        assert part in error["message"]
         with pytest.raises(ConnectionClosed):
             socket.hear()
 
@@ -215,7 +220,7 @@ def test_bad_messages_are_answered_and_the_session_goes_on(server: Running) -> N
         say(socket, "we saw her", first=6)
         assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
         socket.say("update", utterance="1", seq=9, text="more")
-        assert "final already" in socket.until("error")[-1]["sentence"]
+        assert "final already" in socket.until("error")[-1]["message"]
 
 
 def test_who_sends_nothing_but_nonsense_is_not_listened_to(server: Running) -> None:
@@ -236,7 +241,7 @@ def test_a_message_that_is_too_long_is_answered_in_one_sentence_and_nothing_is_l
         started, error = socket.hear(), socket.hear()
         assert started["type"] == "started"
         assert (error["code"], error["fatal"]) == ("limit", False)
-        assert error["sentence"] == "the message must have at most 65536 bytes"
+        assert error["message"] == "the message must have at most 65536 bytes"
         say(socket, "we saw")
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
 
@@ -283,14 +288,14 @@ def test_a_wrong_update_gives_one_error_and_nothing_else_is_lost(
         heard = socket.until("done")
         errors = [each for each in heard if each["type"] == "error"]
         assert [(each["code"], each["fatal"]) for each in errors] == [(code, False)]
-        assert errors[0]["sentence"].startswith(sentence)
+        assert errors[0]["message"].startswith(sentence)
         assert finals(heard) == [("0", "de", expected("it was")), ("1", "de", expected("we saw her"))]
 
 
 def test_sessions_beyond_the_limits_are_refused() -> None:
     with running(sessions=2, languages=3) as server, server.socket() as first, server.socket() as second:
         first.start("de", "ja")
-        assert "languages at a time" in second.start("de", "ja")["sentence"]
+        assert "languages at a time" in second.start("de", "ja")["message"]
         with server.socket() as third, server.socket() as fourth:
             assert third.start()["type"] == "started"
             refused = fourth.start()
@@ -306,12 +311,12 @@ def test_who_starts_too_often_is_refused() -> None:
                 socket.start("xx-nonsense")
         with server.socket() as socket:
             codes.append(socket.start())
-        assert codes[-1]["code"] == "limit" and "try again in" in codes[-1]["sentence"]
+        assert codes[-1]["code"] == "limit" and "try again in" in codes[-1]["message"]
 
 
 def test_who_does_not_start_is_sent_away() -> None:
     with running(start_seconds=0.2) as server, server.socket() as socket:
-        assert "must come within 0.2 seconds" in socket.hear()["sentence"]
+        assert "must come within 0.2 seconds" in socket.hear()["message"]
 
 
 def test_a_pass_that_fails_harms_its_own_session_only() -> None:
@@ -323,7 +328,12 @@ def test_a_pass_that_fails_harms_its_own_session_only() -> None:
         say(good, "we saw", "we saw her")
         assert finals(good.until("final")) == [("1", "de", expected("we saw her"))]
         error = bad.until("error")[-1]
-        assert (error["code"], error["final"], error["utterance"], error["target"]) == ("translation", True, "1", "de")
+        assert (error["code"], error["final"], error["utterance"], error["language"]) == (
+            "translation",
+            True,
+            "1",
+            "de",
+        )
         say(bad, "we saw", utterance="2")
         assert finals(bad.until("final")) == [("2", "de", expected("we saw"))]
 

@@ -12,7 +12,7 @@ from redraft.serve import protocol
 
 UPDATE = {"type": "update", "utterance": "1", "seq": 1, "text": "we saw"}
 START = {"type": "start", "targets": ["de"]}
-FINAL = {"utterance": "1", "seq": 1, "target": "de", "text": "wir"}
+FINAL = {"utterance": "1", "seq": 1, "language": "de", "text": "wir"}
 SEQ = "seq must be a whole number from 0 to 9007199254740992"
 NAME = "a string of 1 to 100 characters"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redraft.captions.events import Caption, Event, Failure, Update, is_whole
-from redraft.captions.stabilise import Mask, stabilise, surviving
+from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
 from redraft.decoding.accept.margins import Margins, Sure
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.decode import decode
@@ -269,7 +269,7 @@ def _has_words(text: str) -> bool:
 
 def _watched(rule: Rule, mask: Mask) -> Margins | None:
     """The rule with an eye on what the mask asks of the model; None where it asks nothing."""
-    if mask.margin is not None:
+    if mask.margin > OFF:
         return Sure(rule, mask.margin)
     return None if mask.survival is None else Margins(rule)
 

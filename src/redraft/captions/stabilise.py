@@ -28,6 +28,9 @@ _WORD = re.compile(f"[{_NO_SPACES}]|[^\\s{_NO_SPACES}]+")
 UNITS = ("tokens", "words")
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
+#: The margin that hides nothing: the greatest by which a probability can be the smaller one.
+OFF = -1.0
+
 #: Weights of `surviving`, fitted on held-out sentences of the demo model (`benchmarks.displays --fit`).
 _STAYS, _SURER, _DOUBTFUL, _NEW, _LATE = 4.2, 3.1, 9.7, -1.85, -1.6
 
@@ -40,8 +43,8 @@ class Mask:
         k: how many units are hidden at the end; 0 shows everything.
         unit: ``tokens`` of the model or ``words`` (single characters in Chinese, Japanese, Thai, ...).
         display_only: whether the draft keeps what is hidden.
-        margin: by how much a token must be more probable than every other one before it is shown, from -1 to 1; None
-            shows it anyway.  At 0 it must be the model's own choice; below 0 it may be one that a bias has kept.
+        margin: by how much a token must be more probable than every other one before it is shown, from -1, which hides
+            nothing, to 1.  At 0 it must be the model's own choice; below 0 it may be one that a bias has kept.
         survival: how likely a beginning must be to stay before it is shown, above 0 and below 1; None shows it anyway.
 
     Raises:
@@ -51,7 +54,7 @@ class Mask:
     k: int = 0
     unit: str = "tokens"
     display_only: bool = True
-    margin: float | None = None
+    margin: float = OFF
     survival: float | None = None
 
     def __post_init__(self) -> None:
@@ -59,18 +62,22 @@ class Mask:
             raise OptionError(f"mask_k must be a whole number of 0 or more, not {self.k!r}")
         if self.unit not in UNITS:
             raise OptionError(f"mask unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
-        if self.margin is not None and not (is_number(self.margin) and -1 <= self.margin <= 1):
-            raise OptionError(f"mask margin must be a number from -1 to 1, or None, not {self.margin!r}")
+        if not (is_number(self.margin) and OFF <= self.margin <= 1):
+            raise OptionError(f"mask margin must be a number from -1 to 1, not {self.margin!r}")
         if self.survival is not None:
             if not (is_number(self.survival) and 0 < self.survival < 1):
                 raise OptionError(f"mask survival must be a number above 0 and below 1, or None, not {self.survival!r}")
-            if self.margin is not None:
+            if self.margin > OFF:
                 raise OptionError("mask margin and mask survival exclude each other, so leave one out")
 
     @property
     def asks(self) -> bool:
         """Whether the model's probabilities decide about what is shown."""
-        return self.margin is not None or self.survival is not None
+        return self.margin > OFF or self.survival is not None
+
+
+#: What captions show unless something else is asked for: only what is the model's own choice.
+USUAL = Mask(margin=0.0)
 
 
 @dataclass(frozen=True, slots=True)

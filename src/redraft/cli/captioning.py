@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 import click
 
@@ -145,25 +144,26 @@ def caption(
     with interrupt.ends_process():  # imports that take a moment
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.captions.languages import parse_language, parse_targets
-        from redraft.captions.stabilise import Mask
+        from redraft.captions.stabilise import OFF, Mask
+        from redraft.captions.style import Style
         from redraft.cli import stream
-        from redraft.translator import Style, Translator
+        from redraft.translator import Translator
 
     parse_language(source, "source language")
     languages = parse_targets(to)
     output = output or ("live" if sys.stdout.isatty() else "lines")
     if mask_survival is not None and (server is not None or common.is_given("mask_margin")):
         raise OptionError("--mask-survival cannot be combined with --mask-margin or --server")
-    margin = mask_margin if mask_survival is None else None
+    margin = mask_margin if mask_survival is None else OFF
+    mask = Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival)
     if server is not None:
         given = _given()
         decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
         limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
-        hidden = {"mask_k": mask_k, "mask_unit": mask_unit, "mask_margin": mask_margin}
-        asked: dict[str, Any] = {**hidden, "context": context, "glossary": glossary, **decoding, **limit}
+        style = Style(source, None, glossary, context)
         with opened() as items, stream.writer(output, languages) as writer:
             place = stream.Place(server, key, room, take_over)
-            whole = stream.remote(items, writer, place, languages, source=source, **asked)
+            whole = stream.remote(items, writer, place, languages, mask=mask, style=style, **decoding, **limit)
         raise click.exceptions.Exit(0 if whole and stream.is_whole(writer) else 1)
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with opened() as items:
@@ -173,7 +173,7 @@ def caption(
                 to=languages,
                 method=method,
                 options=chosen,
-                mask=Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival),
+                mask=mask,
                 style=Style(source, template, glossary, context),
                 max_tokens=max_tokens,
                 engine=engine,

@@ -7,13 +7,13 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import SubtitleWriter, Writer
 from redraft.cli.stream import Place
-from redraft.client import Client, ServerError, Wanted
+from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
 #: Items read ahead of what has been sent.
@@ -27,16 +27,19 @@ _NO_KEY = "the server needs an API key: give it by REDRAFT_KEY in the environmen
 _Read: TypeAlias = "Item | Exception | None"
 
 
-def run(items: Iterable[Item], writer: Writer, place: Place, to: Sequence[str], wanted: Wanted) -> bool:
+def run(items: Iterable[Item], writer: Writer, place: Place, to: Sequence[str], **wanted: Any) -> bool:
     """Translate all of a stream on a server; whether nothing in it failed.
 
     The address of the page on which others read along goes to standard error when the session has begun.
+
+    Args:
+        wanted: how to translate, as of `redraft.client.Client`.
 
     Raises:
         ServerError: the server cannot be reached, refuses, or is lost for good.
         OptionError: the address or an option is invalid.
     """
-    client = Client(place.server, to, wanted, key=place.key, room=place.room, take_over=place.take_over)
+    client = Client(place.server, to, key=place.key, room=place.room, take_over=place.take_over, **wanted)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
         return asyncio.run(_run(items, ordered, client))

@@ -102,7 +102,7 @@ def remote(items: Iterable[Item], writer: Writer, place: Place, languages: Seque
     """Translate all of a stream on a server; whether nothing in it failed.
 
     Args:
-        wanted: fields of `redraft.client.Wanted`.
+        wanted: how to translate, as of `redraft.client.Client`.
 
     Raises:
         MissingExtra: what a client needs is not installed.
@@ -111,9 +111,8 @@ def remote(items: Iterable[Item], writer: Writer, place: Place, languages: Seque
     """
     try:
         from redraft.cli.remote import run as run_remote
-        from redraft.client import Wanted
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"--server needs {error.name}, which is not installed: pip install 'redraft[serve]'"
         ) from error
-    return run_remote(items, writer, place, languages, Wanted(**wanted))
+    return run_remote(items, writer, place, languages, **wanted)

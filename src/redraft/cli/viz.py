@@ -74,11 +74,12 @@ def ddg(
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.captions.events import Caption, Failure, Update
     from redraft.captions.formats.read import printable
+    from redraft.captions.style import Style
     from redraft.decoding.methods import get_method
     from redraft.measure.viz.ddg import graph
     from redraft.measure.viz.labels import label
     from redraft.measure.viz.trace import Trace, traced
-    from redraft.translator import Style, Translator
+    from redraft.translator import Translator
 
     text = printable(text).strip()
     if not text:
@@ -155,11 +156,12 @@ def drafts(
     common.refuse_idle(form)
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions
+    from redraft.captions.style import Style
     from redraft.cli import stream
     from redraft.decoding.methods import get_method
     from redraft.measure.viz.drafts import summary_of, view
     from redraft.measure.viz.trace import Trace, traced
-    from redraft.translator import Style, Translator
+    from redraft.translator import Translator
 
     traces: list[Trace] = []
     with (

@@ -13,7 +13,7 @@ knows nothing, tells the latter.  So every final caption comes exactly once.
 """
 
 from redraft.backoff import Backoff
-from redraft.client.options import ServerError, Wanted
+from redraft.client.options import ServerError
 from redraft.client.session import Client
 
-__all__ = ["Backoff", "Client", "ServerError", "Wanted"]
+__all__ = ["Backoff", "Client", "ServerError"]

@@ -43,24 +43,24 @@ class Control:
         """
         self._ask(protocol.Pause(paused=paused))
 
-    def hide(self, utterance: str, target: str | None = None, *, hidden: bool = True) -> None:
+    def hide(self, utterance: str, language: str | None = None, *, hidden: bool = True) -> None:
         """Remove the captions of an utterance for viewers and from the transcript; False shows them again.
 
         What the server refuses, since it has no such utterance, comes as a failure when the client is iterated.
 
         Args:
             utterance: its name; it need not be final.
-            target: the language; None for all.
+            language: None for all.
             hidden: whether viewers do not see it.
 
         Raises:
             InputError: the utterance or the language cannot be one.
             ServerError: the session is over.
         """
-        for each in self._targets if target is None else (target,):
-            self._ask(_made(protocol.Hide, utterance=utterance, target=each, hidden=hidden))
+        for each in self._targets if language is None else (language,):
+            self._ask(_made(protocol.Hide, utterance=utterance, language=each, hidden=hidden))
 
-    def correct(self, utterance: str, target: str, text: str) -> None:
+    def correct(self, utterance: str, language: str, text: str) -> None:
         """Give a final caption another text, for viewers and in the transcript.
 
         What the server refuses, since it has no such caption, comes as a failure when the client is iterated.
@@ -69,7 +69,7 @@ class Control:
             InputError: the text is empty, or longer than servers take.
             ServerError: the session is over.
         """
-        self._ask(_made(protocol.Correct, utterance=utterance, target=target, text=text))
+        self._ask(_made(protocol.Correct, utterance=utterance, language=language, text=text))
 
     def _ask(self, message: protocol.Control) -> None:
         """Have a message sent, again after a drop until it is confirmed."""
@@ -116,9 +116,9 @@ class Control:
         Args:
             forgotten: unfinished utterances, if the server was restarted and does not know which of them are hidden.
         """
-        for utterance, target in list(self.hidden):
+        for utterance, language in list(self.hidden):
             if utterance in forgotten:
-                self._ask(protocol.Hide(utterance=utterance, target=target))
+                self._ask(protocol.Hide(utterance=utterance, language=language))
         self._unsent = dict(self._asked)
 
     def _note(self, key: Key, hidden: bool) -> None:
@@ -133,7 +133,7 @@ def _made(kind: type[M], **fields: Any) -> M:
 
 
 def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:
-    return message.utterance, message.target or ""
+    return message.utterance, message.language or ""
 
 
 def _about(message: protocol.Message) -> tuple[str, ...]:
@@ -141,4 +141,4 @@ def _about(message: protocol.Message) -> tuple[str, ...]:
     kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name := str(message.type), name)
     if kind == "pause":
         return (kind,)
-    return kind, str(message.utterance), str(message.target)
+    return kind, str(message.utterance), str(message.language)

@@ -1,14 +1,11 @@
-"""What a client is told: how to translate, how patient to be, where the server is; and what it raises."""
+"""Where the server is, how patient a client is with it, and what it raises."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
-from redraft.decoding.method import Value
 from redraft.errors import OptionError, RedraftError
 
 
@@ -18,30 +15,6 @@ class ServerError(RedraftError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """How the server is to translate; what is left out it chooses itself.
-
-    Attributes:
-        source: language spoken.
-        method, options: decoding method and its options.
-        mask_k, mask_unit, mask_margin: what is hidden of partial captions (`redraft.captions.stabilise.Mask`).
-        max_tokens: the most tokens of one translation.
-        context: earlier sentences that the prompt carries.
-        glossary: (source term, translation) pairs.
-    """
-
-    source: str = "en"
-    method: str | None = None
-    options: Mapping[str, Value] = field(default_factory=dict)
-    mask_k: int = 0
-    mask_unit: str = "tokens"
-    mask_margin: float = 0.0
-    max_tokens: int | None = None
-    context: int = 0
-    glossary: tuple[tuple[str, str], ...] = ()
 
 
 def address(server: str) -> str:

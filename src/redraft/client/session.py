@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -14,8 +14,11 @@ from websockets.exceptions import WebSocketException
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.stabilise import USUAL, Mask
+from redraft.captions.style import Style
 from redraft.client.control import Control
-from redraft.client.options import ServerError, Wanted, address, reason, viewers_page
+from redraft.client.options import ServerError, address, reason, viewers_page
+from redraft.decoding.method import Value
 from redraft.errors import InputError, OptionError
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of
@@ -41,22 +44,29 @@ class Client:
     Args:
         server: its address, such as ``http://127.0.0.1:8765``.
         to: target languages, as BCP 47 tags or English names.
-        wanted: how to translate.
+        method, options: decoding method and its options, by name; None leaves it to the server.
+        mask: what is hidden of partial captions.
+        style: how prompts are made; the server chooses the template.
+        max_tokens: the most tokens of one translation; None leaves it to the server.
         key: API key, where the server wants one.
         room: name of a room, whose viewers see this session and the next one that begins there.
         take_over: whether to end the session that the room may have now.
         backoff: how long is waited before connecting again.
 
     Raises:
-        OptionError: the address is invalid, or an option is out of range.
+        OptionError: the address is invalid, or an option is out of range or not for servers.
     """
 
     def __init__(
         self,
         server: str,
         to: Sequence[str],
-        wanted: Wanted = Wanted(),
         *,
+        method: str | None = None,
+        options: Mapping[str, Value] | None = None,
+        mask: Mask = USUAL,
+        style: Style = Style(),
+        max_tokens: int | None = None,
         key: str | None = None,
         room: str | None = None,
         take_over: bool = False,
@@ -66,7 +76,16 @@ class Client:
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
         try:
-            self._start = protocol.Start(targets=tuple(to), room=room, take_over=take_over, **_fields(wanted))
+            self._start = protocol.Start(
+                targets=tuple(to),
+                room=room,
+                take_over=take_over,
+                method=method,
+                options=dict(options or {}),
+                max_tokens=max_tokens,
+                **_of_mask(mask),
+                **_of_style(style),
+            )
         except ValidationError as error:
             raise OptionError(protocol.sentence(error, protocol.Start)) from None
         self._targets = self._start.targets
@@ -218,7 +237,7 @@ class Client:
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
         started = _heard(await socket.recv())
         if isinstance(started, protocol.Error):
-            raise ServerError(started.code, started.sentence)
+            raise ServerError(started.code, started.message)
         if not isinstance(started, protocol.Started):
             raise ServerError("protocol", f"the server speaks another protocol: it began with {started.type!r}")
         if self.session:
@@ -291,15 +310,15 @@ class Client:
         if isinstance(message, protocol.Partial):
             await self._events.put(caption_of(message))
         elif isinstance(message, protocol.Final):
-            await self._concluded(message.utterance, message.target, message, caption_of(message), socket)
+            await self._concluded(message.utterance, message.language, message, caption_of(message), socket)
         elif isinstance(message, protocol.Error) and message.fatal:
-            raise ServerError(message.code, message.sentence)
+            raise ServerError(message.code, message.message)
         elif isinstance(message, protocol.Error) and message.final:
-            await self._concluded(message.utterance or "", message.target or "", None, failure_of(message), socket)
+            await self._concluded(message.utterance or "", message.language or "", None, failure_of(message), socket)
         elif isinstance(message, protocol.Paused | protocol.Hidden):
             self.control.confirmed(message)
         elif isinstance(message, protocol.Error):
-            if message.code in ("caption", "limit") and message.target:
+            if message.code in ("caption", "limit") and message.language:
                 self.control.confirmed(message)
             elif message.code in ("stale", "limit") and message.utterance:  # there will be no other answer
                 self._open.pop(message.utterance, None)
@@ -309,10 +328,10 @@ class Client:
             self._done = True
 
     async def _concluded(
-        self, utterance: str, target: str, final: protocol.Final | None, event: Event, socket: ClientConnection
+        self, utterance: str, language: str, final: protocol.Final | None, event: Event, socket: ClientConnection
     ) -> None:
         """An utterance has ended in a language; what comes a second time is passed over."""
-        key = utterance, target
+        key = utterance, language
         if key not in self._ends:
             begun = self._begun.get(utterance)
             self._ends[key] = final and final.model_copy(update={"begun": begun})
@@ -326,11 +345,19 @@ class Client:
                 waiting.pop(utterance, None)  # type: ignore[attr-defined]
             self._count()
         with suppress(WebSocketException):  # closed, but there may be more to read; it will be sent again
-            await socket.send(protocol.Ack(utterance=utterance, target=target).wire())
+            await socket.send(protocol.Ack(utterance=utterance, language=language).wire())
 
 
-def _fields(wanted: Wanted) -> dict[str, Any]:
-    return {name: getattr(wanted, name) for name in wanted.__slots__}
+def _of_mask(mask: Mask) -> dict[str, Any]:
+    if mask.survival is not None or not mask.display_only:
+        raise OptionError("mask: a server hides by k and margin only, so leave survival out and display_only true")
+    return {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
+
+
+def _of_style(style: Style) -> dict[str, Any]:
+    if style.template is not None:
+        raise OptionError("template is chosen by the server, so leave it out")
+    return {"source": style.source, "context": style.context, "glossary": style.glossary}
 
 
 def _heard(text: str | bytes) -> Any:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.model import backend_of, quiet
+from redraft.captions.style import Style
 from redraft.decoding.types import Prompt
 from redraft.errors import ModelError
 from redraft.finetune.batch import Example
@@ -26,7 +27,6 @@ from redraft.finetune.outputs import Kept, Key, Output, nearest
 from redraft.finetune.prefixes import Cuts, Ids, Translated, prefix_pairs
 from redraft.finetune.sources import Source
 from redraft.finetune.teacher import TEMPERATURE, HfTeacher
-from redraft.translator import Style
 
 #: Prompts that are decoded together.
 ROWS = 32

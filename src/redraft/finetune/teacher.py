@@ -14,10 +14,11 @@ from transformers import GenerationConfig, LogitsProcessorList
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.captions.languages import parse_language
+from redraft.captions.style import Style
 from redraft.decoding.types import Prompt
 from redraft.finetune.batch import Example, collate, grouped, length, logits, padded
 from redraft.finetune.prefixes import Ids
-from redraft.translator import Style, prompt_encoder
+from redraft.translator import prompt_encoder
 
 #: Ids that are scored together, padding included.
 TOKENS = 2048

@@ -29,7 +29,7 @@ from redraft.serve.load import Load
 from redraft.serve.metrics import Metrics
 from redraft.serve.scheduler import Scheduler
 from redraft.serve.security import Guard
-from redraft.serve.service import Allowed, Service
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch, watch_room
@@ -109,23 +109,6 @@ def make_hub(settings: ServeSettings, service: Service, engines: Sequence[Mappin
         return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=settings.batch_lanes))
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
-
-
-def make_service(settings: ServeSettings, backends: Mapping[str, Backend]) -> Service:
-    """The models with what the settings allow of them.
-
-    Raises:
-        CapabilityError: the models cannot do what a method needs.
-    """
-    allowed = Allowed(
-        tuple(get_method(name) for name in settings.methods),
-        settings.targets,
-        settings.max_tokens,
-        settings.context,
-        settings.glossary,
-        settings.template,
-    )
-    return Service(backends, allowed)
 
 
 def make_app(hub: Hub) -> Starlette:

@@ -92,7 +92,7 @@ class Delivery:
 
     def hide(self, key: Key, hidden: bool) -> None:
         """Take a caption away from viewers, or show it again; it need not be final."""
-        message = protocol.Hidden(utterance=key[0], target=key[1], hidden=hidden).wire()
+        message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden).wire()
         if self.owner:
             self.owner.put(message)
         if hidden == (key in self.transcript.hidden):
@@ -134,7 +134,7 @@ class Delivery:
             self.replaced("another connection goes on with this session")
         self.owner = outbox
         if self.notice:
-            outbox.put(protocol.Error(code="slow", sentence=self.notice).wire())
+            outbox.put(protocol.Error(code="slow", message=self.notice).wire())
             self.notice = ""
         if self.paused:
             outbox.put(protocol.Paused(paused=True).wire())
@@ -142,14 +142,14 @@ class Delivery:
         for key, message in self._partials.items():
             outbox.put(message, self._place(key))
         outbox.fill(
-            protocol.Hidden(utterance=utterance, target=target, hidden=True).wire()
-            for utterance, target in self.transcript.hidden
+            protocol.Hidden(utterance=utterance, language=language, hidden=True).wire()
+            for utterance, language in self.transcript.hidden
         )
 
     def replaced(self, sentence: str) -> None:
         """Close the owner's connection, since another one takes its place."""
         if self.owner:
-            self.owner.put(protocol.Error(code="replaced", sentence=sentence, fatal=True).wire())
+            self.owner.put(protocol.Error(code="replaced", message=sentence, fatal=True).wire())
             self.owner.close(1008, sentence)
 
     def watch(self, viewer: Outbox) -> None:

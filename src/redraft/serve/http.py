@@ -15,6 +15,7 @@ from redraft.captions import events
 from redraft.captions.formats.read import printable
 from redraft.errors import OptionError
 from redraft.serve import protocol
+from redraft.serve.bodies import Translate, Translations
 from redraft.serve.hub import Hub
 from redraft.serve.live import FULL, LiveSession
 from redraft.serve.refusals import Refused
@@ -71,18 +72,18 @@ def refusal(code: str, sentence: str, status: int | None = None, headers: Mappin
     """An error as it is sent."""
     headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if code == "key" else {})}
     headers |= {"retry-after": "5"} if STATUS.get(code) in (429, 503) else {}
-    body = {"error": {"code": code, "sentence": sentence}}
+    body = {"error": {"code": code, "message": sentence}}
     return JSONResponse(body, status or STATUS.get(code, 400), headers)
 
 
 async def translate(request: Request) -> Response:
     """Translate one text."""
     hub, _ = _allowed(request)
-    wanted = await _body(request, protocol.Translate.model_validate_json, protocol.Translate)
-    found = await hub.lines.once(wanted.wish(), printable(wanted.text).strip(), address_of(request))
+    wanted = await _body(request, Translate.model_validate_json, Translate)
+    found = await hub.lines.once(wanted, printable(wanted.text).strip(), address_of(request))
     captions = [event for each in found.values() for event in each if isinstance(event, events.Caption)]
     failures = [event for each in found.values() for event in each if isinstance(event, events.Failure)]
-    answer = protocol.Translated(
+    answer = Translations(
         translations={caption.language: caption.text for caption in captions},
         failures=[failure.message for failure in failures],
     )
@@ -253,9 +254,9 @@ def _room(request: Request) -> Room:
 
 
 def _targets(request: Request, known: Sequence[str]) -> list[str]:
-    wanted = list(dict.fromkeys(request.query_params.getlist("target"))) or list(known)
+    wanted = list(dict.fromkeys(request.query_params.getlist("language"))) or list(known)
     if unknown := [target for target in wanted if target not in known]:
-        raise Refused("option", f"target must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
+        raise Refused("option", f"language must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
     return wanted
 
 

@@ -16,6 +16,7 @@ from redraft.decoding.types import Tally
 from redraft.errors import RedraftError
 from redraft.serve import protocol
 from redraft.serve.archive import Archive
+from redraft.serve.bodies import Offer
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer, Lane
@@ -24,10 +25,11 @@ from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
 from redraft.serve.offer import offer_of
+from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
-from redraft.serve.service import Service, Wish
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
@@ -82,7 +84,7 @@ class Hub:
         """Whether anything can be translated."""
         return self.engines.alive
 
-    def offer(self) -> protocol.Offer:
+    def offer(self) -> Offer:
         """What a client may ask for."""
         return offer_of(self._service, key=self._keys is not None, model=self.settings.model)
 
@@ -149,8 +151,7 @@ class Hub:
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
     ) -> LiveSession:
-        wish = begin.wish()
-        with self.engines.chosen(len(wish.targets)) as engine:
+        with self.engines.chosen(len(begin.targets)) as engine:
             session = self._made(token, owner, begin, engine)
             session.by_post, session.longest = by_post, self.settings.transcript_length
             # Taken note of at once: others are admitted while the engine is asked.
@@ -158,7 +159,7 @@ class Hub:
             self._address[session] = address
             self._addresses[address] += 1
             try:
-                lanes = await self._lanes(engine, wish, lambda target: partial(session.answered, target))
+                lanes = await self._lanes(engine, begin, lambda target: partial(session.answered, target))
             except BaseException:
                 self._forget(session)
                 raise
@@ -228,7 +229,7 @@ class Hub:
             raise self._refused("limit", f"all {most} sessions that one address may have are in use")
 
     async def _lanes(
-        self, engine: Engine, wish: Wish, listener: Callable[[str], Callable[[Answer, Tally], None]]
+        self, engine: Engine, wanted: Wanted, listener: Callable[[str], Callable[[Answer, Tally], None]]
     ) -> dict[str, Lane]:
         """New lanes by language, admitted to an engine.
 
@@ -247,7 +248,7 @@ class Hub:
             return answered
 
         def make() -> dict[str, Lane]:
-            lanes = self._service.lanes(wish, answers)  # first: what can never be had is no matter of capacity
+            lanes = self._service.lanes(wanted, answers)  # first: what can never be had is no matter of capacity
             if refusal := self.engines.admit(engine, lanes):
                 raise Refused("capacity", refusal)
             made.update((lane.translation.language, lane) for lane in lanes)

@@ -10,8 +10,8 @@ from redraft.decoding.types import Tally
 from redraft.serve.engine import Engine
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer, Lane
+from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
-from redraft.serve.service import Wish
 
 STOPPED = "the server cannot translate any more and must be started again"
 #: How long somebody waits for a translation.
@@ -84,7 +84,7 @@ class Lines:
         self,
         engines: Engines,
         admit: Callable[[str], None],
-        lanes: Callable[[Engine, Wish, _Listener], Awaitable[dict[str, Lane]]],
+        lanes: Callable[[Engine, Wanted, _Listener], Awaitable[dict[str, Lane]]],
         refused: Callable[[str, str], Refused],
     ) -> None:
         self._engines, self._admit, self._lanes, self._refused = engines, admit, lanes, refused
@@ -92,33 +92,33 @@ class Lines:
         #: The lines that count as sessions, with the address of each.
         self.kept: dict[Line, str] = {}
 
-    async def once(self, wish: Wish, text: str, address: str) -> dict[str, list[Event]]:
+    async def once(self, wanted: Wanted, text: str, address: str) -> dict[str, list[Event]]:
         """What a text gives in every language.
 
         Raises:
             Refused: it is not admitted, or asks for what is not allowed.
         """
-        line = await self._open(wish, address)
+        line = await self._open(wanted, address)
         try:
             return await self.ask(line, Update("1", 0, text, final=True))
         finally:
             line.close()
 
-    async def keep(self, wish: Wish, address: str) -> Line:
+    async def keep(self, wanted: Wanted, address: str) -> Line:
         """A line that is kept until it is closed, and counts as a session until then.
 
         Raises:
             Refused: it is not admitted, or asks for what is not allowed.
         """
-        line = await self._open(wish, address)
+        line = await self._open(wanted, address)
         self.kept[line] = address
         return line
 
-    async def _open(self, wish: Wish, address: str) -> Line:
+    async def _open(self, wanted: Wanted, address: str) -> Line:
         self._admit(address)
-        with self._engines.chosen(len(wish.targets)) as engine:
+        with self._engines.chosen(len(wanted.targets)) as engine:
             line = Line(engine, self._asked)
-            line.lanes.update(await self._lanes(engine, wish, line.listener))
+            line.lanes.update(await self._lanes(engine, wanted, line.listener))
         return line
 
     async def ask(self, line: Line, update: Update) -> dict[str, list[Event]]:

@@ -156,16 +156,16 @@ class LiveSession:
     def restore(self, finals: Iterable[protocol.Final]) -> None:
         """Take over what the client has from a server that has forgotten it."""
         for final in finals:
-            if final.target in self.targets and (final.utterance, final.target) not in self.transcript:
+            if final.language in self.targets and (final.utterance, final.language) not in self.transcript:
                 caption = caption_of(final)
                 caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
-                key = final.utterance, final.target
+                key = final.utterance, final.language
                 self.transcript.begin(final.utterance, final.begun)
                 if final.hidden:
                     self.transcript.hide(key, hidden=True)
                 self.transcript.add(key, caption, held=self.delivery.paused)
                 self._keep(caption)
-                self.remember(final.target, caption.source, caption.text)
+                self.remember(final.language, caption.source, caption.text)
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
@@ -175,11 +175,11 @@ class LiveSession:
         if isinstance(message, protocol.Pause):
             self.delivery.pause(message.paused)
             return ""
-        if problem := self._unknown(message.utterance, message.target):
+        if problem := self._unknown(message.utterance, message.language):
             return problem
         if isinstance(message, protocol.Correct):
-            return self._correct((message.utterance, message.target), message.text)
-        for target in self.targets if message.target is None else (message.target,):
+            return self._correct((message.utterance, message.language), message.text)
+        for target in self.targets if message.language is None else (message.language,):
             self.delivery.hide((message.utterance, target), message.hidden)
         self.edited = True
         return ""
@@ -195,7 +195,7 @@ class LiveSession:
 
     def _unknown(self, utterance: str, target: str | None) -> str:
         if target is not None and target not in self.targets:
-            return f"target must be one of {', '.join(self.targets)}"
+            return f"language must be one of {', '.join(self.targets)}"
         if utterance not in self._heard and not any((utterance, each) in self.transcript for each in self.targets):
             return "utterance must be the name of one that the session has had an update of"
         return ""
@@ -278,7 +278,7 @@ class LiveSession:
         self._pending.clear()
         self._check_room()
         self.transcript.close()
-        self.delivery.close(close, sentence, protocol.Error(code=code, sentence=sentence, fatal=True))
+        self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
 
     def forget(self) -> None:
         """Nobody will come back to it: nothing more is taken, and whoever waits is let go."""

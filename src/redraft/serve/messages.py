@@ -11,8 +11,8 @@ def partial_of(caption: Caption, lag_ms: float) -> protocol.Partial:
     return protocol.Partial(
         utterance=caption.utterance,
         seq=caption.seq,
-        target=caption.language,
-        stable=caption.text,
+        language=caption.language,
+        text=caption.text,
         unstable=caption.unstable,
         source=caption.source,
         time=caption.time,
@@ -26,7 +26,7 @@ def final_of(caption: Caption, begun: float | None = None, lag_ms: float = 0.0) 
     return protocol.Final(
         utterance=caption.utterance,
         seq=caption.seq,
-        target=caption.language,
+        language=caption.language,
         text=caption.text,
         source=caption.source,
         time=caption.time,
@@ -36,14 +36,14 @@ def final_of(caption: Caption, begun: float | None = None, lag_ms: float = 0.0) 
     )
 
 
-def error_of(failure: Failure, target: str, *, final: bool) -> protocol.Error:
+def error_of(failure: Failure, language: str, *, final: bool) -> protocol.Error:
     """The message that tells of a failure; ``final`` if there is no final caption because of it."""
     return protocol.Error(
         code="translation",
-        sentence=failure.message,
+        message=failure.message,
         utterance=failure.utterance,
         seq=failure.seq,
-        target=target,
+        language=language,
         final=final or None,
     )
 
@@ -51,11 +51,11 @@ def error_of(failure: Failure, target: str, *, final: bool) -> protocol.Error:
 def caption_of(message: protocol.Partial | protocol.Final) -> Caption:
     """The caption that a message tells of."""
     final = isinstance(message, protocol.Final)
-    text, unstable = (message.text, "") if isinstance(message, protocol.Final) else (message.stable, message.unstable)
-    place = message.utterance, message.seq, message.target
-    return Caption(*place, text, unstable, final, message.time, message.source, bool(message.cut))
+    unstable = "" if isinstance(message, protocol.Final) else message.unstable
+    place = message.utterance, message.seq, message.language
+    return Caption(*place, message.text, unstable, final, message.time, message.source, bool(message.cut))
 
 
 def failure_of(message: protocol.Error) -> Failure:
     """The failure that a message tells of."""
-    return Failure(message.sentence, None, message.utterance, message.seq, message.target)
+    return Failure(message.message, None, message.utterance, message.seq, message.language)

@@ -7,7 +7,7 @@ from pathlib import Path
 from redraft.decoding.method import Choice, Method, Option
 from redraft.decoding.types import TARGET
 from redraft.models import SHIPPED
-from redraft.serve.protocol import Offer, OfferedMethod, OfferedOption
+from redraft.serve.bodies import Offer, OfferedMethod, OfferedOption
 from redraft.serve.service import Service
 
 
@@ -19,11 +19,11 @@ def offer_of(service: Service, *, key: bool, model: str) -> Offer:
         key: whether an API key is needed.
         model: name or path of the model, as the operator gave it; clients are told its own name, never a path.
     """
-    allowed = service.allowed
+    allowed = service.settings
     sources, targets = service.languages
     return Offer(
-        methods=tuple(method.name for method in allowed.methods),
-        about={method.name: _method(method) for method in allowed.methods},
+        methods=allowed.methods,
+        about={name: _method(method) for name, method in service.methods.items()},
         source_languages=sources,
         target_languages=targets,
         most_targets=allowed.targets,

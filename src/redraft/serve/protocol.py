@@ -14,10 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
-from redraft.captions.stabilise import Mask
+from redraft.captions.stabilise import USUAL, Mask
 from redraft.serve import wrong
 from redraft.serve.names import ROOM_NAME, ROOM_RULE
-from redraft.serve.service import Wish
 
 #: Grows when a message changes in a way that older clients or servers would misread.
 VERSION = 1
@@ -73,70 +72,19 @@ class Wanted(Message):
     mask_k: int = Field(0, ge=0, le=100, description="units hidden at the end of partial captions")
     mask_unit: Literal["tokens", "words"] = "tokens"
     mask_margin: float = Field(
-        0.0, ge=-1, le=1, description="by how much a token must be more probable than all others before it is shown"
+        USUAL.margin,
+        ge=-1,
+        le=1,
+        description="by how much a token must be more probable than all others before it is shown; -1 shows all",
     )
     max_tokens: int | None = Field(None, ge=1, description="the most tokens of one translation")
     context: int = Field(0, ge=0, le=100, description="earlier sentences that the prompt carries")
     glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
 
-    def wish(self) -> Wish:
-        """The same for the models."""
-        return Wish(
-            self.targets,
-            self.source,
-            self.method,
-            self.options,
-            Mask(self.mask_k, self.mask_unit, margin=self.mask_margin),
-            self.max_tokens,
-            self.context,
-            self.glossary,
-        )
-
-
-class Translate(Wanted):
-    """One text to be translated at once (HTTP)."""
-
-    text: str = Field(min_length=1, max_length=20_000)
-
-
-class Translated(Message):
-    """The translations of one text (HTTP)."""
-
-    translations: dict[str, str] = Field(description="by target language")
-    failures: list[str] = Field(default_factory=list, description="what could not be done, a sentence each")
-
-
-class OfferedOption(Message):
-    """An option of a decoding method: a number, or one of ``words``."""
-
-    name: str
-    help: str = Field(description="what it is")
-    default: float | str
-    allowed: str = Field(description="the allowed values in words")
-    words: tuple[str, ...] = Field((), description="the allowed values, where they are words")
-
-
-class OfferedMethod(Message):
-    """A decoding method."""
-
-    summary: str = Field(description="what it does")
-    options: tuple[OfferedOption, ...]
-
-
-class Offer(Message):
-    """What a client may ask for on this server (HTTP)."""
-
-    protocol: int = VERSION
-    methods: tuple[str, ...] = Field(description="decoding methods; the first is usual")
-    about: dict[str, OfferedMethod] = Field(description="each of these methods, with its options")
-    source_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
-    target_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
-    most_targets: int = Field(description="the most target languages of a session")
-    most_context: int = Field(description="the most earlier sentences in a prompt")
-    most_glossary: int = Field(description="the most entries of a glossary")
-    key: bool = Field(description="whether an API key is needed")
-    model: str = Field(description="name of the model that translates")
-    demo: bool = Field(description="whether that is a small model made for trying Redraft out")
+    @property
+    def mask(self) -> Mask:
+        """What is hidden of partial captions."""
+        return Mask(self.mask_k, self.mask_unit, margin=self.mask_margin)
 
 
 class Begin(Wanted):
@@ -175,7 +123,7 @@ class Ack(Message):
 
     type: Literal["ack"] = "ack"
     utterance: Utterance
-    target: Language
+    language: Language
 
 
 class Pause(Message):
@@ -190,7 +138,7 @@ class Hide(Message):
 
     type: Literal["hide"] = "hide"
     utterance: Utterance
-    target: Language | None = Field(None, description="all languages, if absent")
+    language: Language | None = Field(None, description="all languages, if absent")
     hidden: bool = True
 
 
@@ -199,7 +147,7 @@ class Correct(Message):
 
     type: Literal["correct"] = "correct"
     utterance: Utterance
-    target: Language
+    language: Language
     text: Line = Field(min_length=1, max_length=20_000)
 
 
@@ -231,8 +179,8 @@ class Partial(Message):
     type: Literal["partial"] = "partial"
     utterance: str
     seq: int = Field(description="of the update that it answers")
-    target: str
-    stable: str = Field(description="what is to be shown")
+    language: str
+    text: str = Field(description="what is to be shown")
     unstable: str = Field("", description="the rest of the translation, which the mask hides")
     source: str = ""
     time: float | None = None
@@ -246,7 +194,7 @@ class Final(Message):
     type: Literal["final"] = "final"
     utterance: Utterance
     seq: int = Field(ge=0)
-    target: Language
+    language: Language
     text: str = Field(max_length=100_000)
     source: str = Field("", max_length=100_000)
     time: Seconds | None = None
@@ -300,7 +248,7 @@ class Hidden(Message):
 
     type: Literal["hidden"] = "hidden"
     utterance: str
-    target: str
+    language: str
     hidden: bool
 
 
@@ -342,11 +290,11 @@ class Error(Message):
 
     type: Literal["error"] = "error"
     code: Literal[tuple(CODES)]  # type: ignore[valid-type]
-    sentence: str
+    message: str = Field(description="one sentence that says what is wrong and what is allowed")
     fatal: bool = False
     utterance: str | None = None
     seq: int | None = None
-    target: str | None = None
+    language: str | None = None
     final: bool | None = None
 
 

@@ -13,13 +13,14 @@ from rich.console import Console
 
 from redraft import interrupt
 from redraft.errors import OptionError
-from redraft.serve.app import make_app, make_hub, make_service, open_backends
+from redraft.serve.app import make_app, make_hub, open_backends
 from redraft.serve.compat import check_compat
 from redraft.serve.engine import Stopped
 from redraft.serve.greeting import greet, url
 from redraft.serve.hub import Hub
 from redraft.serve.rooms import check_rooms
 from redraft.serve.security import Keys
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
@@ -138,7 +139,7 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
     with listen(settings.host, settings.port) as listening:
         with interrupt.ends_process():
             engines = open_backends(settings)
-        hub = make_hub(settings, make_service(settings, engines[0]), engines)
+        hub = make_hub(settings, Service(engines[0], settings), engines)
         host, port = listening.getsockname()[:2]
         if console is None:
             log.info("listening on %s", url(host, port))

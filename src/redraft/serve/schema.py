@@ -12,15 +12,16 @@ from pydantic.json_schema import models_json_schema
 
 from redraft import __version__
 from redraft.serve import protocol
+from redraft.serve.bodies import Offer, Translate, Translations
 from redraft.serve.qr import MOST_LINK
 from redraft.serve.sentences import Sentences, Text
 from redraft.serve.transcript import FORMS
 
 _HTTP: tuple[type[BaseModel], ...] = (
-    protocol.Offer,
+    Offer,
     protocol.Begin,
-    protocol.Translate,
-    protocol.Translated,
+    Translate,
+    Translations,
     protocol.Started,
     protocol.Room,
     *protocol.CONTROL,
@@ -42,7 +43,7 @@ def openapi() -> dict[str, Any]:
         "info": _INFO,
         "security": [{}, {"key": []}],
         "paths": {
-            "/v1/translate": {"post": _posting("Translate one text", "Translate", 200, "Translated")},
+            "/v1/translate": {"post": _posting("Translate one text", "Translate", 200, "Translations")},
             "/v1/sentences": {"post": _posting("Split a text into sentences", "Text", 200, "Sentences")},
             "/v1/sessions": {"post": _posting("Begin a session whose captions come by POST", "Begin", 201, "Started")},
             "/v1/ingest/{token}": {
@@ -119,8 +120,8 @@ _REFUSAL = {
     "properties": {
         "error": {
             "type": "object",
-            "properties": {"code": {"type": "string"}, "sentence": {"type": "string"}},
-            "required": ["code", "sentence"],
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+            "required": ["code", "message"],
         }
     },
     "required": ["error"],
@@ -206,7 +207,7 @@ def _transcript(summary: str) -> dict[str, Any]:
         "summary": summary,
         "parameters": [
             _query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
-            _query("target", {"type": "array", "items": {"type": "string"}}, "languages; all, if absent"),
+            _query("language", {"type": "array", "items": {"type": "string"}}, "languages; all, if absent"),
             _query("live", {"type": "boolean", "default": False}, "go on until the session ends"),
         ],
         "responses": _responses(200, {kind: {} for kind in FORMS.values()}),

@@ -153,7 +153,7 @@ def _message(text: str | None, most: int) -> protocol.FromClient:
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
-    error = protocol.Error(code=refusal.code, sentence=refusal.sentence, fatal=True)
+    error = protocol.Error(code=refusal.code, message=refusal.sentence, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())
         await websocket.close(_CLOSE.get(refusal.code, 1008), close_reason(refusal.sentence))
@@ -200,7 +200,7 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
         try:
             problem = _act(_message(text, hub.settings.message_bytes), session)
         except Refused as refused:
-            problem = protocol.Error(code=refused.code, sentence=refused.sentence)
+            problem = protocol.Error(code=refused.code, message=refused.sentence)
         if problem is None:
             wrong = 0
         else:
@@ -222,13 +222,13 @@ def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error |
         if problem := session.update(message.event()):
             return _error("stale", problem, message)
     elif isinstance(message, protocol.Ack):
-        session.delivery.acknowledged((message.utterance, message.target))
+        session.delivery.acknowledged((message.utterance, message.language))
     elif isinstance(message, protocol.Restore):
         session.restore(message.finals)
     elif isinstance(message, protocol.End):
         session.end()
     elif isinstance(message, protocol.Start):
-        return protocol.Error(code="protocol", sentence="the session has begun already: `start` comes once")
+        return protocol.Error(code="protocol", message="the session has begun already: `start` comes once")
     elif problem := session.control(message):
         return _error("caption", problem, message)
     return None
@@ -236,8 +236,8 @@ def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error |
 
 def _error(code: str, sentence: str, message: protocol.Message) -> protocol.Error:
     """An error about a message, with as much of what the message is about as it says."""
-    about = {name: getattr(message, name, None) for name in ("utterance", "seq", "target")}
-    return protocol.Error(code=code, sentence=sentence, **about)
+    about = {name: getattr(message, name, None) for name in ("utterance", "seq", "language")}
+    return protocol.Error(code=code, message=sentence, **about)
 
 
 async def _ignore(websocket: WebSocket) -> None:

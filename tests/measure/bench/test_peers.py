@@ -16,6 +16,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Failure, Update
 from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.style import Style
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
 from redraft.measure.bench.peers import PEERS, get_peer, open_peer, version
 from redraft.measure.bench.peers.engine import PassLog
@@ -25,7 +26,6 @@ from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.measure import Method, Run, System
 from redraft.measure.eval.record import Pass, Step
 from redraft.models import shipped_path
-from redraft.translator import Style
 from tests.fakes import RandomModel
 
 CONTEXT = 192

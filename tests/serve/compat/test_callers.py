@@ -48,7 +48,7 @@ def test_an_utterance_is_translated_like_the_partial_updates_of_a_session(by_its
         for seq, text in enumerate(texts):
             socket.say("update", utterance="1", seq=seq, text=text)
             partial = socket.until("partial")[-1]
-            found.append(partial["stable"] + partial["unstable"])
+            found.append(partial["text"] + partial["unstable"])
     assert by_itself[0][:5] == found
     assert by_itself[0][:5] != [expected(text) for text in texts]  # from scratch it would be otherwise
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
+from redraft.captions.style import Style
 from redraft.decoding import cost
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Backend
@@ -36,7 +37,6 @@ from redraft.measure.eval.measure import Method, Run, System, compare
 from redraft.measure.eval.record import Record, read_records, write_records
 from redraft.measure.eval.signature import model_label, signature
 from redraft.measure.eval.stream import Stream
-from redraft.translator import Style
 
 #: Segments run before anything counts.
 WARM_UP = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.captions.stabilise import Mask
+from redraft.captions.stabilise import OFF, Mask
 from redraft.decoding.method import Value
 
 
@@ -36,7 +36,7 @@ class Contender:
         """What is hidden of partial captions, e.g. ``3 tokens``, ``below margin 0.02``; nothing for no mask."""
         mask = self.mask
         parts = [f"{mask.k} {mask.unit}"] if mask.k else []
-        parts += [f"below margin {mask.margin:g}"] if mask.margin is not None else []
+        parts += [f"below margin {mask.margin:g}"] if mask.margin > OFF else []
         parts += [f"below survival {mask.survival:g}"] if mask.survival is not None else []
         return ", ".join(parts + (["plain"] if parts and not mask.display_only else []))
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import Backend
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.meter import Meter
 from redraft.measure.eval.metrics import Erasure
 from redraft.measure.eval.record import Record, Step
-from redraft.translator import Style, Translator
+from redraft.translator import Translator
 
 
 class System(Protocol):

@@ -19,10 +19,11 @@ from simuleval.utils import entrypoint
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.stabilise import Mask
+from redraft.captions.style import Style
 from redraft.decoding.types import common_prefix
 from redraft.errors import OptionError
 from redraft.measure.eval.delays import join, split
-from redraft.translator import Style, Translator
+from redraft.translator import Translator
 
 LOGGER = logging.getLogger("redraft.simuleval")
 

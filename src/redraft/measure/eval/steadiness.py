@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.progress import track
 
 from redraft.captions.languages import parse_language
+from redraft.captions.style import Style
 from redraft.decoding.types import Backend
 from redraft.errors import OptionError
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.measure import Run, compare, open_runs
 from redraft.measure.eval.quality import quality
 from redraft.measure.eval.sets import reveal
-from redraft.translator import Style
 
 #: Words that come at a time (SSBD v2, section 4.1).
 LAG = 3

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
-from redraft.client import Backoff, Client, ServerError, Wanted
+from redraft.client import Backoff, Client, ServerError
 from redraft.decoding.method import Value
 from redraft.measure.load.gauges import Sample, read, settled, watch
 from redraft.measure.load.hearing import Hearing
@@ -116,8 +116,8 @@ async def _place(number: int, begun: float, server: str, script: Script, outcome
     while start < outcome.ended:
         await asyncio.sleep(max(0.0, start - time.monotonic()))
         until = min(start + length, outcome.ended)
-        wanted = Wanted(method=plan.method, options=plan.options)
-        client = Client(server, [language], wanted, backoff=Backoff(patience=PATIENCE))
+        backoff = Backoff(patience=PATIENCE)
+        client = Client(server, [language], method=plan.method, options=plan.options, backoff=backoff)
         await _talk(client, script, chance.randrange(len(script.stream.segments)), start, until, outcome)
         await asyncio.sleep(max(0.0, until - time.monotonic()))  # a talk that was refused leaves its place empty
         start, length = max(until, time.monotonic()), plan.talk_seconds

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import printable
+from redraft.captions.stabilise import OFF
 from redraft.serve.compat.continuation import Continuation, Place
 from redraft.serve.compat.wrappers import Wrapped, Wrapper
 from redraft.serve.hub import Hub
 from redraft.serve.lines import Line
+from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
-from redraft.serve.service import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class Reply:
     """A translation.
 
     Attributes:
@@ -127,9 +128,7 @@ class Callers:
         """What a caller has sent without what stays the same between its requests (`redraft.serve.compat.wrappers`)."""
         return self._of(caller).wrapper.cut(sent)
 
-    async def translate(
-        self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]
-    ) -> list[Translated]:
+    async def translate(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
         """The translations of texts that came in one request, one after the other.
 
         Args:
@@ -152,9 +151,9 @@ class Callers:
 
     async def _one(
         self, caller: Caller, known: _Known, text: str, besides: set[int], gone: Callable[[], Awaitable[bool]]
-    ) -> Translated:
+    ) -> Reply:
         if not text:
-            return Translated("")
+            return Reply("")
         while wait := self._hub.posts.take("\n".join(caller.marks)):
             await asyncio.sleep(wait)
         self._hub.check_working()
@@ -166,7 +165,7 @@ class Callers:
                 if await gone():
                     raise Refused("stale", "the caller has gone")
                 try:
-                    line = lane.line = lane.line or await self._hub.lines.keep(_wish(caller), caller.address)
+                    line = lane.line = lane.line or await self._hub.lines.keep(_wanted(caller), caller.address)
                 except Refused as refused:
                     if again or refused.code not in ("capacity", "limit") or not known.lines:
                         raise
@@ -176,7 +175,7 @@ class Callers:
                     return await self._ask(line, place, text)
         raise AssertionError("the second time it is translated or refused")
 
-    async def _ask(self, line: Line, place: Place, text: str) -> Translated:
+    async def _ask(self, line: Line, place: Place, text: str) -> Reply:
         # Never final: a finished sentence may be revised all the same, and its translation is the draft then.
         source = self._hub.as_sentence(text) if place.whole else text
         (found,) = (await self._hub.lines.ask(line, Update(place.utterance, place.seq, source))).values()
@@ -185,7 +184,7 @@ class Callers:
         if not captions:
             raise Refused("translation", failures[0].message if failures else "the text has no translation")
         (count,) = (each.translation for each in line.lanes.values())
-        return Translated(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
+        return Reply(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
 
     def _of(self, caller: Caller) -> _Known:
         known = self._known.setdefault(caller, _Known())
@@ -202,5 +201,6 @@ class Callers:
                     self._hub.lines.close(line)
 
 
-def _wish(caller: Caller) -> Wish:
-    return Wish((caller.target,), caller.source)
+def _wanted(caller: Caller) -> Wanted:
+    # Nothing is hidden: whoever asks takes what comes for the whole translation.
+    return Wanted(targets=(caller.target,), source=caller.source, mask_margin=OFF)

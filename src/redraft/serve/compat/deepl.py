@@ -19,7 +19,7 @@ _SCHEME = "deepl-auth-key "
 _UNABLE = ("glossary_id", "tag_handling", "style_id", "custom_instructions")
 
 
-class Wanted(Body):
+class DeepLRequest(Body):
     """A request; what DeepL calls formality and glossaries is refused."""
 
     text: list[str] = Field(min_length=1, max_length=50)
@@ -44,7 +44,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         for name in _UNABLE:
             if found.get(name):
                 raise Refused("option", f"{name} is not supported by this server")
-        wanted = checked(Wanted, found)
+        wanted = checked(DeepLRequest, found)
         target = tag(wanted.target_lang, "target_lang")
         source = tag(wanted.source_lang, "source_lang") if wanted.source_lang else asked.source
         who = caller(request, "deepl", key, owner, target, source)

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve import protocol
-from redraft.serve.compat.callers import Caller, Callers, Translated
+from redraft.serve.compat.callers import Caller, Callers, Reply
 from redraft.serve.compat.wrappers import marked
 from redraft.serve.http import STATUS, Endpoint, address_of, read_bytes
 from redraft.serve.hub import Hub
@@ -46,7 +46,7 @@ class Asked:
     callers: Callers
     source: str
 
-    async def translate(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[Translated]:
+    async def translate(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[Reply]:
         """The translations of texts, see `Callers.translate`."""
         return await self.callers.translate(caller, texts, request.is_disconnected)
 

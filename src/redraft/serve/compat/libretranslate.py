@@ -17,7 +17,7 @@ from redraft.serve.refusals import Refused
 _STATUS = {"key": 403}
 
 
-class Wanted(Body):
+class LibreTranslateRequest(Body):
     """A request; only plain text is translated."""
 
     q: str | list[str] = Field(max_length=20_000)
@@ -35,7 +35,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
         key = found.get("api_key")
         key = key if isinstance(key, str) else ""
         owner = asked.hub.owner(key)
-        wanted = checked(Wanted, found)
+        wanted = checked(LibreTranslateRequest, found)
         auto = wanted.source.lower() == "auto"
         source = asked.source if auto else tag(wanted.source, "source")
         target = tag(wanted.target, "target")

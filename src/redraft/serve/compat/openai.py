@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from redraft.serve.compat.callers import Translated
+from redraft.serve.compat.callers import Reply
 from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.compat.prompts import source_of, target_of
 from redraft.serve.compat.wrappers import instructed
@@ -55,7 +55,7 @@ class StreamOptions(Body):
     include_usage: bool = False
 
 
-class Wanted(Body):
+class ChatRequest(Body):
     """A request; how a model is to sample means nothing here and is passed over."""
 
     messages: list[Said] = Field(min_length=1, max_length=1000)
@@ -72,7 +72,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
     async def complete(request: Request) -> Response:
         key = bearer(request.headers.get("authorization", "")) or ""
         owner = asked.hub.owner(key)
-        wanted = checked(Wanted, await fields(request))
+        wanted = checked(ChatRequest, await fields(request))
         asking = [said.text for said in wanted.messages if said.role == "user"]
         if not asking:
             raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
@@ -130,18 +130,18 @@ def _head(kind: str, model: str) -> dict[str, Any]:
     return {"id": name, "object": kind, "created": int(time.time()), "model": model, "system_fingerprint": "redraft"}
 
 
-def _choice(found: Translated | None, **content: Any) -> dict[str, Any]:
+def _choice(found: Reply | None, **content: Any) -> dict[str, Any]:
     """A choice; with the translation it is at its end."""
     reason = None if found is None else "length" if found.cut else "stop"
     return {"index": 0, **content, "logprobs": None, "finish_reason": reason}
 
 
-def _usage(found: Translated) -> dict[str, int]:
+def _usage(found: Reply) -> dict[str, int]:
     total = found.read + found.written
     return {"prompt_tokens": found.read, "completion_tokens": found.written, "total_tokens": total}
 
 
-def _events(model: str, found: Translated, *, usage: bool) -> Iterator[str]:
+def _events(model: str, found: Reply, *, usage: bool) -> Iterator[str]:
     """The translation as server-sent events, all of it at once: it is verified in one pass rather than written."""
     head = _head("chat.completion.chunk", model)
     for end, delta in ((None, {"role": "assistant", "content": ""}), (None, {"content": found.text}), (found, {})):

@@ -17,6 +17,7 @@ from pathlib import Path
 from redraft import __version__
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaOptions
+from redraft.captions.style import Style
 from redraft.decoding.method import Option, Value
 from redraft.decoding.types import Backend
 from redraft.errors import CapabilityError, MissingExtra, OptionError
@@ -25,7 +26,6 @@ from redraft.measure.bench.peers.local_agreement import AGREEMENT, LocalAgreemen
 from redraft.measure.bench.peers.retranslate import Retranslation, Task
 from redraft.measure.bench.peers.transformers_generate import LOOKUP, Transformers
 from redraft.measure.eval.measure import System
-from redraft.translator import Style
 
 _MAX_TOKENS = Option("max_tokens", 256, 1, 1 << 20, "the most tokens of one translation", whole=True)
 

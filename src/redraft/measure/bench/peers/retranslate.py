@@ -11,11 +11,11 @@ from redraft.captions.prompt import Prompter, Request
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import longest_output
 from redraft.captions.stabilise import Mask, stabilise
+from redraft.captions.style import Style
 from redraft.decoding.types import Backend, Prompt
 from redraft.errors import OptionError
 from redraft.measure.bench.peers.engine import Answer, Engine
 from redraft.measure.eval.record import Step
-from redraft.translator import Style
 
 
 class Task:

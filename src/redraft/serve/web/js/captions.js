@@ -54,10 +54,10 @@ export class Captions extends EventTarget {
   }
 
   /** Show a caption that may still change. */
-  partial(utterance, key, stable, unstable = "") {
+  partial(utterance, key, text, unstable = "") {
     const entry = this.#entry(utterance);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
-    this.#write(entry, key, stable, unstable).classList.remove("removed");
+    this.#write(entry, key, text, unstable).classList.remove("removed");
     entry.open.add(key);
     grow(entry.row);
   }
@@ -149,10 +149,10 @@ export class Captions extends EventTarget {
   }
 
   /** Write a cell of an utterance, whose row is made if need be. */
-  #write(entry, key, stable, unstable) {
+  #write(entry, key, text, unstable) {
     if (!entry.row) this.#place(entry);
     const cell = entry.cells.get(key);
-    cell.firstChild.textContent = stable;
+    cell.firstChild.textContent = text;
     cell.lastChild.textContent = unstable;
     this.#follow();
     return cell;
@@ -215,7 +215,7 @@ function newCell(key, { tag, name }) {
   const cell = Object.assign(document.createElement("p"), { className: key === "" ? "cell source" : "cell" });
   cell.setAttribute("role", "cell");
   cell.dataset.name = name;
-  cell.dataset.target = key;
+  cell.dataset.language = key;
   empty(cell);
   mark(cell, tag);
   return cell;

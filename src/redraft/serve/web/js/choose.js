@@ -4,7 +4,7 @@ const CELLS = ".cell:not(.source)";
 
 /**
  * @param {HTMLElement} rows of `Captions`
- * @param {(caption: {utterance: string, target: string, text: string, final: boolean, unseen: boolean}) => void} chosen
+ * @param {(caption: {utterance: string, language: string, text: string, final: boolean, unseen: boolean}) => void} chosen
  * @returns {() => void} ends it
  */
 export function choose(rows, chosen) {
@@ -16,7 +16,7 @@ export function choose(rows, chosen) {
     if (!cell) return;
     const { dataset, classList, textContent: text } = cell;
     const { utterance } = cell.parentElement.dataset;
-    chosen({ utterance, target: dataset.target, text, final: classList.contains("final"), unseen: classList.contains("unseen") });
+    chosen({ utterance, language: dataset.language, text, final: classList.contains("final"), unseen: classList.contains("unseen") });
   };
   const press = (event) => event.key === "Enter" && take(event);
   const growing = new MutationObserver(reach);

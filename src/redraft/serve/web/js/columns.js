@@ -87,18 +87,18 @@ export class Columns {
     else this.#captions.partial(utterance, SOURCE, text);
   }
 
-  partial({ utterance, target, stable, unstable }) {
-    this.#captions.partial(utterance, target, stable, unstable);
+  partial({ utterance, language, text, unstable }) {
+    this.#captions.partial(utterance, language, text, unstable);
   }
 
-  final({ utterance, target, text }) {
-    const fresh = this.#captions.final(utterance, target, text);
-    if (fresh && this.#shown.has(target)) this.#announcer.say(text, target);
+  final({ utterance, language, text }) {
+    const fresh = this.#captions.final(utterance, language, text);
+    if (fresh && this.#shown.has(language)) this.#announcer.say(text, language);
   }
 
   /** What the operator has hidden from viewers is marked, and what not is not. */
-  mark({ utterance, target, hidden }) {
-    this.#captions.mark(utterance, target, hidden);
+  mark({ utterance, language, hidden }) {
+    this.#captions.mark(utterance, language, hidden);
   }
 
   /**
@@ -113,13 +113,13 @@ export class Columns {
   }
 
   /** The operator has hidden a caption. */
-  remove({ utterance, target }) {
-    this.#announcer.unsay(this.#captions.remove(utterance, target));
+  remove({ utterance, language }) {
+    this.#announcer.unsay(this.#captions.remove(utterance, language));
   }
 
   /** There is no final caption, and there will be none. */
-  failed({ utterance, target }) {
-    this.#captions.final(utterance, target, NOT_TRANSLATED, { failed: true });
+  failed({ utterance, language }) {
+    this.#captions.final(utterance, language, NOT_TRANSLATED, { failed: true });
   }
 }
 

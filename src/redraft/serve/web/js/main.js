@@ -77,7 +77,7 @@ function listenTo(made, start) {
   let begun = Boolean(memory.session?.token);
   session.addEventListener("problem", ({ detail }) => {
     if (detail.fatal && !begun) notBegun();
-    if (!wanted.complain(detail)) problem(detail.sentence);
+    if (!wanted.complain(detail)) problem(detail.message);
   });
   session.addEventListener("started", ({ detail }) => {
     begun = true;
@@ -137,7 +137,7 @@ function comparePlain() {
   plain.addEventListener("state", ({ detail }) => {
     if (detail === "over") at("compare").checked = false;
   });
-  plain.addEventListener("problem", ({ detail }) => problem(`Plain re-translation: ${detail.sentence}`));
+  plain.addEventListener("problem", ({ detail }) => problem(`Plain re-translation: ${detail.message}`));
   plain.begin({ ...memory.session.start, method: "ar", options: {}, room: undefined });
 }
 
@@ -182,7 +182,7 @@ at("paste-form").addEventListener("submit", async (event) => {
   if (!text || !start) return;
   const { body, error } = await ask("/v1/sentences", { text, language: start.source }, start.key);
   if (body) play(planOf(body.sentences, at("spoken").checked), 1);
-  else if (!error || !wanted.complain(error)) problem(error?.sentence ?? `${GONE}. Try again in a moment.`);
+  else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });
 at("listen").addEventListener("click", () => {
   if (!canListen) problem(DEAF);

@@ -53,22 +53,22 @@ export class Operator {
   }
 
   #open(caption) {
-    const { target, text, final, unseen } = caption;
+    const { language, text, final, unseen } = caption;
     const box = at("corrected");
     this.#chosen = caption;
-    at("editor-language").textContent = nameOf(target);
+    at("editor-language").textContent = nameOf(language);
     box.value = text;
     box.disabled = at("apply").disabled = !final;
-    mark(box, target);
+    mark(box, language);
     at("hide").textContent = unseen ? "Show to viewers" : "Hide from viewers";
     at("editor").showModal();
     if (final) box.select();
   }
 
   #decide(message) {
-    const { utterance, target } = this.#chosen;
+    const { utterance, language } = this.#chosen;
     at("editor").close();
-    this.#say({ ...message, utterance, target });
+    this.#say({ ...message, utterance, language });
   }
 
   #say(message) {

@@ -38,8 +38,8 @@ async function build() {
   const name = given.get(kind) ?? "";
   const targets = name ? await targetsOf(kind, name) : null;
   const languages = targets
-    ? { name: "target", label: "Language", help: "", words: targets, usual: targets[0] }
-    : { name: "target", label: "Language", help: "Its tag, such as de. Left empty: the first to come." };
+    ? { name: "language", label: "Language", help: "", words: targets, usual: targets[0] }
+    : { name: "language", label: "Language", help: "Its tag, such as de. Left empty: the first to come." };
   const fields = [
     { name: kind, label: kind === "room" ? "Room" : "Session", help: "", attributes: { rows: 2, value: name, spellcheck: false } },
     languages,

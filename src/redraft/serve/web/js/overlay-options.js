@@ -17,7 +17,7 @@ const pattern = (form, allowed) => ({ allowed, read: (text) => (form.test(text) 
 export const OPTIONS = {
   session: [pattern(/^[0-9a-f]{32}$/, "the name of a session, 32 hexadecimal digits"), null],
   room: [pattern(/^[a-z0-9][a-z0-9_-]{0,62}$/, "the name of a room, 1 to 63 lower-case letters, digits, hyphens and underscores"), null],
-  target: [pattern(/^[A-Za-z0-9 ()_-]{1,100}$/, "a target language of the session"), null],
+  language: [pattern(/^[A-Za-z0-9 ()_-]{1,100}$/, "a target language of the session"), null],
   size: [number(8, 400), 48],
   lines: [number(1, 20), 2],
   colour: [colour, "#ffffff"],

@@ -26,17 +26,17 @@ function problem(sentence) {
 }
 
 function show(options) {
-  let target = options.target;
+  let language = options.language;
   let captions = null;
   let silence = 0;
   let session = null;
   const viewer = new Viewer(options);
   /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
-  const shown = ({ target: tag }) => {
-    target ??= tag;
-    if (tag !== target) return null;
+  const shown = ({ language: tag }) => {
+    language ??= tag;
+    if (tag !== language) return null;
     if (!captions) {
-      captions = new Captions(place, new Map([[target, { tag: target, name: "" }]]), { most: MOST });
+      captions = new Captions(place, new Map([[language, { tag: language, name: "" }]]), { most: MOST });
       place.append(captions.rows);
     }
     clearTimeout(silence);
@@ -47,19 +47,19 @@ function show(options) {
     if (session !== null && session !== name) {
       captions?.rows.remove();
       captions = null;
-      target = options.target;
+      language = options.language;
     }
     session = name;
-    const known = !options.target || targets.includes(options.target);
-    problem(known ? "" : `This session has no captions in ${options.target}: target must be one of ${targets.join(", ")}.`);
+    const known = !options.language || targets.includes(options.language);
+    problem(known ? "" : `This session has no captions in ${options.language}: language must be one of ${targets.join(", ")}.`);
   });
-  viewer.addEventListener("partial", ({ detail: { utterance, target, stable, unstable } }) => {
-    if (stable || options.unstable !== "hide") shown({ target })?.partial(utterance, target, stable, unstable);
+  viewer.addEventListener("partial", ({ detail: { utterance, language, text, unstable } }) => {
+    if (text || options.unstable !== "hide") shown({ language })?.partial(utterance, language, text, unstable);
   });
-  viewer.addEventListener("final", ({ detail: { utterance, target, text } }) => shown({ target })?.final(utterance, target, text));
-  viewer.addEventListener("hidden", ({ detail: { utterance, target } }) => captions?.remove(utterance, target));
+  viewer.addEventListener("final", ({ detail: { utterance, language, text } }) => shown({ language })?.final(utterance, language, text));
+  viewer.addEventListener("hidden", ({ detail: { utterance, language } }) => captions?.remove(utterance, language));
   // The audience is not shown what is amiss for a while; the operator finds it in the title.
-  viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.sentence}`));
+  viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.message}`));
   viewer.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));
   viewer.connect();
 }

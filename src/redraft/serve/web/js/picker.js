@@ -18,7 +18,7 @@ export class LanguagePicker {
    */
   constructor(place, targets, columns) {
     const given = new URLSearchParams(location.search);
-    const wanted = given.getAll("target").filter((tag) => targets.includes(tag));
+    const wanted = given.getAll("language").filter((tag) => targets.includes(tag));
     this.#columns = columns;
     this.#shown = new Set(wanted.length ? wanted : [ownLanguage(targets)]);
     this.#original = given.get("original") === "true";
@@ -58,9 +58,9 @@ export class LanguagePicker {
     this.#columns.showOnly(new Set([...(this.#original ? [SOURCE] : []), ...this.#shown]));
     if (!write) return;
     const address = new URL(location.href);
-    address.searchParams.delete("target");
+    address.searchParams.delete("language");
     address.searchParams.delete("original");
-    for (const each of this.#shown) address.searchParams.append("target", each);
+    for (const each of this.#shown) address.searchParams.append("language", each);
     if (this.#original) address.searchParams.append("original", "true");
     history.replaceState(null, "", address);
   }

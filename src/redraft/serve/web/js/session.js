@@ -2,7 +2,7 @@
 //
 // Events carry the server's message as `detail`: "started", "partial", "final" (again, if it was corrected), "stats",
 // "paused", "hidden", "done", and "failed" for an error in place of a final caption.  Besides there are
-// "problem" {code, sentence, fatal}, "said" (an update that was sent or will be) and "state": "connecting", "live",
+// "problem" {code, message, fatal}, "said" (an update that was sent or will be) and "state": "connecting", "live",
 // "waiting" (to try again) or "over".
 
 import { Backoff } from "./backoff.js";
@@ -13,7 +13,7 @@ const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
 /** Characters of one `restore` message; servers take at least as many bytes. */
 const RESTORE = 5_000;
 
-export const keyOf = ({ utterance, target }) => JSON.stringify([utterance, target]);
+export const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
 
 /** The address of a websocket of this server. */
 export function address(path) {
@@ -162,8 +162,8 @@ export class Session extends EventTarget {
     if (finals.length) this.#say({ type: "restore", finals });
   }
 
-  #hide({ utterance, target, hidden }) {
-    const key = keyOf({ utterance, target });
+  #hide({ utterance, language, hidden }) {
+    const key = keyOf({ utterance, language });
     const others = (this.#memory.session.hidden ?? []).filter((each) => each !== key);
     this.#memory.note({ hidden: hidden ? [...others, key] : others });
   }
@@ -171,24 +171,24 @@ export class Session extends EventTarget {
   /** Tell a server that was started anew which unfinished utterances are hidden, and have all that are confirmed. */
   #hideOpen() {
     for (const key of this.#memory.session.hidden ?? []) {
-      const [utterance, target] = JSON.parse(key);
-      this.#say({ type: "hide", utterance, target });
+      const [utterance, language] = JSON.parse(key);
+      this.#say({ type: "hide", utterance, language });
     }
   }
 
   /** An utterance has ended in a language; what comes a second time is acknowledged again and passed over. */
-  #concluded({ utterance, target }, final) {
-    const key = keyOf({ utterance, target });
+  #concluded({ utterance, language }, final) {
+    const key = keyOf({ utterance, language });
     const { finals, session } = this.#memory;
     if (!finals.has(key)) {
       this.#memory.keepFinal(key, final);
       if (final) this.#tell("final", final);
-      if (session.targets.every((each) => finals.has(keyOf({ utterance, target: each })))) this.#memory.dropOpen(utterance);
+      if (session.targets.every((each) => finals.has(keyOf({ utterance, language: each })))) this.#memory.dropOpen(utterance);
     } else if (final?.corrected) {
       this.#memory.keepFinal(key, final);
       this.#tell("final", final);
     }
-    this.#say({ type: "ack", utterance, target });
+    this.#say({ type: "ack", utterance, language });
   }
 
   #failed(error) {

@@ -65,9 +65,9 @@ export class WantedForm {
   }
 
   /** Show at its field what the server refuses; false if it is about none of them. */
-  complain({ code, sentence }) {
-    if (code === "key") return complain(this.#form, sentence, "key");
-    return ["option", "protocol", "room"].includes(code) && complain(this.#form, sentence);
+  complain({ code, message }) {
+    if (code === "key") return complain(this.#form, message, "key");
+    return ["option", "protocol", "room"].includes(code) && complain(this.#form, message);
   }
 }
 

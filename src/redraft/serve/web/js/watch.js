@@ -39,7 +39,7 @@ function showColumns({ targets, source }) {
   newest.clear();
   columns = new Columns(at("captions"), at("announcer"), targets, source);
   new LanguagePicker(at("languages"), targets, columns);
-  const others = new URLSearchParams(location.search).getAll("target").filter((tag) => !targets.includes(tag));
+  const others = new URLSearchParams(location.search).getAll("language").filter((tag) => !targets.includes(tag));
   unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${targets.join(", ")}.` : "";
 }
 
@@ -68,7 +68,7 @@ function watch(of) {
   });
   viewer.addEventListener("hidden", ({ detail }) => columns.remove(detail));
   viewer.addEventListener("problem", ({ detail }) => {
-    if (detail.fatal) problem(detail.sentence);
+    if (detail.fatal) problem(detail.message);
     else if (detail.final) columns.failed(detail);
   });
   viewer.addEventListener("state", ({ detail }) => {

@@ -1,0 +1,53 @@
+"""Bodies of HTTP requests and answers beside the messages of `redraft.serve.protocol`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from redraft.serve.protocol import VERSION, Message, Wanted
+
+
+class Translate(Wanted):
+    """One text to be translated at once (HTTP)."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+
+
+class Translations(Message):
+    """The translations of one text (HTTP)."""
+
+    translations: dict[str, str] = Field(description="by target language")
+    failures: list[str] = Field(default_factory=list, description="what could not be done, a sentence each")
+
+
+class OfferedOption(Message):
+    """An option of a decoding method: a number, or one of ``words``."""
+
+    name: str
+    help: str = Field(description="what it is")
+    default: float | str
+    allowed: str = Field(description="the allowed values in words")
+    words: tuple[str, ...] = Field((), description="the allowed values, where they are words")
+
+
+class OfferedMethod(Message):
+    """A decoding method."""
+
+    summary: str = Field(description="what it does")
+    options: tuple[OfferedOption, ...]
+
+
+class Offer(Message):
+    """What a client may ask for on this server (HTTP)."""
+
+    protocol: int = VERSION
+    methods: tuple[str, ...] = Field(description="decoding methods; the first is usual")
+    about: dict[str, OfferedMethod] = Field(description="each of these methods, with its options")
+    source_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
+    target_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
+    most_targets: int = Field(description="the most target languages of a session")
+    most_context: int = Field(description="the most earlier sentences in a prompt")
+    most_glossary: int = Field(description="the most entries of a glossary")
+    key: bool = Field(description="whether an API key is needed")
+    model: str = Field(description="name of the model that translates")
+    demo: bool = Field(description="whether that is a small model made for trying Redraft out")
