@@ -177,7 +177,7 @@ class TestStreams:
         lines.append(b'{"utterance": "going on", "seq": 4, "text": "Good morning.", "final": true}')
         done = redraft(*RUN, "--input", "jsonl", "--output", "jsonl", stdin=b"\n".join(lines))
         captions, errors = events(done)
-        assert [row["utterance"] for row in captions if row["final"]] == [
+        assert [row["utterance"] for row in captions if row["type"] == "final"] == [
             *(f"good {number}" for number in range(len(BAD_LINES))),
             "going on",
         ]
@@ -191,7 +191,7 @@ class TestStreams:
     def test_bad_lines_of_text(self, redraft: Run, form: str) -> None:
         text = b"\xffBefore\n\nOne.\n\n" + b"a" * 1_000_000 + b"\n\nTw\xe2\x82o\n\nThree.\n"
         captions, errors = events(redraft(*RUN, "--input", form, "--output", "jsonl", stdin=text))
-        assert [row["source"] for row in captions if row["final"]] == ["One.", "Three."]
+        assert [row["source"] for row in captions if row["type"] == "final"] == ["One.", "Three."]
         assert [(row["line"], row["message"][:26]) for row in errors] == [
             (1, "the line must be UTF-8, bu"),
             (5, "the line is longer than 65"),
@@ -238,7 +238,7 @@ class TestStreams:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
         done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)
         captions, errors = events(done)
-        assert [row["source"] for row in captions if not row["final"]] == ["One.", "Three."]
+        assert [row["source"] for row in captions if row["type"] == "partial"] == ["One.", "Three."]
         assert {(row["utterance"], row["language"]) for row in errors} == {("2", "de")}
         assert all("the source is too long" in row["message"] for row in errors)
         assert all("context length is 16" in row["message"] for row in errors)
@@ -257,9 +257,9 @@ class TestStreams:
     def test_a_file_as_well_as_standard_input(self, redraft: Run, tmp_path: Path) -> None:
         (tmp_path / "talk.txt").write_bytes(b"One two three four\n")
         done = redraft(*RUN, str(tmp_path / "talk.txt"), "--to", "ja", "--input", "text", "--output", "jsonl")
-        assert [(row["language"], row["source"], row["final"]) for row in events(done)[0]] == [
-            ("de", "One two three", False),
-            ("ja", "One two three", False),
-            ("de", "One two three four", True),
-            ("ja", "One two three four", True),
+        assert [(row["language"], row["source"], row["type"]) for row in events(done)[0]] == [
+            ("de", "One two three", "partial"),
+            ("ja", "One two three", "partial"),
+            ("de", "One two three four", "final"),
+            ("ja", "One two three four", "final"),
         ]

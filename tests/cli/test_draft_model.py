@@ -68,7 +68,7 @@ OPTIONS = {
 def test_the_shipped_pair_translates_at_the_ends_of_every_range(redraft: Run, method: str, option: str) -> None:
     done = redraft(*RUN, "--method", method, "-o", option, "--input", "jsonl", "--output", "jsonl", stdin=final("1"))
     captions, errors = events(done)
-    assert [(row["source"], row["final"]) for row in captions] == [("Hello.", True)]
+    assert [(row["source"], row["type"]) for row in captions] == [("Hello.", "final")]
     assert captions[0]["text"] and errors == []
 
 

@@ -32,7 +32,7 @@ def test_a_folder_translates(redraft: Run, folder: str, more: list[str]) -> None
     captions, errors = events(done)
     assert (done.status, errors) == (0, [])
     assert [(row["language"], row["source"]) for row in captions[:2]] == [("de", "I have"), ("ja", "I have")]
-    assert {row["language"] for row in captions if row["final"]} == {"de", "ja"}
+    assert {row["language"] for row in captions if row["type"] == "final"} == {"de", "ja"}
     assert all(row["text"] for row in captions)
     assert done.err == ""
 

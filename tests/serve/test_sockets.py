@@ -108,7 +108,7 @@ def test_after_a_drop_what_was_not_acknowledged_comes_again(server: Running) -> 
         assert socket.start(token=token)["resumed"] is True
         assert [name for name, _, _ in finals(socket.until("done"))] == ["2", "3"]
         text = server.ask(f"/v1/sessions/{server.hub.owned(token).name}/transcript?format=jsonl").text
-        assert text.count('"final": true') == 3
+        assert text.count('"type": "final"') == 3
 
 
 def test_a_server_that_has_forgotten_a_session_is_told_what_the_client_has(server: Running) -> None:

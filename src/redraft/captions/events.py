@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 import reprlib
-from dataclasses import dataclass, field
-from typing import TypeGuard
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeGuard
 
 from redraft.errors import InputError
 
@@ -135,3 +135,17 @@ class Failure:
 
 
 Event = Caption | Failure
+
+
+def as_object(event: Event) -> dict[str, Any]:
+    """An event as a JSON object, as it stands in JSON Lines and goes over the wire.
+
+    ``type`` is "partial", "final" or "error"; the fields of the event follow, without those that say nothing.
+    """
+    if isinstance(event, Failure):
+        return {"type": "error", **{name: value for name, value in asdict(event).items() if value is not None}}
+    fields = asdict(event)
+    kind = "final" if fields.pop("final") else "partial"
+    left_out = {"unstable"} if kind == "final" else set()
+    left_out |= {name for name, value in (("time", event.time is None), ("cut", not event.cut)) if value}
+    return {"type": kind, **{name: value for name, value in fields.items() if name not in left_out}}

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-from redraft.captions.events import Caption, Failure
+from redraft.captions.events import Caption, Failure, as_object
 from redraft.serve import protocol
 
 
 def partial_of(caption: Caption, lag_ms: float) -> protocol.Partial:
     """The message that tells of a caption that may still change."""
-    return protocol.Partial(
-        utterance=caption.utterance,
-        seq=caption.seq,
-        language=caption.language,
-        text=caption.text,
-        unstable=caption.unstable,
-        source=caption.source,
-        time=caption.time,
-        cut=caption.cut or None,
-        lag_ms=lag_ms,
-    )
+    return protocol.Partial(**as_object(caption), lag_ms=lag_ms)
 
 
 def final_of(caption: Caption, begun: float | None = None, lag_ms: float = 0.0) -> protocol.Final:
     """The message that tells of a final caption; ``begun`` is when its utterance had begun, in seconds."""
-    return protocol.Final(
-        utterance=caption.utterance,
-        seq=caption.seq,
-        language=caption.language,
-        text=caption.text,
-        source=caption.source,
-        time=caption.time,
-        begun=begun,
-        cut=caption.cut or None,
-        lag_ms=lag_ms,
-    )
+    return protocol.Final(**as_object(caption), begun=begun, lag_ms=lag_ms)
 
 
 def error_of(failure: Failure, language: str, *, final: bool) -> protocol.Error:
     """The message that tells of a failure; ``final`` if there is no final caption because of it."""
-    return protocol.Error(
-        code="translation",
-        message=failure.message,
-        utterance=failure.utterance,
-        seq=failure.seq,
-        language=language,
-        final=final or None,
-    )
+    return protocol.Error(**{**as_object(failure), "language": language}, code="translation", final=final or None)
 
 
 def caption_of(message: protocol.Partial | protocol.Final) -> Caption:

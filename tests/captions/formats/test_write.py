@@ -102,7 +102,7 @@ def test_text_has_final_captions_only_and_names_a_language_among_several() -> No
 # --- JSON Lines
 
 
-def test_jsonl_has_every_field_and_a_type() -> None:
+def test_jsonl_has_a_type_and_every_field_that_says_something() -> None:
     out = Stream()
     writer = JsonlWriter(out)
     caption = Caption("7", 2, "ja", "今日は\n", "いい", False, 1.5, "today")
@@ -111,7 +111,8 @@ def test_jsonl_has_every_field_and_a_type() -> None:
         assert out.flushed == out.getvalue()
     first, second, third = map(json.loads, out.getvalue().splitlines())
     assert first.pop("type") == "partial" and Caption(**first) == caption
-    assert second["type"] == "final" and third.pop("type") == "error" and Failure(**third) == Failure("no", 3)
+    assert second == {"type": "final", "utterance": "7", "seq": 9, "language": "de", "text": "x", "source": ""}
+    assert third.pop("type") == "error" and Failure(**third) == Failure("no", 3)
     assert "今日は" in out.getvalue()
 
 

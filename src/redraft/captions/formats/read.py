@@ -212,6 +212,7 @@ _FIELDS: dict[str, Field] = {
     "text": TEXT,
     "final": FLAG,
     "time": TIME,
+    "type": (lambda value: value == "update", '"update", if it is given'),
 }
 _NEEDED = ("utterance", "seq", "text")
 

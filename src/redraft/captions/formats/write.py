@@ -11,12 +11,11 @@ import json
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import IO, Protocol
 
 import pysubs2
 
-from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
 from redraft.errors import OptionError
 
@@ -108,15 +107,14 @@ class TextWriter:
 
 
 class JsonlWriter:
-    """One JSON object a line: the fields of the event, with ``type`` "partial", "final" or "error" before them."""
+    """One JSON object a line (`redraft.captions.events.as_object`)."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
 
     def write(self, event: Event) -> None:
         """Write the event."""
-        kind = "error" if isinstance(event, Failure) else "final" if event.final else "partial"
-        _put(self._out, json.dumps({"type": kind, **asdict(event)}, ensure_ascii=False) + "\n")
+        _put(self._out, json.dumps(as_object(event), ensure_ascii=False) + "\n")
 
     def close(self) -> None:
         """Nothing is held back."""
