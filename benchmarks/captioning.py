@@ -164,7 +164,7 @@ async def _compared(hub: Hub, counted: Counted, to: str, sent: Sequence[Sent]) -
         return (await callers.translate(caller, [each.text], stays))[0].text
 
     async def from_scratch(each: Sent) -> str:
-        (found,) = (await hub.lines.once(Wanted(targets=(to,), method="ar"), each.text, "")).values()
+        (found,) = (await hub.exchanges.once(Wanted(targets=(to,), method="ar"), each.text, "")).values()
         return next((event.text for event in found if isinstance(event, Caption)), "")
 
     return await _measured(growing, sent, counted), await _measured(from_scratch, sent, counted)

@@ -117,20 +117,17 @@ class Rig:
     def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:
         """The lanes of a new session, without a bias towards earlier outputs."""
         values: dict[str, Value] = {"beta": 0, **options} if method in ("ssbd", "redraft") else options
-        lanes: list[Lane] = []
-
-        def answers(language: str) -> Callable[[Answer], None]:
-            place = len(lanes_seen)
-            lanes_seen.append(language)
-            return lambda answer: self.answers.append((lanes[place], answer))
-
-        lanes_seen: list[str] = []
-        lanes += self.service.lanes(
-            Wanted(targets=targets or ("de",), method=method, options=values, max_tokens=max_tokens), answers
+        lanes = self.service.lanes(
+            Wanted(targets=targets or ("de",), method=method, options=values, max_tokens=max_tokens),
+            lambda lane, answer: self.answers.append((lane, answer)),
         )
         for lane in lanes:
             self.scheduler.add(lane)
         return lanes
+
+    def offer(self, lane: Lane, update: Update) -> None:
+        """Give a lane an update that comes in now."""
+        lane.offer(update, self.clock())
 
     def run(self) -> int:
         """Go on until there is nothing to do; how many rounds that took."""

@@ -141,17 +141,17 @@ def _together(
     scheduler = Scheduler(backends, SlotPool(backends, slots), load, budget(CURVE), passes.append)
     found = [Found() for _ in streams]
 
-    def answered(place: int, answer: Answer) -> None:
+    def answered(place: int, _: Lane, answer: Answer) -> None:
         found[place].keep(answer.events)
 
     lanes: list[Lane] = []
     for place, wish in enumerate(wishes):
-        lanes += service.lanes(wish, lambda _: partial(answered, place))  # noqa: B023  # called at once
+        lanes += service.lanes(wish, partial(answered, place))
         scheduler.add(lanes[place])
     chance, left = random.Random(0), [list(stream) for stream in streams]
     while any(left):
         place = chance.choice([place for place, updates in enumerate(left) if updates])
-        scheduler.offer(lanes[place], left[place].pop(0))
+        lanes[place].offer(left[place].pop(0), scheduler.clock())
         if chance.random() < 0.3:  # faster than the model, so that passes are full and updates are passed over
             scheduler.step()
     while scheduler.step():
@@ -161,7 +161,7 @@ def _together(
 
 def _alone(model: LlamaCpp, stream: Sequence[Update], wish: Wanted) -> tuple[Found, dict[str, float]]:
     """Finals, and by utterance the smallest lead that the best logit had over the next."""
-    (lane,) = _service(model).lanes(wish, lambda _: lambda _: None)
+    (lane,) = _service(model).lanes(wish, lambda *_: None)
     slot, found, leads = model.open_slot(), Found(), dict[str, float]()
     for update in stream:
         watched: list[float] = []

@@ -29,15 +29,13 @@ from tests.serve.fakes import CURVE, CachedModel, Rig
 def test_it_translates_what_it_is_given_while_commands_come() -> None:
     rig = Rig(CachedModel(1))
     done = threading.Event()
-    (lane,) = rig.service.lanes(
-        Wanted(targets=("de",)), lambda _: lambda answer: done.set() if answer.update.final else None
-    )
+    (lane,) = rig.service.lanes(Wanted(targets=("de",)), lambda _, answer: done.set() if answer.update.final else None)
     engine = Engine(rig.scheduler)
     assert not engine.alive
     engine.start()
     engine.call(lambda: rig.scheduler.add(lane)).result(10)
     for seq in range(5):
-        engine.post(partial(rig.scheduler.offer, lane, Update("u", seq, "we saw her"[: 2 + seq], seq == 4)))
+        engine.offer(lane, Update("u", seq, "we saw her"[: 2 + seq], seq == 4))
     assert done.wait(10)
     engine.call(lambda: rig.scheduler.remove(lane)).result(10)
     assert rig.scheduler.pool.lent == 0
@@ -63,7 +61,7 @@ def test_a_thread_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(rig.scheduler, "step", lambda: 1 // 0)
     engine = Engine(rig.scheduler)
     engine.start()
-    engine.post(lambda: rig.scheduler.offer(lane, Update("u", 1, "we saw")))
+    engine.offer(lane, Update("u", 1, "we saw"))
     engine._thread.join(10)
     assert not engine.alive
 
@@ -81,7 +79,7 @@ def test_nobody_waits_for_an_engine_that_has_stopped(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rig.scheduler, "step", step)
     engine = Engine(rig.scheduler)
     engine.start()
-    engine.post(lambda: rig.scheduler.offer(lane, Update("u", 1, "we saw")))
+    engine.offer(lane, Update("u", 1, "we saw"))
     assert begun.wait(10)
     waiting = engine.call(lambda: 1)
     go_on.set()
@@ -109,7 +107,7 @@ def shown(model: Path, target: str, updates: list[Update]) -> list[tuple[str, st
     return [(event.utterance, event.text) for event in events if isinstance(event, Caption) and event.final]
 
 
-def keep(found: list[tuple[str, str]], answer: Answer) -> None:
+def keep(found: list[tuple[str, str]], _: Lane, answer: Answer) -> None:
     found += [(event.utterance, event.text) for event in answer.events if isinstance(event, Caption) and event.final]
 
 
@@ -128,13 +126,13 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
         target, method = ("de", "ja", "zh")[number % 3], ("ssbd", "ar")[number % 2]
         wish = Wanted(targets=(target,), method=method, options={"beta": 0} if method == "ssbd" else {})
         found: list[tuple[str, str]] = []
-        (lane,) = service.lanes(wish, lambda _: partial(keep, found))  # noqa: B023 - called at once
+        (lane,) = service.lanes(wish, partial(keep, found))
         finals[lane] = found
         lanes.append((lane, target))
         scheduler.add(lane)
     for update in talk:
         for lane, _ in lanes:
-            scheduler.offer(lane, update)
+            lane.offer(update, scheduler.clock())
             scheduler.step()
     while scheduler.step():
         pass
@@ -142,3 +140,24 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
     assert all(finals[lane] == alone[target] for lane, target in lanes)
     assert max(each.requests for each in passes) == 4
     model.close()
+
+
+def test_lag_counts_from_when_an_update_came_in_whatever_pass_is_under_way() -> None:
+    rig, busy, go_on = Rig(CachedModel(1)), threading.Event(), threading.Event()
+    (lane,) = rig.lanes()
+    engine = Engine(rig.scheduler)
+    engine.start()
+
+    def work() -> None:
+        busy.set()
+        go_on.wait(10)
+
+    engine.post(work)
+    assert busy.wait(10)
+    engine.offer(lane, Update("u", 1, "we saw", final=True))
+    rig.clock.now += 5
+    go_on.set()
+    engine.call(lambda: None).result(10)
+    engine.stop()
+    rig.run()
+    assert [answer.lag for _, answer in rig.answers] == [5]

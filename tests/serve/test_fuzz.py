@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from websockets.exceptions import ConnectionClosed
 
+from redraft.captions.events import Update
 from redraft.serve import protocol
+from redraft.serve.admission import Line
+from redraft.serve.archive import Archive
+from redraft.serve.lanes import Lane
 from redraft.serve.live import LiveSession
+from redraft.serve.metrics import Metrics
 from redraft.serve.sockets import _act
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import FUZZED, Running, running
@@ -57,14 +62,24 @@ well_made = st.one_of(
 frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(max_size=40), st.binary(max_size=40))
 
 
-class Taken:
-    """What a session forwards and remembers."""
+class Taken(Line):
+    """What a session has translated and remembers."""
 
     def __init__(self) -> None:
+        self.lanes: dict[str, Lane] = {}
         self.updates: list[Any] = []
 
+    def offer(self, update: Update) -> None:
+        self.updates.append(update)
+
+    def remember(self, language: str, source: str, translation: str) -> None:
+        """Nothing is prompted."""
+
+    def close(self) -> None:
+        """There is no engine."""
+
     def session(self) -> LiveSession:
-        return LiveSession("t" * 32, "", ("de",), self.updates.append, lambda *_: None, lambda _: None, lambda: None)
+        return LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), Archive(None), Metrics(), line=self)
 
 
 @pytest.mark.fuzz

@@ -12,15 +12,29 @@ from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.session import EMPTY
 from redraft.decoding.types import Tally
 from redraft.serve import protocol
+from redraft.serve.archive import Archive
+from redraft.serve.inbox import MOST_PENDING
 from redraft.serve.lanes import Answer
-from redraft.serve.live import FULL, MOST_PENDING, LiveSession
+from redraft.serve.live import FULL, LiveSession
 from redraft.serve.messages import caption_of, final_of, partial_of
+from redraft.serve.metrics import Metrics
 from redraft.serve.outbox import Outbox
 from redraft.serve.sockets import _act
 
 
-def session(record: Callable[[Caption], None] = lambda _: None) -> LiveSession:
-    return LiveSession("t" * 32, "", ("de",), lambda _: None, lambda *_: None, record, lambda: None)
+class Kept(Archive):
+    """Keeps captions in a list."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.captions: list[Caption] = []
+
+    def add(self, name: str, caption: Caption) -> None:
+        self.captions.append(caption)
+
+
+def session(archive: Archive | None = None) -> LiveSession:
+    return LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), archive or Archive(None), Metrics())
 
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
@@ -105,7 +119,7 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     live.longest = 1000
     for number in range(20):
         _act(protocol.Update(utterance=f"{number:0100}", seq=0, text="we"), live)
-    assert len(live._heard) == 5
+    assert len(live.inbox._heard) == 5
 
 
 @pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])
@@ -114,7 +128,7 @@ def test_who_waits_for_room_is_let_go_when_the_session_is_over(end: Callable[[Li
         live = session()
         for number in range(MOST_PENDING + 1):
             live.update(Update(str(number), 0, "we saw", final=True))
-        waits = asyncio.create_task(live.room())
+        waits = asyncio.create_task(live.inbox.room())
         await asyncio.sleep(0)
         assert not waits.done()
         end(live)

@@ -104,11 +104,11 @@ def test_captions_by_post_are_taken_or_refused_and_never_lost_in_silence() -> No
         token = server.ask("/v1/sessions", {"targets": ["de"]}).json["token"]
         path = f"/v1/ingest/{token}"
         assert server.ask(f"{path}?seq=0", b"we saw").status == 200
-        server.hub.draining = True
+        server.hub.admission.draining = True
         refused = server.ask(f"{path}?seq=1", b"her duck")
         assert (refused.status, refused.json["error"]["code"]) == (503, "draining")
         assert refused.headers["retry-after"] == "5"
-        server.hub.draining = False
+        server.hub.admission.draining = False
         assert server.ask(path).text == "0\n"
         assert server.ask(f"{path}?seq=1", b"her duck").status == 200
         server.hub.owned(token).longest = 1

@@ -44,7 +44,7 @@ def test_200_interleaved_sessions_get_the_finals_that_each_gets_alone() -> None:
     chance = random.Random(0)
     while left:
         lane = chance.choice(list(left))
-        rig.scheduler.offer(lane, left[lane].pop(0))
+        rig.offer(lane, left[lane].pop(0))
         if not left[lane]:
             del left[lane]
         for _ in range(chance.randint(0, 2)):
@@ -62,7 +62,7 @@ def test_requests_of_all_kinds_share_passes() -> None:
     lanes = [rig.lanes(method=method)[0] for method in ("ar", "ssbd", "ssbd")]
     for text in ("we saw", "we saw her duck"):
         for lane in lanes:
-            rig.scheduler.offer(lane, Update("u", len(text), text))
+            rig.offer(lane, Update("u", len(text), text))
         rig.run()
     assert [rig.captions(lane)[-1].text for lane in lanes] == [rig.captions(lanes[0])[-1].text] * 3
     assert any(each.requests == 3 for each in rig.passes)
@@ -76,7 +76,7 @@ def test_any_number_of_slots_and_any_budget_give_the_same_captions(seed: int, sl
     sessions = [(rig.lanes(method="ar")[0], talk(seed + n, 1)) for n in range(4)]
     for lane, updates in sessions:
         for update in updates:
-            rig.scheduler.offer(lane, update)
+            rig.offer(lane, update)
             rig.scheduler.step()
     rig.run()
     for lane, updates in sessions:
@@ -89,7 +89,7 @@ def test_the_operator_bounds_the_lanes_of_a_pass(most: int) -> None:
     sessions = [(rig.lanes(method="ar")[0], talk(seed, 1)) for seed in range(5)]
     for lane, updates in sessions:
         for update in updates:
-            rig.scheduler.offer(lane, update)
+            rig.offer(lane, update)
     rig.run()
     for lane, updates in sessions:
         assert finals(rig, lane) == [(each.utterance, each.text) for each in alone(2, updates) if each.final]
@@ -99,8 +99,8 @@ def test_the_operator_bounds_the_lanes_of_a_pass(most: int) -> None:
 def test_a_pass_stays_within_its_budget_and_long_prompts_come_in_pieces() -> None:
     rig = Rig(CachedModel(1), budget=20)
     (long,), (short,) = rig.lanes(method="ar"), rig.lanes(method="ar")
-    rig.scheduler.offer(long, Update("u", 1, "word " * 60))
-    rig.scheduler.offer(short, Update("u", 1, "we"))
+    rig.offer(long, Update("u", 1, "word " * 60))
+    rig.offer(short, Update("u", 1, "we"))
     rounds = 0
     while not rig.captions(short):
         rig.scheduler.step()
@@ -115,8 +115,8 @@ def test_a_draft_larger_than_the_budget_goes_alone() -> None:
     rig = Rig(CachedModel(1), budget=2)
     (lane,), (other,) = rig.lanes(), rig.lanes()
     for number, text in enumerate(("we saw her duck", "we saw her duck under")):
-        rig.scheduler.offer(lane, Update("u", number, text))
-        rig.scheduler.offer(other, Update("u", number, text))
+        rig.offer(lane, Update("u", number, text))
+        rig.offer(other, Update("u", number, text))
         rig.run()
     assert rig.captions(lane) == rig.captions(other) == alone(1, [each.update for _, each in rig.answers[::2]])
     assert max(rig.model.new) > 2
@@ -126,7 +126,7 @@ def test_nobody_waits_longer_than_the_queue_is_long() -> None:
     rig = Rig(CachedModel(2, slots=30), slots=30, budget=10)
     lanes = [rig.lanes(method="ar")[0] for _ in range(30)]
     for lane in lanes:
-        rig.scheduler.offer(lane, Update("u", 1, "we saw"))
+        rig.offer(lane, Update("u", 1, "we saw"))
     rig.run()
     passes = [lane.translation.tally.passes for lane in lanes]
     # Prompts of 8 ids or so, then single tokens, ten a pass.
@@ -137,8 +137,8 @@ def test_more_lanes_than_slots_take_turns() -> None:
     rig = Rig(CachedModel(4, slots=2), slots=2)
     lanes = [rig.lanes(method="ar")[0] for _ in range(7)]
     for lane in lanes:
-        rig.scheduler.offer(lane, Update("u", 1, "we saw", final=True))
-        rig.scheduler.offer(lane, Update("v", 1, "her duck", final=True))
+        rig.offer(lane, Update("u", 1, "we saw", final=True))
+        rig.offer(lane, Update("v", 1, "her duck", final=True))
     rig.run()
     expected = finals(rig, lanes[0])
     assert len(expected) == 2 and all(finals(rig, lane) == expected for lane in lanes)
@@ -152,7 +152,7 @@ def test_an_idle_lane_gives_up_its_slot_and_gets_one_back_unnoticed() -> None:
     (first,), (second,) = rig.lanes(), rig.lanes()
     for seq, text in enumerate(("we saw", "we saw her", "we saw her duck")):
         for lane in (first, second):
-            rig.scheduler.offer(lane, Update("u", seq, text))
+            rig.offer(lane, Update("u", seq, text))
             rig.run()
     updates = [Update("u", seq, text) for seq, text in enumerate(("we saw", "we saw her", "we saw her duck"))]
     assert rig.captions(first) == rig.captions(second) == alone(5, updates, method="ssbd")
@@ -176,7 +176,7 @@ def test_of_an_utterance_the_newest_partial_update_waits_and_every_final() -> No
         Update("v", 2, "it was"),
         Update("w", 1, "there", final=True),
     ):
-        rig.scheduler.offer(lane, update)
+        rig.offer(lane, update)
         rig.clock.now += 1
     rig.run()
     assert [(c.utterance, c.seq) for c in rig.captions(lane)] == [("u", 3), ("v", 2), ("w", 1)]
@@ -188,14 +188,14 @@ def test_of_an_utterance_the_newest_partial_update_waits_and_every_final() -> No
 def test_an_update_just_begun_is_given_up_where_that_saves_passes() -> None:
     rig = Rig(CachedModel(6))
     (lane,) = rig.lanes(method="ar")
-    rig.scheduler.offer(lane, Update("u", 1, "we saw"))
+    rig.offer(lane, Update("u", 1, "we saw"))
     rig.run()
-    rig.scheduler.offer(lane, Update("u", 2, "we saw her"))
+    rig.offer(lane, Update("u", 2, "we saw her"))
     rig.scheduler.step()
-    rig.scheduler.offer(lane, Update("u", 3, "we saw her duck"))
+    rig.offer(lane, Update("u", 3, "we saw her duck"))
     assert lane.abandoned == 1
     rig.scheduler.step()
-    rig.scheduler.offer(lane, Update("u", 4, "we saw her duck under"))
+    rig.offer(lane, Update("u", 4, "we saw her duck under"))
     assert lane.abandoned == 1  # never twice in a row: something is to be shown
     rig.run()
     assert [caption.seq for caption in rig.captions(lane)] == [1, 3, 4]
@@ -208,20 +208,20 @@ def test_an_update_is_finished_where_its_output_will_be_kept() -> None:
     # One tally says that drafts are nearly all of the output: a finished one saves the next update its passes.
     lane.translation.tally.updates, lane.translation.tally.passes = 10, 30
     lane.translation.tally.tokens, lane.translation.tally.accepted = 100, 90
-    rig.scheduler.offer(lane, Update("u", 1, "we saw"))
+    rig.offer(lane, Update("u", 1, "we saw"))
     rig.scheduler.step()
-    rig.scheduler.offer(lane, Update("u", 2, "we saw her"))
+    rig.offer(lane, Update("u", 2, "we saw her"))
     assert lane.abandoned == 0
 
 
 def test_a_final_update_under_way_is_never_given_up() -> None:
     rig = Rig(CachedModel(6))
     (lane,) = rig.lanes(method="ar")
-    rig.scheduler.offer(lane, Update("t", 1, "it was"))
+    rig.offer(lane, Update("t", 1, "it was"))
     rig.run()
-    rig.scheduler.offer(lane, Update("u", 1, "we saw", final=True))
+    rig.offer(lane, Update("u", 1, "we saw", final=True))
     rig.scheduler.step()
-    rig.scheduler.offer(lane, Update("u", 2, "we saw her", final=True))
+    rig.offer(lane, Update("u", 2, "we saw her", final=True))
     rig.run()
     assert [(c.utterance, c.seq) for c in rig.captions(lane)] == [("t", 1), ("u", 1), ("u", 2)]
 
@@ -232,7 +232,7 @@ def test_lag_stays_bounded_when_updates_come_faster_than_passes() -> None:
     text, lags = "", []
     for seq in range(300):
         text = f"{text} {WORDS[seq % len(WORDS)]}"[-60:]
-        rig.scheduler.offer(lane, Update("u", seq, text))
+        rig.offer(lane, Update("u", seq, text))
         rig.scheduler.step()
         rig.clock.now += 1
         lags = [answer.lag for _, answer in rig.answers]
@@ -248,7 +248,7 @@ def test_a_failing_request_harms_its_own_session_only() -> None:
     good = [rig.lanes(method="ar")[0] for _ in range(5)]
     (bad,) = rig.lanes(method="ar")
     for lane in (*good, bad):
-        rig.scheduler.offer(lane, Update("u", 1, "poison" * 40 if lane is bad else "we saw", final=True))
+        rig.offer(lane, Update("u", 1, "poison" * 40 if lane is bad else "we saw", final=True))
     rig.run()
     assert all(finals(rig, lane) == finals(rig, good[0]) != [] for lane in good)
     (answer,) = [answer for lane, answer in rig.answers if lane is bad]
@@ -257,7 +257,7 @@ def test_a_failing_request_harms_its_own_session_only() -> None:
     assert (failure.utterance, failure.seq, failure.language) == ("u", 1, "de")
     assert failure.message == "the update could not be translated: the model failed on it"
     # And that session goes on.
-    rig.scheduler.offer(bad, Update("v", 1, "we saw", final=True))
+    rig.offer(bad, Update("v", 1, "we saw", final=True))
     rig.run()
     assert finals(rig, bad)[0][1] == finals(rig, good[0])[0][1]
 
@@ -268,7 +268,7 @@ def test_a_model_that_fails_now_and_then_loses_nothing() -> None:
     sessions = [(rig.lanes()[0], talk(seed)) for seed in range(6)]
     for lane, updates in sessions:
         for update in updates:
-            rig.scheduler.offer(lane, update)
+            rig.offer(lane, update)
     rig.run()
     assert rig.scheduler.failed_passes > 3 and rig.scheduler.failed_lanes == 0
     for lane, updates in sessions:
@@ -279,7 +279,7 @@ def test_a_session_that_leaves_mid_update_leaves_nothing_behind() -> None:
     rig = Rig(CachedModel(9))
     (stays,), (leaves,) = rig.lanes(method="ar"), rig.lanes(method="ar")
     for lane in (stays, leaves):
-        rig.scheduler.offer(lane, Update("u", 1, "we saw her", final=True))
+        rig.offer(lane, Update("u", 1, "we saw her", final=True))
     rig.scheduler.step()
     rig.scheduler.remove(leaves)
     rig.scheduler.remove(leaves)
@@ -292,7 +292,7 @@ def test_no_more_are_under_way_than_share_a_pass_and_who_waits_longest_begins_fi
     rig = Rig(CachedModel(3), slots=8, most=2)
     lanes = [lane for _ in range(5) for lane in rig.lanes(method="ar")]
     for lane in lanes:
-        rig.scheduler.offer(lane, Update("u", 1, "we saw her", final=True))
+        rig.offer(lane, Update("u", 1, "we saw her", final=True))
     begun: list[Lane] = []
     while rig.scheduler.step():
         running = [lane for lane in lanes if lane.running]
@@ -326,7 +326,7 @@ def test_the_scheduler_knows_who_works() -> None:
     rig = Rig(CachedModel(1))
     (lane,) = rig.lanes()
     assert rig.scheduler.refusal(1) == ""
-    rig.scheduler.offer(lane, Update("u", 1, "we"))
+    rig.offer(lane, Update("u", 1, "we"))
     rig.run()
     assert lane.worked == rig.clock.now
     assert rig.scheduler.refusal(1) == ""
@@ -384,4 +384,4 @@ def test_slots_are_opened_at_once_or_refused() -> None:
 )
 def test_what_the_operator_does_not_allow_is_refused(wanted: Wanted, complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint.replace("?", r"\?")):
-        Rig(CachedModel()).service.lanes(wanted, lambda _: lambda _: None)
+        Rig(CachedModel()).service.lanes(wanted, lambda *_: None)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,6 +26,44 @@ class Stopped(RedraftError):
     """The engine works no more."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """An update for a lane, and when it came in, in seconds of the engine's clock."""
+
+    lane: Lane
+    update: Update
+    since: float
+
+    def do(self) -> None:
+        """Hand it over."""
+        self.lane.offer(self.update, self.since)
+
+    def refuse(self) -> None:
+        """Nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Something to be done, and who waits for it."""
+
+    work: Callable[[], Any]
+    done: Future[Any]
+
+    def do(self) -> None:
+        """Do it, unless it was cancelled."""
+        if not self.done.set_running_or_notify_cancel():
+            return
+        try:
+            self.done.set_result(self.work())
+        except BaseException as error:
+            self.done.set_exception(error)
+
+    def refuse(self) -> None:
+        """Tell whoever waits that it will not be done."""
+        if self.done.set_running_or_notify_cancel():
+            self.done.set_exception(Stopped("the engine works no more"))
+
+
 class Engine:
     """Runs a scheduler on a thread of its own.
 
@@ -34,8 +73,8 @@ class Engine:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        #: What is to be done, and who waits for it; None to end.
-        self._commands: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        #: What is to be done between two rounds; None to end.
+        self._inbox: queue.SimpleQueue[_Offer | _Call | None] = queue.SimpleQueue()
         self._closing, self._closed = threading.Lock(), False
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
@@ -50,8 +89,12 @@ class Engine:
 
     def stop(self) -> None:
         """End the thread after the round under way, and wait for it."""
-        self._commands.put(None)
+        self._inbox.put(None)
         self._thread.join()
+
+    def offer(self, lane: Lane, update: Update) -> None:
+        """Give one of its lanes an update.  Its lag counts from now, whatever pass is under way meanwhile."""
+        self._put(_Offer(lane, update, self.scheduler.clock()))
 
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Have something done on the thread between two rounds; what it returns or raises is in the future.
@@ -60,25 +103,24 @@ class Engine:
         future is cancelled before.
         """
         done: Future[T] = Future()
-        with self._closing:
-            if not self._closed:
-                self._commands.put((work, done))
-                return done
-        _refuse(done)
+        self._put(_Call(work, done))
         return done
 
     def post(self, work: Callable[[], object]) -> None:
-        """Have something done on the thread; nobody waits for it."""
-        self.call(partial(_logged, work))
-
-    def offer(self, lane: Lane, update: Update) -> None:
-        """Give one of its lanes an update to translate."""
-        self.post(partial(self.scheduler.offer, lane, update))
+        """Have something done on the thread; nobody waits for it, so what it raises is logged."""
+        self.call(work).add_done_callback(_log)
 
     def remove(self, lanes: Iterable[Lane]) -> None:
         """Forget lanes with all that they still had to do."""
         for lane in lanes:
             self.post(partial(self.scheduler.remove, lane))
+
+    def _put(self, command: _Offer | _Call) -> None:
+        with self._closing:
+            if not self._closed:
+                self._inbox.put(command)
+                return
+        command.refuse()
 
     def _run(self) -> None:
         try:
@@ -89,47 +131,29 @@ class Engine:
         finally:
             self._close()
 
+    def _obey(self) -> bool:
+        """Do what was asked for meanwhile; without lanes at work wait for it.  False to end."""
+        block = not self.scheduler.working
+        while True:
+            try:
+                command = self._inbox.get(block=block)
+            except queue.Empty:
+                return True
+            if command is None:
+                return False
+            command.do()
+            block = False
+
     def _close(self) -> None:
         """Take no more commands, and do not let anybody wait for those that are left."""
         with self._closing:
             self._closed = True
         with suppress(queue.Empty):
             while True:
-                if (command := self._commands.get_nowait()) is not None:
-                    _refuse(command[1])
-
-    def _obey(self) -> bool:
-        """Do what was asked for meanwhile; without lanes at work wait for it.  False to end."""
-        block = not self.scheduler.working
-        while True:
-            try:
-                command = self._commands.get(block=block)
-            except queue.Empty:
-                return True
-            if command is None:
-                return False
-            _do(*command)
-            block = False
+                if (command := self._inbox.get_nowait()) is not None:
+                    command.refuse()
 
 
-def _do(work: Callable[[], T], done: Future[T]) -> None:
-    if not done.set_running_or_notify_cancel():  # nobody waits for it any more
-        return
-    try:
-        found = work()
-    except BaseException as error:
-        done.set_exception(error)
-    else:
-        done.set_result(found)
-
-
-def _refuse(done: Future[Any]) -> None:
-    if done.set_running_or_notify_cancel():
-        done.set_exception(Stopped("the engine works no more"))
-
-
-def _logged(work: Callable[[], object]) -> None:
-    try:
-        work()
-    except Exception:
-        log.exception("a command to the engine failed")
+def _log(done: Future[Any]) -> None:
+    if not done.cancelled() and (error := done.exception()) and not isinstance(error, Stopped):
+        log.error("a command to the engine failed", exc_info=error)

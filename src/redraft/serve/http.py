@@ -80,7 +80,7 @@ async def translate(request: Request) -> Response:
     """Translate one text."""
     hub, _ = _allowed(request)
     wanted = await _body(request, Translate.model_validate_json, Translate)
-    found = await hub.lines.once(wanted, printable(wanted.text).strip(), address_of(request))
+    found = await hub.exchanges.once(wanted, printable(wanted.text).strip(), address_of(request))
     captions = [event for each in found.values() for event in each if isinstance(event, events.Caption)]
     failures = [event for each in found.values() for event in each if isinstance(event, events.Failure)]
     answer = Translations(
@@ -122,8 +122,8 @@ async def ingest(request: Request) -> Response:
         raise Refused("size", "a caption must have at most 20000 characters")
     while wait := hub.posts.take(session.token):
         await asyncio.sleep(wait)
-    await session.room()
-    hub.check_working()
+    await session.inbox.room()
+    hub.admission.check_working()
     if session.full:
         raise Refused("limit", FULL)
     if problem := session.posted(seq, printable(text).strip(), final=final):
@@ -158,7 +158,7 @@ async def control(request: Request) -> Response:
 async def about(request: Request) -> Response:
     """What viewers may know of a session."""
     session = _viewed(request)
-    body = {"session": session.name, "source": session.source, "targets": session.targets, "done": session.done}
+    body = {"session": session.name, "source": session.begin.source, "targets": session.targets, "done": session.done}
     return JSONResponse(body)
 
 

@@ -8,25 +8,18 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 
-from redraft.captions.events import Update
-from redraft.decoding.types import Tally
-from redraft.errors import RedraftError
 from redraft.serve import protocol
+from redraft.serve.admission import DRAINING, STOPPED, Admission
 from redraft.serve.archive import Archive
 from redraft.serve.bodies import Offer
-from redraft.serve.engine import Engine, Stopped
 from redraft.serve.engines import Engines
-from redraft.serve.lanes import Answer, Lane
-from redraft.serve.lines import STOPPED, Lines
+from redraft.serve.exchange import Exchanges
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
-from redraft.serve.names import new_token, public_name
+from redraft.serve.names import new_token
 from redraft.serve.offer import offer_of
-from redraft.serve.protocol import Wanted
-from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service
@@ -37,7 +30,6 @@ log = logging.getLogger(__name__)
 #: Sessions that one address may begin at once, before its rate counts.
 _BURST = 50
 _SWEEP_SECONDS = 1.0
-_DRAINING = "the server is being stopped: connect again in a moment"
 
 
 class Hub:
@@ -54,30 +46,31 @@ class Hub:
     """
 
     def __init__(self, service: Service, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
-        self.settings, self.metrics, self.draining = settings, metrics, False
+        self.settings, self.metrics = settings, metrics
         self.engines, self._service = engines, service
+        self.admission = Admission(service, engines, metrics)
         self._keys = Keys(settings.keys) if settings.keys else None
         check_rooms(settings.rooms, self._keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: By token, how often captions may come by POST.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
-        self.rooms = Rooms(settings.rooms, settings.sessions, self._refused)
+        self.rooms = Rooms(settings.rooms, settings.sessions, self.admission.refused)
         self._archive = Archive(settings.transcripts)
         self._sessions: dict[str, LiveSession] = {}
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
         #: For texts that come without a session.
-        self.lines = Lines(engines, self._admit, self._lanes, self._refused)
+        self.exchanges = Exchanges(self.admission, engines, self._admit)
         #: Called about every second.
-        self.swept: list[Callable[[], None]] = [self.lines.sweep]
+        self.swept: list[Callable[[], None]] = [self.exchanges.sweep]
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
         metrics.watch(engines)
 
     @property
     def ready(self) -> bool:
         """Whether newcomers may come at all."""
-        return self.engines.alive and not self.draining
+        return self.engines.alive and not self.admission.draining
 
     @property
     def alive(self) -> bool:
@@ -101,15 +94,13 @@ class Hub:
         if self._keys is None:
             return ""
         if not key:
-            raise self._refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+            raise self.admission.refused("key", "an API key is needed: send it as `key`, or as a bearer token")
         owner = self._keys.owner(key)
         if owner is None:
-            raise self._refused("key", "the API key is not known to this server: check it, or ask the operator for one")
+            raise self.admission.refused(
+                "key", "the API key is not known to this server: check it, or ask the operator for one"
+            )
         return owner
-
-    def _refused(self, code: str, sentence: str) -> Refused:
-        self.metrics.refused.labels(code).inc()
-        return Refused(code, sentence)
 
     async def open(
         self, begin: protocol.Begin, owner: str, address: str, token: str | None = None, *, by_post: bool = False
@@ -129,10 +120,10 @@ class Hub:
         known = self._sessions.get(token) if token else None
         if known is not None:
             if known.owner != owner:
-                raise self._refused("key", "the session belongs to another API key")
+                raise self.admission.refused("key", "the session belongs to another API key")
             await known.opened.wait()
             if self._sessions.get(known.token) is not known:
-                raise self._refused("capacity", "the session was not admitted: try again later")
+                raise self.admission.refused("capacity", "the session was not admitted: try again later")
             self.metrics.resumed.inc()
             return known, True
         self._admit(address)
@@ -151,52 +142,20 @@ class Hub:
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
     ) -> LiveSession:
-        with self.engines.chosen(len(begin.targets)) as engine:
-            session = self._made(token, owner, begin, engine)
-            session.by_post, session.longest = by_post, self.settings.transcript_length
-            # Taken note of at once: others are admitted while the engine is asked.
-            self._sessions[session.token] = self._by_name[session.name] = session
-            self._address[session] = address
-            self._addresses[address] += 1
-            try:
-                lanes = await self._lanes(engine, begin, lambda target: partial(session.answered, target))
-            except BaseException:
-                self._forget(session)
-                raise
-            finally:
-                session.opened.set()
-        session.lanes.update(lanes)
+        longest = self.settings.transcript_length
+        session = LiveSession(token, owner, begin, self._archive, self.metrics, longest, by_post)
+        # Taken note of at once: others are admitted while the engine is asked.
+        self._sessions[session.token] = self._by_name[session.name] = session
+        self._address[session] = address
+        self._addresses[address] += 1
+        try:
+            session.line = await self.admission.line(begin, session.answered)
+        except BaseException:
+            self._forget(session)
+            raise
+        finally:
+            session.opened.set()
         return session
-
-    def _made(self, token: str, owner: str, begin: protocol.Begin, engine: Engine) -> LiveSession:
-        def forward(update: Update) -> None:
-            self.metrics.updates.inc()
-            for lane in session.lanes.values():
-                engine.offer(lane, update)
-
-        def remember(target: str, source: str, text: str) -> None:
-            engine.post(partial(session.lanes[target].translation.remember, source, text))
-
-        def release() -> None:
-            engine.remove(session.lanes.values())
-
-        targets, room = tuple(map(str.strip, begin.targets)), begin.room or ""
-        record = partial(self._archive.add, _file_name(room, public_name(token)))
-        session = LiveSession(
-            token, owner, targets, forward, remember, record, release, source=begin.source, room_name=room
-        )
-        return session
-
-    def check_working(self) -> None:
-        """Whether anything new is translated.
-
-        Raises:
-            Refused: nothing is.
-        """
-        if self.draining:
-            raise self._refused("draining", _DRAINING)
-        if not self.engines.alive:
-            raise self._refused("engine", STOPPED)
 
     def check_places(self, session: LiveSession) -> None:
         """Whether a session has room for one more viewer.
@@ -205,66 +164,30 @@ class Hub:
             Refused: it has none.
         """
         if len(session.delivery.viewers) + session.readers >= self.settings.viewers:
-            raise self._refused("limit", f"all {self.settings.viewers} places for viewers of this session are taken")
+            raise self.admission.refused(
+                "limit", f"all {self.settings.viewers} places for viewers of this session are taken"
+            )
 
     @property
     def _full(self) -> bool:
-        return len(self._sessions) + len(self.lines.kept) >= self.settings.sessions
+        return len(self._sessions) + len(self.exchanges.kept) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
-        """How many sessions and lines an address has."""
-        return self._addresses[address] + sum(each == address for each in self.lines.kept.values())
+        """How many sessions and exchanges an address has."""
+        return self._addresses[address] + sum(each == address for each in self.exchanges.kept.values())
 
     def _admit(self, address: str) -> None:
         settings = self.settings
-        self.check_working()
+        self.admission.check_working()
         if wait := self._starts.take(address):
-            raise self._refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
+            raise self.admission.refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
         if self._full or self._has(address) >= settings.sessions_per_address:
             self._forget_ended(address)
         if self._full:
-            raise self._refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
+            raise self.admission.refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
         if self._has(address) >= settings.sessions_per_address:
             most = settings.sessions_per_address
-            raise self._refused("limit", f"all {most} sessions that one address may have are in use")
-
-    async def _lanes(
-        self, engine: Engine, wanted: Wanted, listener: Callable[[str], Callable[[Answer, Tally], None]]
-    ) -> dict[str, Lane]:
-        """New lanes by language, admitted to an engine.
-
-        Raises:
-            Refused: there is no capacity, or something is asked for that is not allowed.
-        """
-        loop = asyncio.get_running_loop()
-        made: dict[str, Lane] = {}
-
-        def answers(language: str) -> Callable[[Answer], None]:
-            def answered(answer: Answer) -> None:
-                self.metrics.answered(answer)
-                tally = replace(made[language].translation.tally)
-                loop.call_soon_threadsafe(listener(language), answer, tally)
-
-            return answered
-
-        def make() -> dict[str, Lane]:
-            lanes = self._service.lanes(wanted, answers)  # first: what can never be had is no matter of capacity
-            if refusal := self.engines.admit(engine, lanes):
-                raise Refused("capacity", refusal)
-            made.update((lane.translation.language, lane) for lane in lanes)
-            return made
-
-        try:
-            return await asyncio.wrap_future(engine.call(make))
-        except asyncio.CancelledError:  # whoever asked has gone; the engine may have made them all the same
-            engine.post(lambda: engine.remove(made.values()))
-            raise
-        except Stopped:
-            raise self._refused("engine", STOPPED) from None
-        except RedraftError as error:
-            raise self._refused("option", str(error)) from None
-        except Refused as refusal:
-            raise self._refused(refusal.code, refusal.sentence) from None
+            raise self.admission.refused("limit", f"all {most} sessions that one address may have are in use")
 
     def find(self, name: str) -> LiveSession:
         """The session that viewers know by this name.
@@ -274,7 +197,9 @@ class Hub:
         """
         found = self._by_name.get(name)
         if found is None:
-            raise self._refused("option", "there is no such session, or it was forgotten some time after its end")
+            raise self.admission.refused(
+                "option", "there is no such session, or it was forgotten some time after its end"
+            )
         return found
 
     def owned(self, token: str) -> LiveSession:
@@ -285,7 +210,7 @@ class Hub:
         """
         found = self._sessions.get(token)
         if found is None:
-            raise self._refused("option", "there is no session of this token")
+            raise self.admission.refused("option", "there is no session of this token")
         return found
 
     def _forget(self, session: LiveSession) -> None:
@@ -298,13 +223,7 @@ class Hub:
         session.forget()
         session.release()
         self.rooms.forget(session)
-        self._rewrite(session)
-
-    def _rewrite(self, session: LiveSession) -> None:
-        """Take what its owner has corrected or hidden over into its file; in bursts, no more often than each second."""
-        if session.edited:
-            session.edited = False
-            self._archive.rewrite(_file_name(session.room_name, session.name), session.transcript.kept)
+        session.rewrite()
 
     def _forget_ended(self, address: str) -> None:
         """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
@@ -328,26 +247,22 @@ class Hub:
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # those of the last captions, too
-        self._rewrite(session)
+        session.rewrite()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
         # Without lanes it is only just beginning.
-        if session.lanes and session.delivery.owner is None and time.monotonic() - session.touched > keep:
+        if session.line and session.delivery.owner is None and time.monotonic() - session.touched > keep:
             self._forget(session)
 
     async def drain(self) -> None:
         """Let nobody in, translate and deliver what was begun, then close all connections; clients go on elsewhere."""
-        self.draining = True
+        self.admission.draining = True
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
             await asyncio.sleep(0.02)
         log.info("drained; %d sessions are closed", len(self._sessions))
         for session in self._sessions.values():
-            self._rewrite(session)
-            session.fail("draining", _DRAINING, 1012)
-        self.rooms.close(1012, _DRAINING)
-
-
-def _file_name(room: str, session: str) -> str:
-    return f"{room}-{session}" if room else session
+            session.rewrite()
+            session.fail("draining", DRAINING, 1012)
+        self.rooms.close(1012, DRAINING)

@@ -55,16 +55,16 @@ class Lane:
 
     Args:
         translation: the target language with its previous output.
-        answer: told of every update that has been translated, on the engine's thread.
+        tell: told of every update that has been translated, with the lane, on the engine's thread.
     """
 
-    def __init__(self, translation: Translation, answer: Callable[[Answer], None]) -> None:
+    def __init__(self, translation: Translation, tell: Callable[[Lane, Answer], None]) -> None:
         self.translation = translation
         #: When it was admitted and when it last took part in a pass (None before the first), by the engine's clock.
         self.admitted = 0.0
         self.worked: float | None = None
         self.coalesced = self.abandoned = 0
-        self._answer = answer
+        self._tell = tell
         self._waiting: list[Waiting] = []
         self._running: _Running | None = None
         self._gave_up_last = False
@@ -85,7 +85,7 @@ class Lane:
         return self._running.score if self._running else None
 
     def offer(self, update: Update, now: float) -> None:
-        """Take an update; partial ones of the same utterance that wait or have just begun make room for it."""
+        """Take an update that came in at ``now``; earlier partial ones of the same utterance make room for it."""
         since = now
         for older in [each for each in self._waiting if _superseded(each.update, update)]:
             since = min(since, older.since)
@@ -143,7 +143,7 @@ class Lane:
 
     def _done(self, answer: Answer) -> None:
         self._gave_up_last = False
-        self._answer(answer)
+        self._tell(self, answer)
 
     def close(self) -> None:
         """Forget everything that waits or is under way; nothing is answered."""

@@ -15,27 +15,21 @@ from redraft.captions import events
 from redraft.captions.formats.read import printable
 from redraft.decoding.types import Tally
 from redraft.serve import protocol
+from redraft.serve.admission import Line
+from redraft.serve.archive import Archive
 from redraft.serve.delivery import Delivery
-from redraft.serve.lanes import Answer, Lane
+from redraft.serve.inbox import Inbox
+from redraft.serve.lanes import Answer
 from redraft.serve.messages import caption_of, error_of
+from redraft.serve.metrics import Metrics
 from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import SessionCounts
 from redraft.serve.transcript import Key, Transcript
 
-#: Updates that may wait to be translated, over all languages; more are not read from the connection.
-MOST_PENDING = 64
 #: What an utterance takes beside its texts, in characters.
 _UTTERANCE = 100
 FULL = "the session has as long a transcript as is allowed here: begin another one"
-
-
-@dataclass(slots=True)
-class _Heard:
-    """The newest update of an utterance."""
-
-    seq: int
-    final: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -45,59 +39,57 @@ class LiveSession:
     Attributes:
         token: names it to its owner.
         owner: whose API key began it; empty where none is needed.
-        targets: its languages.
-        forward: hands an update to the lanes.
-        remember: takes a sentence that was translated before into the prompts of a language: target, source, text.
-        record: told of every final caption that is not hidden.
-        release: gives the lanes back, when nothing is left to translate.
-        source: the language spoken.
-        over: told when nothing more comes of it.
-        room_name: of its room, if it has one.
+        begin: what was asked for at its beginning.
+        archive: keeps every final caption that is not hidden.
+        metrics: where updates are counted.
+        longest: the most characters that are kept of it.
         by_post: whether its captions come by POST, so that it never has a connection.
+        line: its lanes, as soon as it has been admitted.
+        opened: set as soon as it has its lanes, or is known to get none.
+        over: told when nothing more comes of it.
+        kept: how many characters are kept of it.
+        readers: how many read the transcript while it grows.
         touched: when it was last of use to anybody, in seconds of the monotonic clock.
+        last_post: ``seq`` of the newest caption that came by POST.
     """
 
     token: str
     owner: str
-    targets: tuple[str, ...]
-    forward: Callable[[events.Update], None]
-    remember: Callable[[str, str, str], None]
-    record: Callable[[events.Caption], None]
-    release: Callable[[], None]
-    source: str = "en"
-    over: Callable[[], None] = lambda: None
-    room_name: str = ""
-    by_post: bool = False
-    #: The most characters that are kept of it, and how many are.
+    begin: protocol.Begin
+    archive: Archive
+    metrics: Metrics
     longest: int = 10_000_000
+    by_post: bool = False
+    line: Line | None = None
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    over: Callable[[], None] = lambda: None
     kept: int = 0
-    #: How many read the transcript while it grows.
     readers: int = 0
-    lanes: dict[str, Lane] = field(default_factory=dict)
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
-    #: Set as soon as it has its lanes, or is known to get none.
-    opened: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Whether its owner has changed captions that were recorded.
-    edited: bool = False
-    name: str = ""
-    #: ``seq`` of the newest caption that came by POST, and how many of them were final.
     last_post: int = -1
-    _posted: int = 0
+    name: str = field(init=False)
+    targets: tuple[str, ...] = field(init=False)
+    inbox: Inbox = field(init=False)
     transcript: Transcript = field(init=False)
     delivery: Delivery = field(init=False)
     _counts: SessionCounts = field(init=False)
-    _heard: dict[str, _Heard] = field(default_factory=dict)
-    #: (utterance, target) -> seq of the newest update that is still to be answered.
-    _pending: dict[tuple[str, str], int] = field(default_factory=dict)
-    _room: asyncio.Event = field(default_factory=asyncio.Event)
+    #: How many captions that came by POST were final.
+    _posted: int = 0
+    #: Whether its owner has changed captions that were archived.
+    _edited: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.transcript = Transcript(self.targets)
+        self.targets = tuple(map(str.strip, self.begin.targets))
+        self.inbox, self.transcript = Inbox(self.targets), Transcript(self.targets)
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
-        self._room.set()
+
+    @property
+    def _file(self) -> str:
+        """What its file in the archive is called."""
+        return f"{self.begin.room}-{self.name}" if self.begin.room else self.name
 
     # From the client
 
@@ -107,38 +99,27 @@ class LiveSession:
         One that came before is passed over, so that after a drop a client may send again what it is not sure of.
         """
         self.touched = time.monotonic()
-        heard = self._heard.get(update.utterance)
-        if heard and (update.seq, update.final) == (heard.seq, heard.final):
+        if self.inbox.repeats(update):
             return ""
         if self.ended:
             return "the session has ended: no more updates are taken"
-        if heard and heard.final:
-            return "the utterance is final already: a new one needs a new name"
-        if heard and update.seq <= heard.seq:
-            return f"seq must be greater than that of the utterance's last update, {heard.seq}, not {update.seq}"
+        if problem := self.inbox.problem(update):
+            return problem
         if self.transcript.ended(update.utterance):  # restored: the client has its captions already
             return ""
-        if heard is None:
+        if update.utterance not in self.inbox:
             self.kept += _UTTERANCE + len(update.utterance)
-        self._heard[update.utterance] = _Heard(update.seq, update.final)
+        self.inbox.take(update)
         self.transcript.begin(update.utterance, update.time)
-        for target in self.targets:
-            self._pending[update.utterance, target] = update.seq
-        self.forward(update)
-        self._check_room()
+        self.metrics.updates.inc()
+        if self.line:
+            self.line.offer(update)
         return ""
 
     @property
     def full(self) -> bool:
         """Whether as much of it is kept as may be, so that nothing more is taken."""
         return self.kept >= self.longest
-
-    async def room(self) -> None:
-        """Wait until updates may be taken again."""
-        await self._room.wait()
-
-    def _check_room(self) -> None:
-        (self._room.clear if len(self._pending) > MOST_PENDING else self._room.set)()
 
     def posted(self, seq: int, text: str, *, final: bool) -> str:
         """Take a caption that came by POST; what is wrong with it, or nothing.
@@ -165,7 +146,8 @@ class LiveSession:
                     self.transcript.hide(key, hidden=True)
                 self.transcript.add(key, caption, held=self.delivery.paused)
                 self._keep(caption)
-                self.remember(final.language, caption.source, caption.text)
+                if self.line:
+                    self.line.remember(final.language, caption.source, caption.text)
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
@@ -181,7 +163,7 @@ class LiveSession:
             return self._correct((message.utterance, message.language), message.text)
         for target in self.targets if message.language is None else (message.language,):
             self.delivery.hide((message.utterance, target), message.hidden)
-        self.edited = True
+        self._edited = True
         return ""
 
     def _correct(self, key: Key, text: str) -> str:
@@ -190,13 +172,13 @@ class LiveSession:
             return "only a final caption can be corrected, and the utterance has none in this language"
         self.kept += len(text) - len(caption.text)
         self.delivery.correct(replace(caption, text=text))
-        self.edited = True
+        self._edited = True
         return ""
 
     def _unknown(self, utterance: str, target: str | None) -> str:
         if target is not None and target not in self.targets:
             return f"language must be one of {', '.join(self.targets)}"
-        if utterance not in self._heard and not any((utterance, each) in self.transcript for each in self.targets):
+        if utterance not in self.inbox and not any((utterance, each) in self.transcript for each in self.targets):
             return "utterance must be the name of one that the session has had an update of"
         return ""
 
@@ -207,19 +189,17 @@ class LiveSession:
 
     # From the engine
 
-    def answered(self, target: str, answer: Answer, tally: Tally) -> None:
+    def answered(self, language: str, answer: Answer, tally: Tally) -> None:
         """Send what came of an update."""
-        update, key = answer.update, (answer.update.utterance, target)
-        if self._pending.get(key, update.seq) <= update.seq:
-            self._pending.pop(key, None)
-        self._check_room()
+        update = answer.update
+        self.inbox.answered(update, language)
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
         for event in answer.events:
             if isinstance(event, events.Failure):
-                self._publish_failure(event, target, final=update.final and not captions)
+                self._publish_failure(event, language, final=update.final and not captions)
         for caption in captions:
             self._publish_caption(caption, answer.lag)
-        self._counts.add(target, tally, captions, answer.lag)
+        self._counts.add(language, tally, captions, answer.lag)
         self.send_stats()
         self._finish()
 
@@ -232,7 +212,7 @@ class LiveSession:
             return
         self._keep(caption)
         if key not in self.transcript.hidden:
-            self.record(caption)
+            self.archive.add(self._file, caption)
         self.delivery.final(caption, lag_ms)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
@@ -248,17 +228,17 @@ class LiveSession:
             self._tell_stats()
 
     def _tell_stats(self) -> None:
-        self.delivery.tell(self._counts.message(self.lanes).wire(), "stats")
+        self.delivery.tell(self._counts.message(self.line.lanes if self.line else {}).wire(), "stats")
 
     @property
     def done(self) -> bool:
         """Whether it has ended and everything is translated."""
-        return self.ended and not self._pending
+        return self.ended and self.inbox.empty
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is being translated, and nothing waits to be sent to its owner."""
-        return not self._pending and (self.delivery.owner is None or self.delivery.owner.empty)
+        return self.inbox.empty and (self.delivery.owner is None or self.delivery.owner.empty)
 
     @property
     def in_use(self) -> bool:
@@ -275,20 +255,29 @@ class LiveSession:
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """End all connections with an error; the session is over, whatever was still to be translated."""
-        self._pending.clear()
-        self._check_room()
+        self.inbox.clear()
         self.transcript.close()
         self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
 
     def forget(self) -> None:
         """Nobody will come back to it: nothing more is taken, and whoever waits is let go."""
         self.ended = True
-        self._pending.clear()
-        self._check_room()
+        self.inbox.clear()
         if not self.transcript.closed:
             self.transcript.close()
             self.over()
         self.delivery.close(1000, "the session is over")
+
+    def release(self) -> None:
+        """Give the lanes back."""
+        if self.line:
+            self.line.close()
+
+    def rewrite(self) -> None:
+        """Take what its owner has corrected or hidden over into its file."""
+        if self._edited:
+            self._edited = False
+            self.archive.rewrite(self._file, self.transcript.kept)
 
     # Connections
 

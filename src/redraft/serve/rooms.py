@@ -71,7 +71,7 @@ class Room:
             return protocol.Room(room=self.name, state="waiting")
         state: Literal["over", "live"] = "over" if session.done else "live"
         return protocol.Room(
-            room=self.name, state=state, session=session.name, source=session.source, targets=session.targets
+            room=self.name, state=state, session=session.name, source=session.begin.source, targets=session.targets
         )
 
     def enter(self, viewer: Outbox) -> None:
@@ -183,7 +183,7 @@ class Rooms:
 
     def forget(self, session: LiveSession) -> None:
         """A session is kept no longer."""
-        room = self._rooms.get(session.room_name)
+        room = self._rooms.get(session.begin.room or "")
         if room is not None and room.session is session:
             room.session = None
             self._tidy(room)

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from redraft.captions.events import Update
 from redraft.decoding.types import Backend, Rows
 from redraft.errors import RedraftError
 from redraft.serve.batch import USUAL_LANES, Part, choose
@@ -93,10 +92,6 @@ class Scheduler:
         lane.close()
         self._lanes.pop(lane, None)
         self.pool.give_back(lane)
-
-    def offer(self, lane: Lane, update: Update) -> None:
-        """Give a lane an update to translate."""
-        lane.offer(update, self.clock())
 
     def step(self) -> bool:
         """One round: at most one pass; whether there was anything to do."""

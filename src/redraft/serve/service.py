@@ -61,12 +61,12 @@ class Service:
         """A text as the models are to see it where it is finished (`redraft.captions.sentence`)."""
         return self._vocabulary.as_sentence(text)
 
-    def lanes(self, wanted: Wanted, answers: Callable[[str], Callable[[Answer], None]]) -> list[Lane]:
+    def lanes(self, wanted: Wanted, tell: Callable[[Lane, Answer], None]) -> list[Lane]:
         """One lane a target language.
 
         Args:
             wanted: what the client asks for.
-            answers: for a language, what is told of its captions.
+            tell: told of every update that a lane has translated.
 
         Raises:
             OptionError: something is unknown, out of range or more than the operator allows.
@@ -83,7 +83,7 @@ class Service:
         options = method.check(wanted.options)
         settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve)
         return [
-            Lane(Translation(language, encode, self._vocabulary, settings), answers(language))
+            Lane(Translation(language, encode, self._vocabulary, settings), tell)
             for language, encode in encoders.items()
         ]
 

@@ -112,7 +112,7 @@ def started_of(session: LiveSession, *, resumed: bool = False) -> protocol.Start
         session=session.name,
         token=session.token,
         targets=session.targets,
-        room=session.room_name or None,
+        room=session.begin.room,
         resumed=resumed,
     )
 
@@ -195,7 +195,7 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
     wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     while wrong < _MOST_WRONG:
         text = await _text(websocket)
-        if hub.draining:  # what is not answered any more will be sent again, to whoever is asked next
+        if hub.admission.draining:  # what is not answered any more will be sent again, to whoever is asked next
             continue
         try:
             problem = _act(_message(text, hub.settings.message_bytes), session)
@@ -208,7 +208,7 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
             outbox.put(problem.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
         while wait := rate.take():
             await asyncio.sleep(wait)
-        await session.room()
+        await session.inbox.room()
         await outbox.room()
     outbox.close(1002, "too many messages that are not as they should be")
     await asyncio.Event().wait()  # what waits is still to be sent

@@ -12,8 +12,8 @@ from redraft.captions.formats.read import printable
 from redraft.captions.stabilise import OFF
 from redraft.serve.compat.continuation import Continuation, Place
 from redraft.serve.compat.wrappers import Wrapped, Wrapper
+from redraft.serve.exchange import Exchange
 from redraft.serve.hub import Hub
-from redraft.serve.lines import Line
 from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
 
@@ -88,10 +88,10 @@ class Newest:
 
 @dataclass(slots=True)
 class _Lane:
-    """One line of a caller, which is opened when it is first needed."""
+    """One exchange of a caller, which is opened when it is first needed."""
 
     lock: Newest = field(default_factory=Newest)
-    line: Line | None = None
+    exchange: Exchange | None = None
 
 
 @dataclass(slots=True)
@@ -106,9 +106,9 @@ class _Known:
     busy: int = 0
 
     @property
-    def lines(self) -> list[Line]:
-        """The lines that are open."""
-        return [lane.line for lane in self.lanes.values() if lane.line is not None]
+    def exchanges(self) -> list[Exchange]:
+        """Those that are open."""
+        return [lane.exchange for lane in self.lanes.values() if lane.exchange is not None]
 
 
 class Callers:
@@ -137,7 +137,7 @@ class Callers:
             gone: whether the caller does not wait any more.
 
         Raises:
-            Refused: no line is admitted, a text cannot be translated, or the caller has gone.
+            Refused: none is admitted, a text cannot be translated, or the caller has gone.
         """
         besides: set[int] = set()
         known = self._of(caller)
@@ -146,7 +146,7 @@ class Callers:
             return [await self._one(caller, known, printable(text).strip(), besides, gone) for text in texts]
         finally:
             known.busy -= 1
-            if not known.busy and not known.lines:  # never admitted
+            if not known.busy and not known.exchanges:  # never admitted
                 self._known.pop(caller, None)
 
     async def _one(
@@ -156,7 +156,7 @@ class Callers:
             return Reply("")
         while wait := self._hub.posts.take("\n".join(caller.marks)):
             await asyncio.sleep(wait)
-        self._hub.check_working()
+        self._hub.admission.check_working()
         known.touched = self._clock()
         for again in (False, True):
             place = known.continuation.place(text, known.touched, besides)
@@ -165,25 +165,27 @@ class Callers:
                 if await gone():
                     raise Refused("stale", "the caller has gone")
                 try:
-                    line = lane.line = lane.line or await self._hub.lines.keep(_wanted(caller), caller.address)
+                    exchange = lane.exchange = lane.exchange or await self._hub.exchanges.keep(
+                        _wanted(caller), caller.address
+                    )
                 except Refused as refused:
-                    if again or refused.code not in ("capacity", "limit") or not known.lines:
+                    if again or refused.code not in ("capacity", "limit") or not known.exchanges:
                         raise
-                    known.continuation.without(place.line)  # the lines that there are must do
+                    known.continuation.without(place.line)  # those that there are must do
                 else:
                     besides.add(place.line)
-                    return await self._ask(line, place, text)
+                    return await self._ask(exchange, place, text)
         raise AssertionError("the second time it is translated or refused")
 
-    async def _ask(self, line: Line, place: Place, text: str) -> Reply:
+    async def _ask(self, exchange: Exchange, place: Place, text: str) -> Reply:
         # Never final: a finished sentence may be revised all the same, and its translation is the draft then.
         source = self._hub.as_sentence(text) if place.whole else text
-        (found,) = (await self._hub.lines.ask(line, Update(place.utterance, place.seq, source))).values()
+        (found,) = (await self._hub.exchanges.ask(exchange, Update(place.utterance, place.seq, source))).values()
         captions = [event for event in found if isinstance(event, Caption)]
         failures = [event for event in found if isinstance(event, Failure)]
         if not captions:
             raise Refused("translation", failures[0].message if failures else "the text has no translation")
-        (count,) = (each.translation for each in line.lanes.values())
+        (count,) = (each.translation for each in exchange.line.lanes.values())
         return Reply(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
 
     def _of(self, caller: Caller) -> _Known:
@@ -197,8 +199,8 @@ class Callers:
         for caller, known in list(self._known.items()):
             if known.touched < late and not known.busy:
                 del self._known[caller]
-                for line in known.lines:
-                    self._hub.lines.close(line)
+                for exchange in known.exchanges:
+                    self._hub.exchanges.close(exchange)
 
 
 def _wanted(caller: Caller) -> Wanted:

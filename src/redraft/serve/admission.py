@@ -1,0 +1,116 @@
+"""Who is let in: refusals that are counted, and lanes on an engine for those who are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from redraft.captions.events import Update
+from redraft.decoding.types import Tally
+from redraft.errors import RedraftError
+from redraft.serve.engine import Engine, Stopped
+from redraft.serve.engines import Engines
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.metrics import Metrics
+from redraft.serve.protocol import Wanted
+from redraft.serve.refusals import Refused
+from redraft.serve.service import Service
+
+STOPPED = "the server cannot translate any more and must be started again"
+DRAINING = "the server is being stopped: connect again in a moment"
+
+#: Told on the event loop of every update that was translated: language, answer, and the counts of the language so far.
+Hear: TypeAlias = Callable[[str, Answer, Tally], None]
+
+
+class Line:
+    """The lanes of one stream, on their engine.
+
+    Args:
+        engine: runs the lanes.
+        lanes: by target language.
+    """
+
+    def __init__(self, engine: Engine, lanes: Mapping[str, Lane]) -> None:
+        self._engine, self.lanes = engine, dict(lanes)
+
+    def offer(self, update: Update) -> None:
+        """Have an update translated into every language."""
+        for lane in self.lanes.values():
+            self._engine.offer(lane, update)
+
+    def remember(self, language: str, source: str, translation: str) -> None:
+        """Take a sentence that was translated before into the prompts of a language."""
+        self._engine.post(lambda: self.lanes[language].translation.remember(source, translation))
+
+    def close(self) -> None:
+        """Give the lanes back, with all that they still had to do."""
+        self._engine.remove(self.lanes.values())
+
+
+class Admission:
+    """Decides whether there is capacity, and makes lines.
+
+    Args:
+        service: the models with what may be asked of them.
+        engines: the threads that run them.
+        metrics: where is counted.
+    """
+
+    def __init__(self, service: Service, engines: Engines, metrics: Metrics) -> None:
+        self._service, self._engines, self._metrics = service, engines, metrics
+        self.draining = False
+
+    def refused(self, code: str, sentence: str) -> Refused:
+        """A refusal to raise; it is counted."""
+        self._metrics.refused.labels(code).inc()
+        return Refused(code, sentence)
+
+    def check_working(self) -> None:
+        """Whether anything new is translated.
+
+        Raises:
+            Refused: nothing is.
+        """
+        if self.draining:
+            raise self.refused("draining", DRAINING)
+        if not self._engines.alive:
+            raise self.refused("engine", STOPPED)
+
+    async def line(self, wanted: Wanted, hear: Hear) -> Line:
+        """A line on the engine that has the least to do.
+
+        Raises:
+            Refused: there is no capacity, or something is asked for that is not allowed.
+        """
+        with self._engines.chosen(len(wanted.targets)) as engine:
+            return Line(engine, await self._lanes(engine, wanted, hear))
+
+    async def _lanes(self, engine: Engine, wanted: Wanted, hear: Hear) -> dict[str, Lane]:
+        loop = asyncio.get_running_loop()
+        made: dict[str, Lane] = {}
+
+        def tell(lane: Lane, answer: Answer) -> None:
+            self._metrics.answered(answer)
+            loop.call_soon_threadsafe(hear, lane.translation.language, answer, replace(lane.translation.tally))
+
+        def make() -> dict[str, Lane]:
+            lanes = self._service.lanes(wanted, tell)  # first: what can never be had is no matter of capacity
+            if refusal := self._engines.admit(engine, lanes):
+                raise Refused("capacity", refusal)
+            made.update((lane.translation.language, lane) for lane in lanes)
+            return made
+
+        try:
+            return await asyncio.wrap_future(engine.call(make))
+        except asyncio.CancelledError:  # whoever asked has gone; the engine may have made them all the same
+            engine.post(lambda: engine.remove(made.values()))
+            raise
+        except Stopped:
+            raise self.refused("engine", STOPPED) from None
+        except RedraftError as error:
+            raise self.refused("option", str(error)) from None
+        except Refused as refusal:
+            raise self.refused(refusal.code, refusal.sentence) from None

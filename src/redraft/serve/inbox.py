@@ -1,0 +1,84 @@
+"""The updates of a session: whether they come in order, and which are still to be answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redraft.captions.events import Update
+
+#: Updates that may wait to be translated, over all languages; more are not read from the connection.
+MOST_PENDING = 64
+
+
+@dataclass(slots=True)
+class _Heard:
+    """The newest update of an utterance."""
+
+    seq: int
+    final: bool
+
+
+class Inbox:
+    """What came in and what is still to be answered.
+
+    Args:
+        targets: the session's languages.
+    """
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self._targets = tuple(targets)
+        self._heard: dict[str, _Heard] = {}
+        #: (utterance, language) -> seq of the newest update that is still to be answered.
+        self._pending: dict[tuple[str, str], int] = {}
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def __contains__(self, utterance: str) -> bool:
+        """Whether there was an update of an utterance."""
+        return utterance in self._heard
+
+    @property
+    def empty(self) -> bool:
+        """Whether everything is answered."""
+        return not self._pending
+
+    def repeats(self, update: Update) -> bool:
+        """Whether this update came before: after a drop a client may send again what it is not sure of."""
+        return self._heard.get(update.utterance) == _Heard(update.seq, update.final)
+
+    def problem(self, update: Update) -> str:
+        """What is wrong with an update after the earlier ones, in a sentence; empty if it may follow."""
+        heard = self._heard.get(update.utterance)
+        if heard and heard.final:
+            return "the utterance is final already: a new one needs a new name"
+        if heard and update.seq <= heard.seq:
+            return f"seq must be greater than that of the utterance's last update, {heard.seq}, not {update.seq}"
+        return ""
+
+    def take(self, update: Update) -> None:
+        """Note an update that is to be answered in every language."""
+        self._heard[update.utterance] = _Heard(update.seq, update.final)
+        for target in self._targets:
+            self._pending[update.utterance, target] = update.seq
+        self._check_room()
+
+    def answered(self, update: Update, language: str) -> None:
+        """Note that an update, and with it the earlier ones of its utterance, is answered in a language."""
+        key = update.utterance, language
+        if self._pending.get(key, update.seq) <= update.seq:
+            self._pending.pop(key, None)
+        self._check_room()
+
+    def clear(self) -> None:
+        """Nothing will be answered any more."""
+        self._pending.clear()
+        self._check_room()
+
+    async def room(self) -> None:
+        """Wait until updates may be taken again."""
+        await self._room.wait()
+
+    def _check_room(self) -> None:
+        (self._room.clear if len(self._pending) > MOST_PENDING else self._room.set)()
