@@ -199,7 +199,8 @@ def test_the_jsonl_shown_is_what_is_written() -> None:
     writer = JsonlWriter(out)
     for fields in shown:
         arguments = {name: value for name, value in fields.items() if name != "type"}
-        writer.write(Failure(**arguments) if fields["type"] == "error" else Caption(**arguments))
+        final = fields["type"] == "final"
+        writer.write(Failure(**arguments) if fields["type"] == "error" else Caption(final=final, **arguments))
     assert [json.loads(line) for line in out.getvalue().splitlines()] == shown
     assert [[*json.loads(line)] for line in out.getvalue().splitlines()] == [[*fields] for fields in shown]
 

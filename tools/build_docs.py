@@ -20,7 +20,7 @@ import click
 
 from redraft.cli.main import cli
 from redraft.decoding.methods import Choice, Method, Option, all_methods
-from redraft.serve.protocol import CODES
+from redraft.serve.refusals import CODES
 from redraft.serve.settings import ServeSettings, allowed
 from tools import demo_picture
 
@@ -67,7 +67,7 @@ def settings_table() -> str:
 
 def codes_table() -> str:
     """All codes of the server's errors."""
-    return table(("code", "what it means"), [(f"`{code}`", means) for code, means in CODES.items()])
+    return table(("code", "what it means"), [(f"`{name}`", code.means) for name, code in CODES.items()])
 
 
 def cli_page() -> str:

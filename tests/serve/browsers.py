@@ -26,8 +26,8 @@ window.WebSocket = class {
   send(data) {
     const { type, targets, ...said } = JSON.parse(data);
     if (type === "start") this.begin(targets);
-    for (const target of type === "update" ? this.targets : []) {
-      this.say({ type: said.final ? "final" : "partial", ...said, target, stable: said.text, unstable: " ..." });
+    for (const language of type === "update" ? this.targets : []) {
+      this.say({ type: said.final ? "final" : "partial", ...said, language, text: said.text, unstable: " ..." });
     }
   }
   begin(targets) {

@@ -20,9 +20,9 @@ const TEXTS = {
   he: "ראינו את הברווז שלה.",
   ja: "短い文。",
 };
-const finalOf = (number, target) => ({ utterance: `f${number}`, seq: 0, target, text: `${number} ${TEXTS[target]}` });
+const finalOf = (number, language) => ({ utterance: `f${number}`, seq: 0, language, text: `${number} ${TEXTS[language]}` });
 window.fake = (targets) => Array.from({ length: MANY }, (_, number) =>
-  targets.map((target) => ({ type: "final", ...finalOf(number, target) }))
+  targets.map((language) => ({ type: "final", ...finalOf(number, language) }))
 ).flat();
 """
 VIEW = "document.querySelector('.view')"
@@ -121,8 +121,8 @@ def test_screen_readers_are_read_final_captions_once(visit: Callable[..., Any]) 
 def test_a_sentence_without_a_translation_says_so_in_its_place(visit: Callable[..., Any]) -> None:
     failing = """
     window.fake = (targets) => [
-      { type: "final", utterance: "f", seq: 0, target: "de", text: "Wir sahen." },
-      { type: "error", code: "translation", sentence: "nothing came", utterance: "f", target: "ja", final: true },
+      { type: "final", utterance: "f", seq: 0, language: "de", text: "Wir sahen." },
+      { type: "error", code: "translation", message: "nothing came", utterance: "f", language: "ja", final: true },
     ];
     """
     page = visit(script=failing + FAKE_SOCKET)

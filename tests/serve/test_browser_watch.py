@@ -133,7 +133,7 @@ def test_a_language_that_a_session_does_not_have_is_named(server: Running, visit
         expect(page.locator("#problem")).to_contain_text("no captions in fr. It has de, ar")
         wait_for_finals(page, "de", 1)
         overlay = visit(f"/overlay?session={public_name(token)}&language=fr")
-        expect(overlay.locator("#problem")).to_contain_text("no captions in fr: target must be one of de, ar")
+        expect(overlay.locator("#problem")).to_contain_text("no captions in fr: language must be one of de, ar")
 
 
 def test_a_viewer_without_a_session_is_told_what_is_missing(server: Running, visit: Callable[..., Any]) -> None:
@@ -240,7 +240,7 @@ def test_a_form_builds_the_address_of_an_overlay(server: Running, visit: Callabl
     with server.socket() as socket:
         speak(socket, token, "we saw")
         form = visit(f"/overlay-form?session={public_name(token)}")
-        form.select_option("[name=target]", "ar")
+        form.select_option("[name=language]", "ar")
         address = form.locator("#address")
         expect(address).to_have_text(f"{server.url}/overlay?session={public_name(token)}&language=ar")
         form.fill("[name=size]", "60")

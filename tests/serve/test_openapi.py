@@ -69,3 +69,9 @@ def test_every_answer_is_as_described(server: Running, case: Any) -> None:
     FUZZED["requests"] += 1
     assert answer.status_code < 500 or answer.json()["error"]["code"] == "capacity"
     assert server.hub.alive
+
+
+def test_refusals_are_documented_by_status_and_code() -> None:
+    answers = openapi()["paths"]["/v1/translate"]["post"]["responses"]
+    assert sorted(answers) == ["200", "400", "401", "413", "429", "503"]
+    assert all(f"`{code}`" in answers["503"]["description"] for code in ("capacity", "draining", "engine"))

@@ -10,7 +10,7 @@ from redraft.errors import OptionError, RedraftError
 
 
 class ServerError(RedraftError):
-    """The server cannot be reached or refuses; ``code`` is one of `redraft.serve.protocol.CODES`, or ``connection``."""
+    """The server cannot be reached or refuses; ``code`` is one of `redraft.serve.refusals.CODES`, or ``connection``."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.routing import WebSocketRoute
 
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_contexts, usual_contexts
@@ -19,7 +19,7 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
-from redraft.serve import http, pages
+from redraft.serve import operations, pages, schema
 from redraft.serve.batch import budget
 from redraft.serve.compat import compat_routes
 from redraft.serve.engine import Engine
@@ -27,6 +27,7 @@ from redraft.serve.engines import Engines
 from redraft.serve.hub import Hub
 from redraft.serve.load import Load
 from redraft.serve.metrics import Metrics
+from redraft.serve.requests import refusal
 from redraft.serve.scheduler import Scheduler
 from redraft.serve.security import Guard
 from redraft.serve.service import Service
@@ -133,7 +134,15 @@ def make_app(hub: Hub) -> Starlette:
     own = {"localhost", "127.0.0.1", "::1", settings.host}
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     app = Starlette(
-        routes=[*_routes(), *compat_routes(hub)],
+        routes=[
+            *operations.routes(),
+            *schema.routes(),
+            WebSocketRoute("/v1/live", live),
+            WebSocketRoute("/v1/watch/{session}", watch),
+            WebSocketRoute("/v1/rooms/{room}/watch", watch_room),
+            *pages.routes(),
+            *compat_routes(hub),
+        ],
         lifespan=lifespan,
         middleware=[Middleware(Guard, hosts=hosts, origins=settings.origins)],
         exception_handlers={HTTPException: _http_error},
@@ -142,38 +151,8 @@ def make_app(hub: Hub) -> Starlette:
     return app
 
 
-def _routes() -> list[BaseRoute]:
-    plain = {
-        "/v1/translate": {"POST": http.translate},
-        "/v1/sentences": {"POST": http.sentences},
-        "/v1/sessions": {"POST": http.begin},
-        "/v1/sessions/{session}": {"GET": http.about},
-        "/v1/sessions/{session}/transcript": {"GET": http.transcript},
-        "/v1/rooms/{room}": {"GET": http.room},
-        "/v1/rooms/{room}/transcript": {"GET": http.transcript},
-        "/v1/control/{token}": {"POST": http.control},
-        "/v1/ingest/{token}": {"POST": http.ingest, "GET": http.ingested, "DELETE": http.finish},
-        "/health": {"GET": http.health},
-        "/ready": {"GET": http.ready},
-        "/metrics": {"GET": http.metrics},
-        "/openapi.json": {"GET": http.openapi_json},
-        "/asyncapi.json": {"GET": http.asyncapi_json},
-        "/docs": {"GET": http.docs},
-    }
-    return [
-        *(
-            Route(path, http.answering(http.by_method(endpoints)), methods=list(endpoints))
-            for path, endpoints in plain.items()
-        ),
-        WebSocketRoute("/v1/live", live),
-        WebSocketRoute("/v1/watch/{session}", watch),
-        WebSocketRoute("/v1/rooms/{room}/watch", watch_room),
-        *pages.routes(),
-    ]
-
-
 async def _http_error(request: Request, error: Exception) -> Response:
     """What Starlette itself refuses, in the same form as all else."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     sentence = {404: "there is nothing here", 405: "this method is not allowed here"}.get(status, "refused")
-    return http.refusal("missing" if status == 404 else "protocol", sentence, status, headers)
+    return refusal("missing" if status == 404 else "protocol", sentence, status, headers)

@@ -198,7 +198,7 @@ class Hub:
         found = self._by_name.get(name)
         if found is None:
             raise self.admission.refused(
-                "option", "there is no such session, or it was forgotten some time after its end"
+                "missing", "there is no such session, or it was forgotten some time after its end"
             )
         return found
 
@@ -210,7 +210,7 @@ class Hub:
         """
         found = self._sessions.get(token)
         if found is None:
-            raise self.admission.refused("option", "there is no session of this token")
+            raise self.admission.refused("missing", "there is no session of this token")
         return found
 
     def _forget(self, session: LiveSession) -> None:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
-
-from redraft.captions.talk import load_talk
-from redraft.serve.http import answering
-from redraft.serve.hub import Hub
-from redraft.serve.qr import qr_code
 
 WEB = Path(__file__).parent / "web"
 #: Path -> file: the page, captions on a transparent ground for streaming programs and the form that builds their
@@ -29,34 +23,15 @@ PAGES = {
 }
 
 
-async def offer(request: Request) -> Response:
-    """What a client may ask for here."""
-    hub: Hub = request.app.state.hub
-    return Response(hub.offer().wire(), media_type="application/json")
-
-
-async def talk(request: Request) -> Response:
-    """The updates of the demo talk."""
-    return JSONResponse([asdict(update) for update in load_talk()])
-
-
 async def watch_room(request: Request) -> Response:
     """A short link to a room leads to the page of its viewers; what it asks for stays."""
     query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
     return RedirectResponse(f"/watch?{urlencode(query)}")
 
 
-async def qr(request: Request) -> Response:
-    """The QR code of a viewer's link."""
-    return Response(qr_code(request.query_params.get("link", "")), media_type="image/svg+xml")
-
-
 def routes() -> list[BaseRoute]:
     """All of the above, and every file; nothing at the root that would take the paths of others."""
     return [
-        Route("/v1/offer", offer, methods=["GET"]),
-        Route("/v1/talk", talk, methods=["GET"]),
-        Route("/v1/qr", answering(qr), methods=["GET"]),
         *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
         Route("/watch/{room}", watch_room, methods=["GET"]),
         *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),

@@ -17,6 +17,7 @@ from redraft.captions.formats.read import printable
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.serve import wrong
 from redraft.serve.names import ROOM_NAME, ROOM_RULE
+from redraft.serve.refusals import CODES
 
 #: Grows when a message changes in a way that older clients or servers would misread.
 VERSION = 1
@@ -261,25 +262,6 @@ class Room(Message):
     session: str | None = Field(None, description="names the session, if there is one")
     source: str | None = Field(None, description="the language spoken there")
     targets: tuple[str, ...] = ()
-
-
-#: What an error's ``code`` may be, and what it means.
-CODES = {
-    "protocol": "a message is not as this page says",
-    "version": "another version of the protocol is needed",
-    "key": "an API key is needed, or the one given is not known",
-    "option": "something was asked for that is unknown or not allowed here",
-    "room": "the room is in use, or this API key may not use it",
-    "caption": "there is no such caption to hide or to correct",
-    "capacity": "the server has no room for another session; try again later",
-    "limit": "one of the operator's limits is reached",
-    "draining": "the server is being stopped; connect again in a moment",
-    "stale": "an update is older than one that came before",
-    "translation": "an update could not be translated, or not to its end",
-    "replaced": "another connection goes on with this session",
-    "slow": "the connection was dropped, since messages were not read in time",
-    "engine": "the server cannot translate any more",
-}
 
 
 class Error(Message):

@@ -1,120 +1,92 @@
-"""Descriptions that other programs read, made from the messages: OpenAPI for HTTP, AsyncAPI for the websockets."""
+"""Descriptions that other programs read: OpenAPI for HTTP, made from its table, AsyncAPI for the websockets."""
 
 from __future__ import annotations
 
 import html
 import json
+import re
+from collections import defaultdict
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from redraft import __version__
 from redraft.serve import protocol
-from redraft.serve.bodies import Offer, Translate, Translations
-from redraft.serve.qr import MOST_LINK
-from redraft.serve.sentences import Sentences, Text
-from redraft.serve.transcript import FORMS
+from redraft.serve.operations import OPERATIONS, Operation
+from redraft.serve.refusals import CODES
 
-_HTTP: tuple[type[BaseModel], ...] = (
-    Offer,
-    protocol.Begin,
-    Translate,
-    Translations,
-    protocol.Started,
-    protocol.Room,
-    *protocol.CONTROL,
-    Text,
-    Sentences,
-)
-_CONTROL = {"oneOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in protocol.CONTROL]}
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
-_SESSION = {"name": "session", "in": "path", "required": True, "schema": {"type": "string"}}
-_ROOM = {"name": "room", "in": "path", "required": True, "schema": {"type": "string"}}
-_TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
+_REFERENCE = "#/components/schemas/{model}"
 
 
 @cache
 def openapi() -> dict[str, Any]:
     """OpenAPI 3.1 of what is asked for over HTTP."""
+    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    for operation in OPERATIONS:
+        paths[operation.path][operation.method.lower()] = _described(operation)
+    bodies = [kind for each in OPERATIONS if isinstance(each.body, tuple) for kind in each.body]
+    answers = [each.answer for each in OPERATIONS if not isinstance(each.answer, tuple)]
     return {
         "openapi": "3.1.0",
         "info": _INFO,
         "security": [{}, {"key": []}],
-        "paths": {
-            "/v1/translate": {"post": _posting("Translate one text", "Translate", 200, "Translations")},
-            "/v1/sentences": {"post": _posting("Split a text into sentences", "Text", 200, "Sentences")},
-            "/v1/sessions": {"post": _posting("Begin a session whose captions come by POST", "Begin", 201, "Started")},
-            "/v1/ingest/{token}": {
-                "parameters": [_TOKEN],
-                "post": {
-                    "summary": "Send a caption; answers with the seq of the newest one",
-                    "parameters": [
-                        _query("seq", {"type": "integer", "minimum": 0}, "counts the POSTs", required=True),
-                        _query("final", {"type": "boolean", "default": True}, "false while the text still grows"),
-                    ],
-                    "requestBody": {"content": {"text/plain": {"schema": {"type": "string", "maxLength": 20_000}}}},
-                    "responses": _responses(200, {"text/plain": {}}),
-                },
-                "get": {"summary": "The seq of the newest caption", "responses": _responses(200, {"text/plain": {}})},
-                "delete": {"summary": "End the session", "responses": _responses(204, {})},
-            },
-            "/v1/sessions/{session}": {
-                "parameters": [_SESSION],
-                "get": {"summary": "What viewers may know", "responses": _responses(200, {"application/json": {}})},
-            },
-            "/v1/sessions/{session}/transcript": {"parameters": [_SESSION], "get": _transcript("The final captions")},
-            "/v1/rooms/{room}": {
-                "parameters": [_ROOM],
-                "get": {
-                    "summary": "What a room shows",
-                    "responses": _responses(200, {"application/json": {"schema": _reference("Room")}}),
-                },
-            },
-            "/v1/rooms/{room}/transcript": {
-                "parameters": [_ROOM],
-                "get": _transcript("The final captions of its latest session"),
-            },
-            "/v1/control/{token}": {
-                "parameters": [_TOKEN],
-                "post": {
-                    "summary": "Pause captions for viewers, hide one or correct one",
-                    "requestBody": {"required": True, "content": {"application/json": {"schema": _CONTROL}}},
-                    "responses": _responses(204, {}),
-                },
-            },
-            "/v1/offer": {
-                "get": {
-                    "summary": "What a client may ask for",
-                    "responses": _responses(200, {"application/json": {"schema": _reference("Offer")}}),
-                }
-            },
-            "/v1/talk": {
-                "get": {"summary": "The demo talk's updates", "responses": _responses(200, {"application/json": {}})}
-            },
-            "/v1/qr": {
-                "get": {
-                    "summary": "The QR code of a viewer's link",
-                    "parameters": [
-                        _query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
-                    ],
-                    "responses": _responses(200, {"image/svg+xml": {}}),
-                }
-            },
-            "/health": {"get": {"summary": "Whether it works", "responses": _responses(200, {"application/json": {}})}},
-            "/ready": {
-                "get": {"summary": "Whether it takes newcomers", "responses": _responses(200, {"application/json": {}})}
-            },
-            "/metrics": {"get": {"summary": "For Prometheus", "responses": _responses(200, {"text/plain": {}})}},
-        },
+        "paths": dict(paths),
         "components": {
-            "schemas": {**_schemas(_HTTP), "Refusal": _REFUSAL},
+            "schemas": {**_schemas(tuple(dict.fromkeys([*bodies, *answers]))), "Refusal": _REFUSAL},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
+def _described(operation: Operation) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", operation.path)
+    in_path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    in_query = [
+        {
+            "name": each.name,
+            "in": "query",
+            "required": each.required,
+            "description": each.help,
+            "schema": dict(each.schema),
+        }
+        for each in operation.query
+    ]
+    found: dict[str, Any] = {"summary": operation.summary, "responses": _responses(operation)}
+    if parameters := in_path + in_query:
+        found["parameters"] = parameters
+    if operation.body:
+        found["requestBody"] = {"required": not isinstance(operation.body, int), "content": _content(operation.body)}
+    return found
+
+
+def _content(body: tuple[type[BaseModel], ...] | int) -> dict[str, Any]:
+    if isinstance(body, int):
+        return {"text/plain": {"schema": {"type": "string", "maxLength": body}}}
+    kinds = [{"$ref": _REFERENCE.format(model=kind.__name__)} for kind in body]
+    return {"application/json": {"schema": kinds[0] if len(kinds) == 1 else {"oneOf": kinds}}}
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    """What may be answered: what was asked for, or a refusal, whose codes are named by status."""
+    answer = operation.answer
+    content: dict[str, Any] = {kind: {} for kind in answer} if isinstance(answer, tuple) else _content((answer,))
+    found = {str(operation.status): {"description": "done", **({"content": content} if content else {})}}
+    codes: dict[int, list[str]] = defaultdict(list)
+    for code in operation.codes:
+        codes[CODES[code].status].append(code)
+    for status, names in codes.items():
+        means = "; ".join(f"`{name}`: {CODES[name].means}" for name in names)
+        found[str(status)] = {"description": means, "content": {"application/json": {"schema": _REFUSED}}}
+    return found
+
+
+_REFUSED = {"$ref": _REFERENCE.format(model="Refusal")}
 _REFUSAL = {
     "type": "object",
     "properties": {
@@ -171,10 +143,7 @@ def page() -> str:
     ]
     for path, operations in openapi()["paths"].items():
         for method, operation in operations.items():
-            if method != "parameters":
-                parts.append(
-                    f"<dt><code>{method.upper()} {html.escape(path)}</code></dt><dd>{operation['summary']}</dd>"
-                )
+            parts.append(f"<dt><code>{method.upper()} {html.escape(path)}</code></dt><dd>{operation['summary']}</dd>")
     parts.append("</dl><h2>Websocket</h2>")
     for title, kinds in (("From the client", protocol.CLIENT), ("From the server", protocol.SERVER)):
         parts.append(f"<h3>{title}</h3>")
@@ -184,12 +153,12 @@ def page() -> str:
             name = kind.model_fields["type"].default
             parts.append(f"<details><summary><code>{name}</code> {summary}</summary><pre>{schema}</pre></details>")
     parts.append("<h3>Codes of errors</h3><dl>")
-    parts += [f"<dt><code>{code}</code></dt><dd>{html.escape(means)}</dd>" for code, means in protocol.CODES.items()]
+    parts += [f"<dt><code>{name}</code></dt><dd>{html.escape(code.means)}</dd>" for name, code in CODES.items()]
     return "\n".join([*parts, "</dl></body></html>", ""])
 
 
 def _schemas(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
-    made = models_json_schema([(kind, "validation") for kind in kinds], ref_template="#/components/schemas/{model}")[1]
+    made = models_json_schema([(kind, "validation") for kind in kinds], ref_template=_REFERENCE)[1]
     found: dict[str, Any] = made["$defs"]
     return found
 
@@ -198,37 +167,22 @@ def _references(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
     return {kind.__name__: {"$ref": f"#/components/messages/{kind.__name__}"} for kind in kinds}
 
 
-def _query(name: str, schema: dict[str, Any], description: str, *, required: bool = False) -> dict[str, Any]:
-    return {"name": name, "in": "query", "required": required, "description": description, "schema": schema}
+async def openapi_json(request: Request) -> Response:
+    """The description of what is asked for over HTTP."""
+    return JSONResponse(openapi())
 
 
-def _transcript(summary: str) -> dict[str, Any]:
-    return {
-        "summary": summary,
-        "parameters": [
-            _query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
-            _query("language", {"type": "array", "items": {"type": "string"}}, "languages; all, if absent"),
-            _query("live", {"type": "boolean", "default": False}, "go on until the session ends"),
-        ],
-        "responses": _responses(200, {kind: {} for kind in FORMS.values()}),
-    }
+async def asyncapi_json(request: Request) -> Response:
+    """The description of the websockets."""
+    return JSONResponse(asyncapi())
 
 
-def _posting(summary: str, body: str, status: int, answer: str) -> dict[str, Any]:
-    return {
-        "summary": summary,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(body)}}},
-        "responses": _responses(status, {"application/json": {"schema": _reference(answer)}}),
-    }
+async def docs(request: Request) -> Response:
+    """Both descriptions, to be read."""
+    return HTMLResponse(page())
 
 
-def _reference(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _responses(status: int, content: dict[str, Any]) -> dict[str, Any]:
-    refused = {"application/json": {"schema": _reference("Refusal")}}
-    return {
-        str(status): {"description": "done", **({"content": content} if content else {})},
-        "default": {"description": "refused, and why", "content": refused},
-    }
+def routes() -> list[Route]:
+    """Where these descriptions are."""
+    endpoints = {"/openapi.json": openapi_json, "/asyncapi.json": asyncapi_json, "/docs": docs}
+    return [Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()]

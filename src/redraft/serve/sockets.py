@@ -15,15 +15,14 @@ from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import FULL, LiveSession
 from redraft.serve.outbox import Outbox, close_reason
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import CODES, Refused
+from redraft.serve.requests import bearer
 from redraft.serve.security import Rate
 
 log = logging.getLogger(__name__)
 
 #: Wrong messages in a row after which a client is not listened to any longer.
 _MOST_WRONG = 20
-#: Code of an error -> close code of RFC 6455; 1008, against the server's policy, for the rest.
-_CLOSE = {"protocol": 1002, "version": 1002, "capacity": 1013, "draining": 1012, "engine": 1011}
 _GOODBYE_SECONDS = 1.0
 
 
@@ -117,12 +116,6 @@ def started_of(session: LiveSession, *, resumed: bool = False) -> protocol.Start
     )
 
 
-def bearer(header: str) -> str | None:
-    """The key in an ``Authorization`` header."""
-    scheme, _, key = header.partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else None
-
-
 async def _text(websocket: WebSocket) -> str | None:
     """The next message; None if it is binary.
 
@@ -156,7 +149,7 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
     error = protocol.Error(code=refusal.code, message=refusal.sentence, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())
-        await websocket.close(_CLOSE.get(refusal.code, 1008), close_reason(refusal.sentence))
+        await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
 
 
 async def _both(

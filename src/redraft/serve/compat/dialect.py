@@ -17,9 +17,9 @@ from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.compat.callers import Caller, Callers, Reply
 from redraft.serve.compat.wrappers import marked
-from redraft.serve.http import STATUS, Endpoint, address_of, read_bytes
 from redraft.serve.hub import Hub
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import CODES, Refused
+from redraft.serve.requests import Endpoint, address_of, read_bytes
 
 M = TypeVar("M", bound=BaseModel)
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -86,7 +86,7 @@ def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused,
                     return response
                 return await endpoint(request)
             except Refused as refused:
-                return refuse(refused, STATUS.get(refused.code, 400))
+                return refuse(refused, CODES[refused.code].status)
             except ClientDisconnect:  # in the middle of the body: nobody reads the answer
                 return Response(status_code=400)
 

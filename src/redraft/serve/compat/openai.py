@@ -21,7 +21,7 @@ from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, r
 from redraft.serve.compat.prompts import source_of, target_of
 from redraft.serve.compat.wrappers import instructed
 from redraft.serve.refusals import Refused
-from redraft.serve.sockets import bearer
+from redraft.serve.requests import bearer
 
 #: Code of a refusal -> what OpenAI calls the type of such an error.
 _TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
