@@ -20,7 +20,8 @@ const TEXTS = {
   he: "ראינו את הברווז שלה.",
   ja: "短い文。",
 };
-const finalOf = (number, language) => ({ utterance: `f${number}`, seq: 0, language, text: `${number} ${TEXTS[language]}` });
+const finalOf = (number, language) =>
+  ({ utterance: `f${number}`, seq: 0, language, text: `${number} ${TEXTS[language]}` });
 window.fake = (targets) => Array.from({ length: MANY }, (_, number) =>
   targets.map((language) => ({ type: "final", ...finalOf(number, language) }))
 ).flat();

@@ -89,12 +89,12 @@ def finetune(
     languages = _languages(to)
     _require_places(model, out)
     try:
+        from redraft.captions.style import Style
         from redraft.finetune.adapt import Settings
         from redraft.finetune.lora import Lora
         from redraft.finetune.prefixes import Cuts
         from redraft.finetune.run import train
         from redraft.finetune.sources import divided, read_sources
-        from redraft.translator import Style
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         raise MissingExtra(

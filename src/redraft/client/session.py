@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -17,16 +17,14 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
 from redraft.client.control import Control
+from redraft.client.ledger import Ledger
 from redraft.client.options import ServerError, address, reason, viewers_page
+from redraft.client.wire import heard, message_of, of_mask, of_style
 from redraft.decoding.method import Value
-from redraft.errors import InputError, OptionError
+from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of
 
-#: Final updates without an answer at which `Client.send` waits.
-MOST_OPEN = 64
-#: Bytes of one `restore` message; servers take at least as many.
-_RESTORE_BYTES = 16_000
 #: Captions that may wait for whoever iterates, before no more are read.
 _MOST_EVENTS = 1000
 #: What a server refuses that may go well a little later.
@@ -83,19 +81,13 @@ class Client:
                 method=method,
                 options=dict(options or {}),
                 max_tokens=max_tokens,
-                **_of_mask(mask),
-                **_of_style(style),
+                **of_mask(mask),
+                **of_style(style),
             )
         except ValidationError as error:
             raise OptionError(protocol.sentence(error, protocol.Start)) from None
-        self._targets = self._start.targets
-        self.control = Control(self._targets, self._asked)
-        #: By utterance, the newest update that is still to be answered, and those of them that are still to be sent.
-        self._open: dict[str, protocol.Update] = {}
-        self._unsent: dict[str, protocol.Update] = {}
-        self._begun: dict[str, float | None] = {}
-        #: By utterance and language, what ended it: the final caption, or None where there is none.
-        self._ends: dict[tuple[str, str], protocol.Final | None] = {}
+        self.control = Control(self._start.targets, self._asked)
+        self._ledger = Ledger(self._start.targets)
         self._ending = self._done = self._over = False
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(_MOST_EVENTS)
         self._news, self._room = asyncio.Event(), asyncio.Event()
@@ -149,12 +141,10 @@ class Client:
             InputError: it is longer than servers take.
             ServerError: the session is over.
         """
-        message = _message(update)
+        message = message_of(update)
         await self._room.wait()
-        self._check()
-        self._begun.setdefault(update.utterance, update.time)
-        for waiting in (self._open, self._unsent):
-            waiting[update.utterance] = message
+        self._asked()
+        self._ledger.add(message)
         self._count()
         self._news.set()
 
@@ -176,23 +166,12 @@ class Client:
             raise event
 
     def _asked(self) -> None:
-        """Something about captions that viewers see is to be sent."""
-        self._check()
+        self._asked()
         self._news.set()
 
-    def _check(self) -> None:
-        if self._over:
-            raise ServerError("connection", "the session is over")
-
     def _count(self) -> None:
-        """Let `send` wait while too much is open.  Of utterances that never end only the latest matter."""
-        partial = [name for name, update in self._open.items() if not update.final]
-        for name in partial[:-MOST_OPEN]:
-            del self._open[name]
-        full = len(self._open) - len(partial) >= MOST_OPEN
-        (self._room.clear if full else self._room.set)()
-
-    # The connection
+        """Let `send` wait while too much is open."""
+        (self._room.clear if self._ledger.full else self._room.set)()
 
     async def _run(self) -> None:
         try:
@@ -200,13 +179,13 @@ class Client:
         except Exception as error:
             if self._started and not self._started.done():
                 self._started.set_exception(error)
-            else:
-                self._over = True
-                self._room.set()
-                await self._events.put(error)
+                return
+            end: Exception | None = error
         else:
-            self._over = True
-            await self._events.put(None)
+            end = None
+        self._over = True
+        self._room.set()
+        await self._events.put(end)
 
     async def _stay_connected(self) -> None:
         waits = self._backoff.waits()
@@ -235,7 +214,7 @@ class Client:
     async def _begin(self, socket: ClientConnection) -> None:
         """Begin the session, or go on with it."""
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
-        started = _heard(await socket.recv())
+        started = heard(await socket.recv())
         if isinstance(started, protocol.Error):
             raise ServerError(started.code, started.message)
         if not isinstance(started, protocol.Started):
@@ -243,45 +222,28 @@ class Client:
         if self.session:
             self.reconnected += 1
             await self._go_on(socket, forgotten=not started.resumed)
-        self.session, self._targets = started.session, started.targets
+        self.session, self._ledger.targets = started.session, started.targets
         self._start = self._start.model_copy(update={"token": started.token, "take_over": False})
-        self._unsent = dict(self._open)
+        self._ledger.again()
         self._news.set()
         if self._started and not self._started.done():
             self._started.set_result(None)
 
     async def _go_on(self, socket: ClientConnection, *, forgotten: bool) -> None:
         """Say again, after a drop, what the server may not have had."""
-        self.control.again(self._open if forgotten else ())
+        self.control.again(self._ledger.open if forgotten else ())
         if forgotten:
             if self.control.paused:  # before there is anything that viewers could see
                 await socket.send(protocol.Pause().wire())
-            for message in self._restoring():
+            for message in self._ledger.restoring(self.control.hidden):
                 await socket.send(message)
-
-    def _restoring(self) -> Iterator[str]:
-        """Messages that tell a server what it has forgotten."""
-        held: list[protocol.Final] = []
-        size = 0
-        for key, final in self._ends.items():
-            if final is None:
-                continue
-            final = final.model_copy(update={"hidden": key in self.control.hidden or None})
-            length = len(final.wire().encode())
-            if held and size + length > _RESTORE_BYTES:
-                yield protocol.Restore(finals=tuple(held)).wire()
-                held, size = [], 0
-            held.append(final)
-            size += length
-        if held:
-            yield protocol.Restore(finals=tuple(held)).wire()
 
     async def _talk(self, socket: ClientConnection) -> None:
         """Send and receive until the connection ends."""
         speaking = asyncio.create_task(self._speak(socket))
         try:
             async for text in socket:
-                await self._hear(_heard(text), socket)
+                await self._hear(heard(text), socket)
                 if self._done:
                     return
         finally:
@@ -293,12 +255,9 @@ class Client:
         ended = False
         while True:
             self._news.clear()
-            while self._unsent:
-                if pause := self.control.next(pauses=True):
-                    await socket.send(pause.wire())
-                    continue
-                update = self._unsent.pop(next(iter(self._unsent)))
-                await socket.send(update.wire())
+            # A pause goes before the updates whose captions it holds back.
+            while (message := self.control.next(pauses=True) or self._ledger.next()) is not None:
+                await socket.send(message.wire())
             while (order := self.control.next()) is not None:
                 await socket.send(order.wire())
             if self._ending and not ended:
@@ -321,7 +280,7 @@ class Client:
             if message.code in ("caption", "limit") and message.language:
                 self.control.confirmed(message)
             elif message.code in ("stale", "limit") and message.utterance:  # there will be no other answer
-                self._open.pop(message.utterance, None)
+                self._ledger.drop(message.utterance)
                 self._count()
             await self._events.put(failure_of(message))
         elif isinstance(message, protocol.Done):
@@ -331,53 +290,10 @@ class Client:
         self, utterance: str, language: str, final: protocol.Final | None, event: Event, socket: ClientConnection
     ) -> None:
         """An utterance has ended in a language; what comes a second time is passed over."""
-        key = utterance, language
-        if key not in self._ends:
-            begun = self._begun.get(utterance)
-            self._ends[key] = final and final.model_copy(update={"begun": begun})
+        if self._ledger.conclude(utterance, language, final):
             await self._events.put(event)
-        elif final and final.corrected:
-            self._ends[key] = final
         if final and final.corrected:
             self.control.confirmed(final)
-        if all((utterance, each) in self._ends for each in self._targets):
-            for waiting in (self._open, self._unsent, self._begun):
-                waiting.pop(utterance, None)  # type: ignore[attr-defined]
-            self._count()
+        self._count()
         with suppress(WebSocketException):  # closed, but there may be more to read; it will be sent again
             await socket.send(protocol.Ack(utterance=utterance, language=language).wire())
-
-
-def _of_mask(mask: Mask) -> dict[str, Any]:
-    if mask.survival is not None or not mask.display_only:
-        raise OptionError("mask: a server hides by k and margin only, so leave survival out and display_only true")
-    return {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
-
-
-def _of_style(style: Style) -> dict[str, Any]:
-    if style.template is not None:
-        raise OptionError("template is chosen by the server, so leave it out")
-    return {"source": style.source, "context": style.context, "glossary": style.glossary}
-
-
-def _heard(text: str | bytes) -> Any:
-    """A message of the server.
-
-    Raises:
-        ServerError: it is none of this protocol.
-    """
-    try:
-        return protocol.FROM_SERVER.validate_json(text)
-    except ValidationError as error:
-        raise ServerError(
-            "protocol", f"the server speaks another protocol: {protocol.sentence(error, *protocol.SERVER)}"
-        ) from None
-
-
-def _message(update: Update) -> protocol.Update:
-    try:
-        return protocol.Update(
-            utterance=update.utterance, seq=update.seq, text=update.text, final=update.final, time=update.time
-        )
-    except ValidationError as error:
-        raise InputError(protocol.sentence(error, protocol.Update)) from None

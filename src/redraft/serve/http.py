@@ -14,6 +14,7 @@ from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.bodies import Translate, Translations
+from redraft.serve.control import control
 from redraft.serve.hub import Hub
 from redraft.serve.live import FULL
 from redraft.serve.qr import qr_code
@@ -106,7 +107,7 @@ async def finish(request: Request) -> Response:
     return Response(status_code=204)
 
 
-async def control(request: Request) -> Response:
+async def decide(request: Request) -> Response:
     """Pause captions for viewers, hide one or correct one."""
     session = owned(request)
     message = await body_of(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
@@ -114,7 +115,7 @@ async def control(request: Request) -> Response:
         await asyncio.sleep(wait)
     if isinstance(message, protocol.Correct) and session.full:
         raise Refused("limit", FULL)
-    if problem := session.control(message):
+    if problem := control(session, message):
         raise Refused("caption", problem)
     return Response(status_code=204)
 

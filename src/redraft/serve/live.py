@@ -25,7 +25,7 @@ from redraft.serve.metrics import Metrics
 from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import SessionCounts
-from redraft.serve.transcript import Key, Transcript
+from redraft.serve.transcript import Transcript
 
 #: What an utterance takes beside its texts, in characters.
 _UTTERANCE = 100
@@ -50,6 +50,7 @@ class LiveSession:
         kept: how many characters are kept of it.
         readers: how many read the transcript while it grows.
         touched: when it was last of use to anybody, in seconds of the monotonic clock.
+        edited: whether its owner has changed captions that were archived.
         last_post: ``seq`` of the newest caption that came by POST.
     """
 
@@ -76,8 +77,7 @@ class LiveSession:
     _counts: SessionCounts = field(init=False)
     #: How many captions that came by POST were final.
     _posted: int = 0
-    #: Whether its owner has changed captions that were archived.
-    _edited: bool = False
+    edited: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
@@ -151,36 +151,6 @@ class LiveSession:
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
-
-    def control(self, message: protocol.Control) -> str:
-        """Do what the owner wants with captions that viewers see; what is wrong with it, or nothing."""
-        if isinstance(message, protocol.Pause):
-            self.delivery.pause(message.paused)
-            return ""
-        if problem := self._unknown(message.utterance, message.language):
-            return problem
-        if isinstance(message, protocol.Correct):
-            return self._correct((message.utterance, message.language), message.text)
-        for target in self.targets if message.language is None else (message.language,):
-            self.delivery.hide((message.utterance, target), message.hidden)
-        self._edited = True
-        return ""
-
-    def _correct(self, key: Key, text: str) -> str:
-        caption = self.transcript.get(key)
-        if caption is None:
-            return "only a final caption can be corrected, and the utterance has none in this language"
-        self.kept += len(text) - len(caption.text)
-        self.delivery.correct(replace(caption, text=text))
-        self._edited = True
-        return ""
-
-    def _unknown(self, utterance: str, target: str | None) -> str:
-        if target is not None and target not in self.targets:
-            return f"language must be one of {', '.join(self.targets)}"
-        if utterance not in self.inbox and not any((utterance, each) in self.transcript for each in self.targets):
-            return "utterance must be the name of one that the session has had an update of"
-        return ""
 
     def end(self) -> None:
         """No more updates will come."""
@@ -275,8 +245,8 @@ class LiveSession:
 
     def rewrite(self) -> None:
         """Take what its owner has corrected or hidden over into its file."""
-        if self._edited:
-            self._edited = False
+        if self.edited:
+            self.edited = False
             self.archive.rewrite(self._file, self.transcript.kept)
 
     # Connections

@@ -115,7 +115,7 @@ OPERATIONS = (
     ),
     Operation(
         "POST /v1/control/{token}",
-        http.control,
+        http.decide,
         protocol.CONTROL,
         (),
         204,

@@ -10,7 +10,8 @@ from pydantic import Field
 from sentencex import segment
 
 from redraft.captions.languages import parse_language
-from redraft.serve.protocol import Language, Message
+from redraft.serve.fields import Language
+from redraft.serve.protocol import Message
 
 #: The most characters that the page's field takes; in UTF-8 one has at most four bytes, and JSON escapes double some.
 MOST_CHARACTERS = 500_000

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.serve import protocol
+from redraft.serve.control import control
 from redraft.serve.hub import Hub
 from redraft.serve.live import FULL, LiveSession
 from redraft.serve.outbox import Outbox, close_reason
@@ -222,7 +223,7 @@ def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error |
         session.end()
     elif isinstance(message, protocol.Start):
         return protocol.Error(code="protocol", message="the session has begun already: `start` comes once")
-    elif problem := session.control(message):
+    elif problem := control(session, message):
         return _error("caption", problem, message)
     return None
 

@@ -1,0 +1,64 @@
+"""Between what a client is told and what goes over the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from redraft.captions.events import Update
+from redraft.captions.stabilise import Mask
+from redraft.captions.style import Style
+from redraft.client.options import ServerError
+from redraft.errors import InputError, OptionError
+from redraft.serve import protocol
+
+
+def of_mask(mask: Mask) -> dict[str, Any]:
+    """The fields of `start` that say what is hidden.
+
+    Raises:
+        OptionError: servers cannot hide like that.
+    """
+    if mask.survival is not None or not mask.display_only:
+        raise OptionError("mask: a server hides by k and margin only, so leave survival out and display_only true")
+    return {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
+
+
+def of_style(style: Style) -> dict[str, Any]:
+    """The fields of `start` that say how prompts are made.
+
+    Raises:
+        OptionError: a template is named.
+    """
+    if style.template is not None:
+        raise OptionError("template is chosen by the server, so leave it out")
+    return {"source": style.source, "context": style.context, "glossary": style.glossary}
+
+
+def heard(text: str | bytes) -> Any:
+    """A message of the server.
+
+    Raises:
+        ServerError: it is none of this protocol.
+    """
+    try:
+        return protocol.FROM_SERVER.validate_json(text)
+    except ValidationError as error:
+        raise ServerError(
+            "protocol", f"the server speaks another protocol: {protocol.sentence(error, *protocol.SERVER)}"
+        ) from None
+
+
+def message_of(update: Update) -> protocol.Update:
+    """The message that sends an update.
+
+    Raises:
+        InputError: it is longer than servers take.
+    """
+    try:
+        return protocol.Update(
+            utterance=update.utterance, seq=update.seq, text=update.text, final=update.final, time=update.time
+        )
+    except ValidationError as error:
+        raise InputError(protocol.sentence(error, protocol.Update)) from None

@@ -1,0 +1,40 @@
+"""What may stand in the fields of messages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from redraft.captions.formats.read import printable
+from redraft.serve.names import ROOM_NAME, ROOM_RULE
+
+#: Names of languages and methods are short; what is longer is no name.
+ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+Language: TypeAlias = Annotated[
+    ShortText, Field(description="BCP 47 tag or English name of a language", examples=["de"])
+]
+Token: TypeAlias = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_-]{22,128}$",
+        json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
+    ),
+]
+#: The name of a room, which is part of addresses.
+RoomName: TypeAlias = Annotated[
+    str,
+    Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"]),
+]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Line: TypeAlias = Annotated[
+    str, BeforeValidator(lambda value: printable(value).strip() if isinstance(value, str) else value)
+]
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+#: 7 and "7" are the same utterance.
+Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]
