@@ -166,7 +166,8 @@ class Client:
             raise event
 
     def _asked(self) -> None:
-        self._asked()
+        if self._over:
+            raise ServerError("connection", "the session is over")
         self._news.set()
 
     def _count(self) -> None:
