@@ -59,8 +59,8 @@ def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> 
 def test_what_a_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:
     done = redraft("listen", str(recording), "--to", "de", "--output", "jsonl")
     assert done.status == 0, done.err
-    assert [row["source"] for row in done.rows if row["final"]] == ["I have a dog", "I have a dog"]
-    assert [row["time"] for row in done.rows if row["final"]] == [2.0, 4.0]
+    assert [row["source"] for row in done.rows if row["type"] == "final"] == ["I have a dog", "I have a dog"]
+    assert [row["time"] for row in done.rows if row["type"] == "final"] == [2.0, 4.0]
     assert scripted.closed
 
 
@@ -69,14 +69,14 @@ def test_a_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
     began = time.monotonic()
     done = redraft("listen", str(recording), "--to", "de", "--output", "jsonl", "--speed", "4")
     assert done.status == 0 and time.monotonic() - began > 1
-    assert [row["source"] for row in done.rows if row["final"]] == ["I have a dog", "I have a dog"]
+    assert [row["source"] for row in done.rows if row["type"] == "final"] == ["I have a dog", "I have a dog"]
 
 
 @pytest.mark.usefixtures("scripted")
 def test_raw_audio_from_a_pipe(redraft: Run) -> None:
     pcm = bytes(2 * 2 * 48_000 * 2)
     done = redraft("listen", "-", "--to", "de", "--rate", "48000", "--channels", "2", "--output", "jsonl", stdin=pcm)
-    assert [row["source"] for row in done.rows if row["final"]] == ["I have a dog"]
+    assert [row["source"] for row in done.rows if row["type"] == "final"] == ["I have a dog"]
 
 
 def test_a_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripted: Scripted, recording: Path) -> None:
@@ -196,7 +196,7 @@ def test_the_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: So
     done = redraft("listen", "--to", "de", "--output", "jsonl")
     assert done.status == 0
     assert done.err == "redraft: listening to 'Desk microphone'; Ctrl-C ends it\n"
-    finals = [row["source"] for row in done.rows if row["final"]]
+    finals = [row["source"] for row in done.rows if row["type"] == "final"]
     assert finals == ["I have a dog", "I have a dog", "I have a"]  # what was cut off is not lost
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -207,7 +207,7 @@ def test_a_microphone_that_goes_away(redraft: Run, sound: Sound) -> None:
     done = redraft("listen", "--to", "de", "--output", "jsonl", "--device", "desk")
     assert done.status == 1
     assert done.rows[-1]["message"] == "microphone 'Desk microphone' has stopped recording"
-    assert [row["source"] for row in done.rows[:-1] if row["final"]] == ["I have a"]
+    assert [row["source"] for row in done.rows[:-1] if row["type"] == "final"] == ["I have a"]
 
 
 @pytest.mark.usefixtures("scripted")
