@@ -55,7 +55,7 @@ class TestHelp:
     def test_choices_ranges_defaults_and_examples_are_shown(self, redraft: Run) -> None:
         text = " ".join(redraft("translate", "-h").out.split())
         for shown in (
-            "[lines|jsonl|text|simulstreaming]",
+            "[lines|jsonl|text|simulstreaming|NAME:URL]",
             "[default: 3; x>=1]",
             "[0<=x<=1]",
             "[default: ssbd]",

@@ -32,7 +32,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     made = Scripted(words=4, sentence="I have a dog")
     module = SimpleNamespace(SUMMARY="for tests", MODELS={"small": "a model"}, recogniser=lambda _: made)
     point = SimpleNamespace(name="pocketsphinx", load=lambda: module)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +32,7 @@ def serving(*talks: Talk) -> Iterator[str]:
         try:
             talk(socket)
         except Died:
+            time.sleep(0.2)  # what was sent before must have been read, or the system drops it
             socket.socket.shutdown(2)
 
     with serve(lead, "127.0.0.1", 0) as server:
