@@ -17,7 +17,7 @@ from redraft.errors import CapabilityError
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import Pass, Scheduler
+from redraft.serve.scheduler import PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
@@ -101,7 +101,7 @@ class Rig:
 
     def __post_init__(self) -> None:
         backends = {TARGET: self.model}
-        self.passes: list[Pass] = []
+        self.passes: list[PassReport] = []
         self.answers: list[tuple[Lane, Answer]] = []
         self.service = Service(backends, ServeSettings(methods=METHODS[:4]), CURVE)
         self.scheduler = Scheduler(

@@ -24,7 +24,7 @@ from redraft.serve.batch import budget
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import Pass, Scheduler
+from redraft.serve.scheduler import PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
@@ -135,8 +135,8 @@ def _service(model: LlamaCpp) -> Service:
 
 def _together(
     model: LlamaCpp, streams: Sequence[Sequence[Update]], wishes: Sequence[Wanted], slots: int
-) -> tuple[list[Found], list[Pass]]:
-    backends, passes, service = {TARGET: model}, list[Pass](), _service(model)
+) -> tuple[list[Found], list[PassReport]]:
+    backends, passes, service = {TARGET: model}, list[PassReport](), _service(model)
     load = Load(1.0, CURVE)
     scheduler = Scheduler(backends, SlotPool(backends, slots), load, budget(CURVE), passes.append)
     found = [Found() for _ in streams]

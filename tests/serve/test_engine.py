@@ -18,7 +18,7 @@ from redraft.serve.engine import Engine, Stopped
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import Pass, Scheduler
+from redraft.serve.scheduler import PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
@@ -118,7 +118,7 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
     model = LlamaCpp(path, options)
     backends = {TARGET: model}
     service = Service(backends, ServeSettings(methods=("ssbd", "ar")), CURVE)
-    passes: list[Pass] = []
+    passes: list[PassReport] = []
     scheduler = Scheduler(backends, SlotPool(backends, 4), Load(1.0, CURVE), budget(CURVE), passes.append)
     finals: dict[Lane, list[tuple[str, str]]] = {}
     lanes: list[tuple[Lane, str]] = []

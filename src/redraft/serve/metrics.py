@@ -16,7 +16,7 @@ from prometheus_client import (
 
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer
-from redraft.serve.scheduler import Pass, Scheduler
+from redraft.serve.scheduler import PassReport, Scheduler
 
 _LAGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _PASSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
@@ -61,7 +61,7 @@ class Metrics:
         busy = "Share of their time that the engines work, 0-1"
         total("redraft_busy", busy, lambda each: each.load.busy(each.clock()) / len(schedulers))
 
-    def passed(self, done: Pass) -> None:
+    def passed(self, done: PassReport) -> None:
         """Count a pass."""
         self.pass_seconds.observe(done.seconds)
         self.pass_requests.observe(done.requests)

@@ -105,7 +105,7 @@ OPERATIONS = (
         query=_TRANSCRIPT,
         codes=("missing", "option", "limit"),
     ),
-    Operation("GET /v1/rooms/{room}", http.room, answer=protocol.Room, codes=("missing",)),
+    Operation("GET /v1/rooms/{room}", http.room, answer=protocol.RoomState, codes=("missing",)),
     Operation(
         "GET /v1/rooms/{room}/transcript",
         http.transcript,

@@ -1,9 +1,9 @@
 """What is said over the wire: every message a class, its JSON schema made from it.
 
-A client sends `Start`, then any number of `Update`, `Ack`, `Restore`, `Pause`, `Hide` and `Correct`, then `End`.  The
-server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`, and with `Done` at the end.
-Viewers of a room get `Room` as well.  All are JSON objects with a ``type``,
-one a text frame.  docs/serving.md says how they go together.
+A client sends `Start`, then any number of `Hypothesis` (of type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
+`Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`,
+and with `Done` at the end.  Viewers of a room get `RoomState` as well.  All are JSON objects with a ``type``, one a
+text frame.  docs/protocol.md says how they go together.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Start(Begin):
     token: Token | None = Field(None, description="that of `started`, to go on with a session after a drop")
 
 
-class Update(Message):
+class Hypothesis(Message):
     """All of an utterance's text so far, which may revise what was said before; never only what is new."""
 
     type: Literal["update"] = "update"
@@ -222,7 +222,7 @@ class Hidden(Message):
     hidden: bool
 
 
-class Room(Message):
+class RoomState(Message):
     """What a room shows, to its viewers: at first, when a session begins, and when it is over."""
 
     type: Literal["room"] = "room"
@@ -258,15 +258,15 @@ class Done(Message):
 #: What a client may say of captions that viewers see; over HTTP, too.
 Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
 FromClient: TypeAlias = Annotated[
-    Start | Update | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
+    Start | Hypothesis | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
 ]
 FromServer: TypeAlias = Annotated[
-    Started | Partial | Final | Stats | Paused | Hidden | Room | Error | Done, Field(discriminator="type")
+    Started | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done, Field(discriminator="type")
 ]
 #: The same as tuples.
 CONTROL: tuple[type[Message], ...] = (Pause, Hide, Correct)
-CLIENT: tuple[type[Message], ...] = (Start, Update, Ack, Restore, *CONTROL, End)
-SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, Room, Error, Done)
+CLIENT: tuple[type[Message], ...] = (Start, Hypothesis, Ack, Restore, *CONTROL, End)
+SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
 FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
 FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)

@@ -64,13 +64,13 @@ class Room:
         """Whether somebody is in it, or has been until a moment ago."""
         return bool(self.viewers) or self.session is not None or self.coming
 
-    def message(self) -> protocol.Room:
+    def message(self) -> protocol.RoomState:
         """What it shows now."""
         session = self.session
         if session is None:
-            return protocol.Room(room=self.name, state="waiting")
+            return protocol.RoomState(room=self.name, state="waiting")
         state: Literal["over", "live"] = "over" if session.done else "live"
-        return protocol.Room(
+        return protocol.RoomState(
             room=self.name, state=state, session=session.name, source=session.begin.source, targets=session.targets
         )
 

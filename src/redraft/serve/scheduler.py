@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PassReport:
     """What is told of a pass: how many requests it answered, how many tokens were new, and its seconds."""
 
     requests: int
@@ -51,7 +51,7 @@ class Scheduler:
         pool: SlotPool,
         load: Load,
         budget: int,
-        watch: Callable[[Pass], None] | None = None,
+        watch: Callable[[PassReport], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         most: int = USUAL_LANES,
     ) -> None:
@@ -145,7 +145,7 @@ class Scheduler:
                 self._alone(part, backend)
             return
         if self._watch:
-            self._watch(Pass(len(parts), sum(part.new for part in parts), self.clock() - started))
+            self._watch(PassReport(len(parts), sum(part.new for part in parts), self.clock() - started))
         for part, rows in zip(parts, answers, strict=True):
             self._answered(part, rows)
 

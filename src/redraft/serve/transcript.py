@@ -21,7 +21,7 @@ FORMS = {
 
 
 @dataclass(slots=True)
-class Row:
+class Spoken:
     """An utterance: when it began, in seconds, and what came of it in each language; None where nothing could."""
 
     begun: float | None = None
@@ -48,7 +48,7 @@ class Transcript:
         self.hidden: set[Key] = set()
         #: Captions that came while captions were paused, in their order.
         self._held: dict[Key, None] = {}
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, Spoken] = {}
         self._begun: dict[str, float] = {}
         self._changed = asyncio.Event()
 
@@ -102,7 +102,7 @@ class Transcript:
         """
         utterance, target = key
         if utterance not in self._rows:
-            self._rows[utterance] = Row(self._begun.pop(utterance, None))
+            self._rows[utterance] = Spoken(self._begun.pop(utterance, None))
         self._rows[utterance].finals.setdefault(target, caption)
         if held:
             self._held[key] = None
@@ -169,10 +169,10 @@ class Transcript:
                 return
             await changed.wait()
 
-    def _ready(self, utterance: str, row: Row, targets: Sequence[str]) -> bool:
+    def _ready(self, utterance: str, row: Spoken, targets: Sequence[str]) -> bool:
         return all(target in row.finals and (utterance, target) not in self._held for target in targets)
 
-    def _write(self, utterance: str, row: Row, writer: Writer, targets: Sequence[str]) -> None:
+    def _write(self, utterance: str, row: Spoken, writer: Writer, targets: Sequence[str]) -> None:
         found = [row.finals.get(target) for target in targets if self.shows((utterance, target))]
         captions = [caption for caption in found if caption is not None]
         if captions and isinstance(writer, SubtitleWriter):

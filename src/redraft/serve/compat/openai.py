@@ -28,18 +28,18 @@ _TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_e
 _CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
 
 
-class Part(Body):
+class ContentPart(Body):
     """A part of a message."""
 
     type: str = "text"
     text: str = ""
 
 
-class Said(Body):
+class ChatMessage(Body):
     """A message of the conversation."""
 
     role: str
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class StreamOptions(Body):
 class ChatRequest(Body):
     """A request; how a model is to sample means nothing here and is passed over."""
 
-    messages: list[Said] = Field(min_length=1, max_length=1000)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     model: str = Field("", max_length=1000)
     stream: bool = False
     stream_options: StreamOptions | None = None
