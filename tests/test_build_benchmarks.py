@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from redraft.errors import InputError
-from redraft.measure.bench.load import read_results
+from redraft.measure.bench.read import read_results
 from redraft.measure.eval.signature import file_hash
 from redraft.models import shipped_path
 from tools import build_benchmarks as build

@@ -12,7 +12,7 @@ import pytest
 
 from redraft.cli.bench_replay import replay
 from redraft.cli.main import cli
-from redraft.measure.bench.load import Result
+from redraft.measure.bench.read import Result
 from tools.reproduce import reproduce
 
 

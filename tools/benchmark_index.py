@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from redraft.measure.bench.load import Result
+from redraft.measure.bench.read import Result
 from redraft.measure.eval.columns import column, named
 from redraft.measure.eval.figures import Row
 from tools.benchmark_pages import groups, page_name, title

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from redraft.measure.bench.load import Result
+from redraft.measure.bench.read import Result
 from redraft.measure.eval.signature import file_hash, with_processor
 from redraft.models import SHIPPED, shipped_path
 from tools.build_docs import table

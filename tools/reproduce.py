@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from redraft.measure.bench.load import PERTURBED, Result
+from redraft.measure.bench.read import PERTURBED, Result
 from redraft.measure.bench.tables import TABLES
 from redraft.measure.eval.revise import REVISED
 from redraft.models import SHIPPED

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.measure.bench.load import ENDING, LANGUAGES
+from redraft.measure.bench.read import ENDING, LANGUAGES
 from redraft.measure.eval.signature import file_hash
 from redraft.models import shipped_path
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from redraft.cli.main import cli
 from redraft.errors import RedraftError
-from redraft.measure.bench.load import read_results
+from redraft.measure.bench.read import read_results
 from redraft.measure.eval.record import Pass, Record, Step, write_records
 from tests.cli.conftest import Run
 

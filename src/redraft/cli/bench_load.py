@@ -1,4 +1,4 @@
-"""``redraft bench load`` and ``redraft bench capacity``: their options; `redraft.measure.load` does the work."""
+"""``redraft bench load`` and ``redraft bench capacity``: their options; `redraft.measure.loadtest` does the work."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from redraft.measure.bench.tables import LIVE
 if TYPE_CHECKING:
     from redraft.decoding.method import Value
     from redraft.measure.eval.figures import Row
-    from redraft.measure.load.crowd import Outcome, Plan
-    from redraft.measure.load.job import Job
+    from redraft.measure.loadtest.crowd import Outcome, Plan
+    from redraft.measure.loadtest.job import Job
 
 LOAD_EXAMPLES = """\b
 Examples:
@@ -108,8 +108,8 @@ def load(
     sessions, lanes or slots after all talks have ended.
     """
     _need_serve()
-    from redraft.measure.load import runs
-    from redraft.measure.load.figures import beyond
+    from redraft.measure.loadtest import runs
+    from redraft.measure.loadtest.figures import beyond
 
     job, plans = _prepared("load", methods, talks, 60 * minutes, given, talk_seconds=60 * talk_minutes)
     rows = [asyncio.run(runs.load(job, plan, admission=admission, progress=_progress, tell=_tell)) for plan in plans]
@@ -152,7 +152,7 @@ def capacity(
     and every update is answered. A server that is started for this admits all sessions.
     """
     _need_serve()
-    from redraft.measure.load import runs
+    from redraft.measure.loadtest import runs
 
     job, plans = _prepared("capacity", methods, 1, seconds, given, max_p95=max_p95)
     found = [
@@ -163,7 +163,7 @@ def capacity(
 
 def _need_serve() -> None:
     try:
-        import redraft.measure.load.process  # noqa: F401
+        import redraft.measure.loadtest.process  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"a load test needs {error.name}, which is not installed: pip install 'redraft[serve]'"
@@ -175,10 +175,10 @@ def _prepared(
 ) -> tuple[Job, list[Plan]]:
     """What the options ask for, and a plan for each method; everything is looked at before anything runs."""
     from redraft.captions.languages import parse_language
-    from redraft.measure.load.crowd import Plan
-    from redraft.measure.load.job import Job
-    from redraft.measure.load.process import parse_settings
-    from redraft.measure.load.script import open_script
+    from redraft.measure.loadtest.crowd import Plan
+    from redraft.measure.loadtest.job import Job
+    from redraft.measure.loadtest.process import parse_settings
+    from redraft.measure.loadtest.script import open_script
 
     _leave_to_the_server(given["server"])
     stagger, warm_up = given["stagger"], given["warm_up"]

@@ -23,7 +23,7 @@ from redraft.captions.events import Update
 from redraft.captions.stabilise import Mask
 from redraft.decoding import cost
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
-from redraft.measure.bench.load import read_results
+from redraft.measure.bench.read import read_results
 from redraft.measure.bench.recording import Recording, read_recording
 from redraft.measure.bench.replay import FIELDS, Player, replay, rows, signature, write_rows
 from redraft.measure.eval.contender import Contender

@@ -152,7 +152,7 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
 
 
 def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: Path, name: str) -> None:
-    """Write ``NAME-LANGUAGE.rows.jsonl`` for every language, which the report shows (`redraft.measure.bench.load`).
+    """Write ``NAME-LANGUAGE.rows.jsonl`` for every language, which the report shows (`redraft.measure.bench.read`).
 
     Each has its rows and an object with the curve.
 

@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from redraft.errors import InputError
-from redraft.measure.bench.load import ENDING, Result, read_results
+from redraft.measure.bench.read import ENDING, Result, read_results
 from redraft.measure.bench.plots.chart import INK
 from redraft.measure.bench.plots.kinds import draw, plots_of
 from redraft.measure.bench.tables import TABLES
@@ -21,7 +21,7 @@ from redraft.measure.eval.signature import with_processor
 
 NAME = "report.html"
 REPLAY = "what the same drafts are worth on a model of another size."
-#: What the load tests show (`redraft.measure.load`).
+#: What the load tests show (`redraft.measure.loadtest`).
 LIVE = {
     "capacity": "How many live talks a server carries.",
     "load": "Many live talks at once against a server.",

@@ -28,7 +28,7 @@ COLD = (
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
 
-#: Of live talks against a server (`redraft.measure.load`).
+#: Of live talks against a server (`redraft.measure.loadtest`).
 LIVE = (
     *("method", "admission", "talks", "refused", "broken", "passed_over"),
     *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.load import Result
+from redraft.measure.bench.read import Result
 from redraft.measure.bench.plots.chart import BLUE, INK, POINTS
 from redraft.measure.bench.plots.labels import SIZE
 from redraft.measure.bench.plots.scatter import SPEEDS, measured, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.load import Result
+from redraft.measure.bench.read import Result
 from redraft.measure.bench.pick import pick
 from redraft.measure.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft.measure.bench.plots.labels import Label, at_ends, beside

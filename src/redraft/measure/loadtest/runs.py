@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from redraft.measure.eval.figures import Row
-from redraft.measure.load.crowd import Outcome, Plan, hold
-from redraft.measure.load.figures import beyond, row
-from redraft.measure.load.job import Job
-from redraft.measure.load.process import ADMIT_ALL
-from redraft.measure.load.search import greatest
+from redraft.measure.loadtest.crowd import Outcome, Plan, hold
+from redraft.measure.loadtest.figures import beyond, row
+from redraft.measure.loadtest.job import Job
+from redraft.measure.loadtest.process import ADMIT_ALL
+from redraft.measure.loadtest.search import greatest
 
 #: Shows how a run goes on: what is given to it is told how many seconds have passed.
 Progress: TypeAlias = Callable[[Plan], AbstractContextManager[Callable[[float], None]]]

@@ -11,9 +11,9 @@ from random import Random
 
 from redraft.client import Backoff, Client, ServerError
 from redraft.decoding.method import Value
-from redraft.measure.load.gauges import Sample, read, settled, watch
-from redraft.measure.load.hearing import Hearing
-from redraft.measure.load.script import Script
+from redraft.measure.loadtest.gauges import Sample, read, settled, watch
+from redraft.measure.loadtest.hearing import Hearing
+from redraft.measure.loadtest.script import Script
 
 #: Seconds that captions of a talk that has ended may take, and in which a lost connection must be had again.
 PATIENCE = 30.0

@@ -12,11 +12,11 @@ from redraft.captions.events import Caption, Update
 from redraft.client import ServerError
 from redraft.measure.bench.tables import LIVE
 from redraft.measure.eval import columns
-from redraft.measure.load.crowd import Outcome, Plan
-from redraft.measure.load.figures import beyond, row
-from redraft.measure.load.gauges import Sample, memory_slope, slope
-from redraft.measure.load.hearing import Hearing
-from redraft.measure.load.search import greatest
+from redraft.measure.loadtest.crowd import Outcome, Plan
+from redraft.measure.loadtest.figures import beyond, row
+from redraft.measure.loadtest.gauges import Sample, memory_slope, slope
+from redraft.measure.loadtest.hearing import Hearing
+from redraft.measure.loadtest.search import greatest
 
 
 def sample(time: float, megabytes: float, cpu: float = 0.0, passes: float = 0.0) -> Sample:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from redraft.client import ServerError
 from redraft.measure.eval.figures import Row, percentile_ms
-from redraft.measure.load.crowd import Outcome
-from redraft.measure.load.gauges import memory_slope, slope
+from redraft.measure.loadtest.crowd import Outcome
+from redraft.measure.loadtest.gauges import memory_slope, slope
 
 
 def row(outcome: Outcome) -> Row:

@@ -12,12 +12,12 @@ from typing import Any
 
 from redraft.backends.load import on_transformers, resolve
 from redraft.decoding.method import Value
-from redraft.measure.bench.load import ENDING
+from redraft.measure.bench.read import ENDING
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.figures import Row
 from redraft.measure.eval.signature import signature
-from redraft.measure.load.process import serving
-from redraft.measure.load.script import Script
+from redraft.measure.loadtest.process import serving
+from redraft.measure.loadtest.script import Script
 
 #: What tells a row of a file from all others.
 _KEY = ("method", "options", "admission", "talks", "seconds")
@@ -71,7 +71,7 @@ class Job:
             settings: further ones, of a server that is started.
 
         Raises:
-            ServerError: as of `redraft.measure.load.process.serving`.
+            ServerError: as of `redraft.measure.loadtest.process.serving`.
         """
         if self.server:
             yield self.server
