@@ -33,7 +33,7 @@ from redraft.captions.events import Update
 from redraft.decoding.cost import CostCurve, least, sample
 from redraft.decoding.method import Value
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import Method
+from redraft.measure.eval.measure import MethodSystem
 from redraft.measure.eval.sets import SETS, lag_stream, load_set
 from redraft.measure.eval.signature import signature
 from redraft.measure.eval.table import print_json
@@ -164,15 +164,15 @@ def _shape(path: Path, to: str, updates: Sequence[Update], rounds: int) -> Found
     return found
 
 
-def _prices(system: Method, updates: Iterable[Update], curve: CostCurve) -> Iterator[float]:
+def _prices(system: MethodSystem, updates: Iterable[Update], curve: CostCurve) -> Iterator[float]:
     for update in updates:
         step, _failures = system.translate(update)
         yield from (curve(each.new) for each in step.passes)
 
 
-def _system(backend: LlamaCpp, method: str, to: str, curve: CostCurve) -> Method:
+def _system(backend: LlamaCpp, method: str, to: str, curve: CostCurve) -> MethodSystem:
     name, options = METHODS[method]
-    return Method(backend, Contender(name, to, options), curve=curve)
+    return MethodSystem(backend, Contender(name, to, options), curve=curve)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import Method, Run, compare, open_runs
+from redraft.measure.eval.measure import MethodSystem, Run, compare, open_runs
 from redraft.measure.eval.sets import SETS, lag_stream, load_set
 from redraft.measure.eval.signature import signature
 
@@ -109,7 +109,7 @@ def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable
 
     def keep(_update: Update, _runs: Sequence[Run]) -> None:
         for each in followed:
-            if isinstance(each.run.system, Method):
+            if isinstance(each.run.system, MethodSystem):
                 prompt, output = each.run.system.translator.latest_ids(each.run.contender.language)
                 each.prompts.append(prompt)
                 each.outputs.append(output)

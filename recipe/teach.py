@@ -31,7 +31,7 @@ from recipe.restart import read_model
 from recipe.score import score
 from recipe.tokenizer import BOS, EOS, load_tokenizer, target_tag
 from redraft.errors import ModelError
-from redraft.finetune.prefixes import Cuts, Ids, Translated, prefix_pairs
+from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
 
 #: Positions of the key/value cache, by device: rows that are decoded together have no more.
 POSITIONS = {"cpu": 16_384, "cuda": 75_000}
@@ -146,7 +146,7 @@ def examples(
 ) -> Iterator[Example]:
     """The whole of every translated source, and `Cuts.beginnings` of it."""
     wholes = [
-        Translated(teacher.text(each.prompt), each.language, each.prompt, each.output, teacher.end)
+        TranslatedSource(teacher.text(each.prompt), each.language, each.prompt, each.output, teacher.end)
         for each in part
         if each.output
     ]

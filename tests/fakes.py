@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.segments import Segment
+from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import ROOT, Capabilities, Rows, Score
 
 END = 0
@@ -69,7 +69,7 @@ class RandomModel:
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         return [1] * start + [1 + byte % (self.vocabulary - 1) for byte in text.encode()]
 
-    def encode(self, segments: Sequence[Segment]) -> list[int]:
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         ids = self.tokenize("", start=True)
         for segment in segments:
             ids += self.tokenize(segment.text) if segment.token is None else [segment.token]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer
 
 # Templates of our own, each with one trait of the real ones.
 WITH_SYSTEM = """{{ bos_token }}{% for m in messages %}
@@ -44,7 +44,7 @@ class ToyTokenizer:
                 found += ["text:" + word for word in re.findall(r" ?[^\s<|>]+|[\s<|>]", spaced)]
         return [self._id(word) for word in found]
 
-    def encode(self, segments: Sequence[Segment]) -> list[int]:
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         """As a backend makes the ids of a prompt; functional are the control tokens that its template has."""
         template = "".join(segment.text for segment in segments if segment.special)
         control = {text: FunctionalToken(self._id(text)) for text in re.findall(self.control, template)}

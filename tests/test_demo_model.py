@@ -20,7 +20,7 @@ from redraft.captions.events import Caption
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import Line, lines, rows
+from redraft.measure.eval.figures import TableLine, lines, rows
 from redraft.measure.eval.measure import compare, open_runs
 from redraft.measure.eval.sets import lag_stream, load_set
 
@@ -58,7 +58,7 @@ def test_ssbd_without_bias_gives_the_ids_of_retranslation_in_fewer_passes(
 
 
 @pytest.fixture(scope="module")
-def talk(shipped: LlamaCpp) -> dict[str, tuple[Line, Any]]:
+def talk(shipped: LlamaCpp) -> dict[str, tuple[TableLine, Any]]:
     contenders = [
         Contender("ar", "de"),
         *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.2, 0.5)),
@@ -75,11 +75,11 @@ def talk(shipped: LlamaCpp) -> dict[str, tuple[Line, Any]]:
     return dict(zip(names, zip(table, rows(table), strict=True), strict=True))
 
 
-def outputs(line: Line) -> list[tuple[int, ...]]:
+def outputs(line: TableLine) -> list[tuple[int, ...]]:
     return [step.tokens for step in line.steps]
 
 
-def test_more_bias_keeps_more_and_erases_less(talk: dict[str, tuple[Line, Any]]) -> None:
+def test_more_bias_keeps_more_and_erases_less(talk: dict[str, tuple[TableLine, Any]]) -> None:
     found = [talk[f"ssbd beta={beta}"][1] for beta in ("0", "0.2", "0.5")]
     kept = [row["draft_acceptance"] for row in found]
     erased = [row["ne_output"] for row in found]
@@ -89,15 +89,15 @@ def test_more_bias_keeps_more_and_erases_less(talk: dict[str, tuple[Line, Any]])
     assert (kept[-1], erased[-1]) == (1.0, 0.0)
 
 
-def test_half_a_bias_is_continuous_decoding(talk: dict[str, tuple[Line, Any]]) -> None:
+def test_half_a_bias_is_continuous_decoding(talk: dict[str, tuple[TableLine, Any]]) -> None:
     assert outputs(talk["ssbd beta=0.5"][0]) == outputs(talk["cd"][0])
 
 
-def test_ssbd_takes_a_third_fewer_passes(talk: dict[str, tuple[Line, Any]]) -> None:
+def test_ssbd_takes_a_third_fewer_passes(talk: dict[str, tuple[TableLine, Any]]) -> None:
     assert talk["ssbd beta=0.2"][0].passes * 1.3 < talk["ar"][0].passes
 
 
-def test_display_only_mask_changes_the_display_alone(talk: dict[str, tuple[Line, Any]]) -> None:
+def test_display_only_mask_changes_the_display_alone(talk: dict[str, tuple[TableLine, Any]]) -> None:
     (bare, bare_row), (masked, masked_row) = talk["ssbd beta=0.2"], talk["ssbd beta=0.2 3 tokens"]
     assert outputs(masked) == outputs(bare)
     assert masked.passes == bare.passes
@@ -106,7 +106,7 @@ def test_display_only_mask_changes_the_display_alone(talk: dict[str, tuple[Line,
     assert masked_row["ne_output"] == bare_row["ne_output"]
 
 
-def test_plain_mask_costs_passes(talk: dict[str, tuple[Line, Any]]) -> None:
+def test_plain_mask_costs_passes(talk: dict[str, tuple[TableLine, Any]]) -> None:
     assert talk["ssbd beta=0.2 3 tokens, plain"][0].passes > talk["ssbd beta=0.2 3 tokens"][0].passes
 
 

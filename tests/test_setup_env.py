@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from redraft.backends import machine, selftest
-from redraft.backends.selftest import Kernels, Verdict
+from redraft.backends.selftest import Kernels, SelfTestResult
 from tools import check_size, compilers, setup_env
 
 
@@ -138,13 +138,13 @@ class TestEngine:
     def folder(self, built: list[str]) -> Path:
         return setup_env.wheel_folder("1.0", setup_env.build_environment(os.environ))
 
-    def find(self, monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> None:
+    def find(self, monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult) -> None:
         monkeypatch.setattr(selftest, "examine", lambda model, python, path: verdict)
 
     def test_a_right_wheel_is_kept_and_not_built_again(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
     ) -> None:
-        self.find(monkeypatch, Verdict("right", True))
+        self.find(monkeypatch, SelfTestResult("right", True))
         for _ in range(2):
             setup_env.install_engine(Path("python"), "1.0")
         assert [path.name for path in folder.iterdir()] == ["engine.whl"]
@@ -163,7 +163,7 @@ class TestEngine:
         folder: Path,
         kernels: Kernels,
     ) -> None:
-        self.find(monkeypatch, Verdict(kernels, True, "SIGILL"))
+        self.find(monkeypatch, SelfTestResult(kernels, True, "SIGILL"))
         setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "installing llama-cpp-python 1.0"
         assert list(folder.iterdir()) == []
@@ -172,7 +172,7 @@ class TestEngine:
     def test_a_library_that_cannot_be_used_is_removed(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
     ) -> None:
-        self.find(monkeypatch, Verdict("crash", False, "SIGILL"))
+        self.find(monkeypatch, SelfTestResult("crash", False, "SIGILL"))
         with pytest.raises(SystemExit, match=r"crashes on this processor \(SIGILL\): remove .venv and try"):
             setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "removing llama-cpp-python"
@@ -183,11 +183,11 @@ class TestEngine:
     ) -> None:
         asked = []
 
-        def examine(model: Path, python: str, path: list[str]) -> Verdict:
+        def examine(model: Path, python: str, path: list[str]) -> SelfTestResult:
             asked.append(
                 (model.is_file(), python, [str(Path(each, "redraft", "__init__.py").is_file()) for each in path])
             )
-            return Verdict("right", True)
+            return SelfTestResult("right", True)
 
         monkeypatch.setattr(selftest, "examine", examine)
         setup_env.install_engine(Path("some/python"), "1.0")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from redraft.measure.bench.read import Result
 from redraft.measure.bench.plots.kinds import PLOTS, Plot, plots_of
+from redraft.measure.bench.read import Result
 from redraft.measure.bench.report import LIVE as LOAD_TESTS
 from redraft.measure.bench.report import heading
 from redraft.measure.bench.tables import LIVE, STREAMED, TABLES

@@ -29,7 +29,7 @@ from redraft.captions.session import Encode, Session, Settings, Translation, Voc
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.drive import Lane, Watch, run_together
+from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
@@ -172,7 +172,7 @@ class Translator:
 
     def _translate(self, update: Update) -> list[Event]:
         askings = self._session.translate(update)
-        lanes = [Lane(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
+        lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
         started = time.perf_counter()
         try:
             answers = run_together(lanes, self._backends, self._watch)

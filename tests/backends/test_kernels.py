@@ -16,12 +16,12 @@ from redraft.backends import kernels, selftest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.machine import Processor
-from redraft.backends.selftest import Verdict
+from redraft.backends.selftest import SelfTestResult
 from redraft.errors import ModelError
 from redraft.models import shipped_path
 
 AMX, OTHER = Processor("Some Xeon", frozenset({"avx2", "amx_tile"})), Processor("Some Core", frozenset({"avx2"}))
-RIGHT, CRASH = Verdict("right", True), Verdict("crash", True, "SIGILL")
+RIGHT, CRASH = SelfTestResult("right", True), SelfTestResult("crash", True, "SIGILL")
 
 
 class Bench:
@@ -30,7 +30,7 @@ class Bench:
     def __init__(self) -> None:
         self.here, self.build, self.verdict, self.tests = AMX, "0123456789ab", RIGHT, 0
 
-    def examine(self, model: Path) -> Verdict:
+    def examine(self, model: Path) -> SelfTestResult:
         assert model.is_file()
         self.tests += 1
         return self.verdict
@@ -80,12 +80,12 @@ def test_a_processor_without_amx_is_not_tested(bench: Bench, tmp_path: Path) -> 
     ("verdict", "words"),
     [
         (CRASH, "AMX kernels crash in this build (SIGILL), so models run without them"),
-        (Verdict("wrong", True, "off by 2"), "AMX kernels compute wrong results in this build (off by 2)"),
-        (Verdict("hang", True, "not done in 60 s"), "AMX kernels hang in this build (not done in 60 s)"),
+        (SelfTestResult("wrong", True, "off by 2"), "AMX kernels compute wrong results in this build (off by 2)"),
+        (SelfTestResult("hang", True, "not done in 60 s"), "AMX kernels hang in this build (not done in 60 s)"),
     ],
 )
 def test_broken_kernels_are_left_out_and_named_once_a_process(
-    bench: Bench, caplog: pytest.LogCaptureFixture, verdict: Verdict, words: str
+    bench: Bench, caplog: pytest.LogCaptureFixture, verdict: SelfTestResult, words: str
 ) -> None:
     bench.verdict = verdict
     assert not bench.trusted()
@@ -98,13 +98,13 @@ def test_broken_kernels_are_left_out_and_named_once_a_process(
 
 
 def test_a_test_that_did_not_run_is_not_remembered(bench: Bench) -> None:
-    bench.verdict = Verdict("untested", False, "no room")
+    bench.verdict = SelfTestResult("untested", False, "no room")
     assert not bench.trusted() and not bench.trusted()
     assert bench.tests == 2
 
 
 def test_a_library_that_crashes_in_any_case_is_refused_with_a_way_out(bench: Bench) -> None:
-    bench.verdict = Verdict("crash", False, "SIGILL")
+    bench.verdict = SelfTestResult("crash", False, "SIGILL")
     with pytest.raises(ModelError, match=r"crashes on this processor \(SIGILL\); compile it here: CXXFLAGS="):
         bench.trusted()
 
@@ -169,7 +169,7 @@ def test_the_report_says_how_to_get_the_fast_build(
     bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
     here: Processor,
-    verdict: Verdict,
+    verdict: SelfTestResult,
     compiled: bytes,
     words: list[str],
 ) -> None:

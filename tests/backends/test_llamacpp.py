@@ -24,7 +24,7 @@ from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.drive import Lane, run, run_together
+from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.fakes import distribution
@@ -273,8 +273,8 @@ def test_decodings_in_lock_step_give_the_output_of_each_alone(load: Load, q8: Pa
     backend = load(q8, slots=3)
     prompts = [IDS[:9], IDS[5:20], IDS[:4]]
 
-    def lane(prompt: Ids, slot: int) -> Lane:
-        return Lane(decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot})
+    def lane(prompt: Ids, slot: int) -> Decoding:
+        return Decoding(decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot})
 
     slots = [backend.open_slot() for _ in prompts]
     together = run_together([lane(p, s) for p, s in zip(prompts, slots, strict=True)], {TARGET: backend})

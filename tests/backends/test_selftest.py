@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from redraft.backends import selftest
-from redraft.backends.selftest import Verdict, examine, judge
+from redraft.backends.selftest import SelfTestResult, examine, judge
 from redraft.models import shipped_path
 
 MODEL = shipped_path("demo-tiny")
@@ -96,19 +96,19 @@ def test_verdicts_on_builds(build: list[str], misbehave: str, kernels: str, deta
 def test_a_build_that_hangs(build: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     write(build, "time.sleep(60)")
     monkeypatch.setattr(selftest, "TIMEOUT_S", 4.0)
-    assert examine(MODEL, path=build) == Verdict("hang", True, "not done in 4 s")
+    assert examine(MODEL, path=build) == SelfTestResult("hang", True, "not done in 4 s")
 
 
 def test_a_library_that_crashes_when_it_is_loaded(build: list[str]) -> None:
     Path(build[0], "llama_cpp.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n")
-    assert examine(MODEL, path=build) == Verdict("crash", False, "SIGILL")
+    assert examine(MODEL, path=build) == SelfTestResult("crash", False, "SIGILL")
 
 
 def test_a_test_that_cannot_run_is_no_verdict(tmp_path: Path) -> None:
     verdict = examine(MODEL, python=str(tmp_path / "no-python"))
     assert (verdict.kernels, verdict.plain_run) == ("untested", False)
     assert "cannot be run" in verdict.detail
-    assert judge([sys.executable, "-c", "import sys; sys.exit(3)"]) == Verdict("untested", False, "status 3")
+    assert judge([sys.executable, "-c", "import sys; sys.exit(3)"]) == SelfTestResult("untested", False, "status 3")
 
 
 def test_the_statuses_of_windows_are_crashes() -> None:

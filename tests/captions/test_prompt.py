@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from redraft.captions.chat import qwen3, tower
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter, Request, choose_template, clean
-from redraft.decoding.segments import Segment
+from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM, ToyTokenizer
 
@@ -54,10 +54,10 @@ class TestTable5:
 
     def test_the_source_is_a_segment_of_its_own(self) -> None:
         before, source, after = Prompter.for_model(TOWER, ENGLISH, GERMAN).segments(Request("The cat"))
-        assert before == Segment(before.text, special=True)
+        assert before == PromptSegment(before.text, special=True)
         assert before.text.endswith("\nEnglish: ")
-        assert source == Segment("The cat", special=False)
-        assert after == Segment("\nGerman: <end_of_turn>\n<start_of_turn>model\n", special=True)
+        assert source == PromptSegment("The cat", special=False)
+        assert after == PromptSegment("\nGerman: <end_of_turn>\n<start_of_turn>model\n", special=True)
 
 
 class TestChoice:

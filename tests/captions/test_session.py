@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.session import EMPTY, Encode, Session, Settings, Vocabulary
 from redraft.captions.stabilise import Mask
-from redraft.decoding.drive import Lane, run, run_together
+from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Prompt, Score, common_prefix
 from redraft.errors import OptionError
@@ -62,7 +62,7 @@ class Stream:
         """The events of all languages; ``asked`` gets the requests of this update only."""
         before, self.seq = len(self.model.requests), self.seq + 1
         asking = self.session.translate(Update(utterance, self.seq, text, final))
-        found = run_together([Lane(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
+        found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
         self.asked = self.model.requests[before:]
         return [event for events in found for event in events]
 

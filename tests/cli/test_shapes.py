@@ -12,12 +12,12 @@ from click.testing import CliRunner, Result
 from redraft.cli.main import cli
 from redraft.errors import RedraftError
 from redraft.measure.bench.read import read_results
-from redraft.measure.eval.record import Pass, Record, Step, write_records
+from redraft.measure.eval.record import PassRecord, Record, Step, write_records
 from tests.cli.conftest import Run
 
 PASSES = {
-    "ar, de": [Pass(0, 10, 0, 0, 0), Pass(10, 1, 0, 0, 0), Pass(11, 1, 0, 0, 0)],
-    "ssbd beta=0.2, de": [Pass(0, 12, 2, 2, 2)],
+    "ar, de": [PassRecord(0, 10, 0, 0, 0), PassRecord(10, 1, 0, 0, 0), PassRecord(11, 1, 0, 0, 0)],
+    "ssbd beta=0.2, de": [PassRecord(0, 12, 2, 2, 2)],
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import Lane, run_together
+from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Output
@@ -58,7 +58,7 @@ def decoded(
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
     drafter, rule = method.build(Setup(method.check(options), model.end_tokens, model.pad_token))
     asking = decode(prompt, drafter, rule, previous=previous, source=prompt, end_tokens=model.end_tokens, limit=limit)
-    return run_together([Lane(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
+    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
 
 
 @pytest.mark.parametrize(("name", "options"), EXACT, ids=lambda value: str(value))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, is_markup
+from redraft.decoding.segments import PromptSegment as Segment
 
 END, THINK, BYTE = 1_000_001, 1_000_002, 10
 FUNCTIONAL = FunctionalTokens(
@@ -42,13 +43,22 @@ def test_text_between_functional_tokens_is_one() -> None:
         asked.append(text)
         return tokenize(text, special)
 
-    segments = [Segment("<end>user\nEnglish: ", True), Segment("the cat", False), Segment("\nGerman:<end>", True)]
+    segments = [
+        Segment("<end>user\nEnglish: ", True),
+        Segment("the cat", False),
+        Segment("\nGerman:<end>", True),
+    ]
     assert PromptTokenizer(noted, FUNCTIONAL)(segments) == ids(END, "user\nEnglish: the cat\nGerman:", END)
     assert asked == ["user\nEnglish: the cat\nGerman:"]
 
 
 def test_white_space_beside_tokens_that_swallow_it() -> None:
-    segments = [Segment("a<end> ", True), Segment("b", False), Segment(" <think> c", True), Segment("", True, 7)]
+    segments = [
+        Segment("a<end> ", True),
+        Segment("b", False),
+        Segment(" <think> c", True),
+        Segment("", True, 7),
+    ]
     assert encode(segments) == ids("a", END, "b", THINK, " c", 7)
 
 

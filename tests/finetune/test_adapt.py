@@ -21,7 +21,7 @@ from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402
 from redraft.finetune import adapt as adapting  # noqa: E402
 from redraft.finetune import lora  # noqa: E402
-from redraft.finetune.adapt import Settings, adapt, best_outputs, make_examples  # noqa: E402
+from redraft.finetune.adapt import FineTuning, adapt, best_outputs, make_examples  # noqa: E402
 from redraft.finetune.batch import Example, collate, logits  # noqa: E402
 from redraft.finetune.lora import Lora, fine_tune, merge  # noqa: E402
 from redraft.finetune.prefixes import Cuts  # noqa: E402
@@ -40,8 +40,8 @@ def loss(taught: HfTeacher, model: Any, examples: list[Example]) -> float:
         return float(torch.nn.functional.cross_entropy(logits(model, batch), batch.targets))
 
 
-def settings(out: Path, **changed: Any) -> Settings:
-    return replace(Settings(out, ("de",), cuts=Cuts(spoken=0.0), lora=FAST), **changed)
+def settings(out: Path, **changed: Any) -> FineTuning:
+    return replace(FineTuning(out, ("de",), cuts=Cuts(spoken=0.0), lora=FAST), **changed)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -140,7 +140,7 @@ class TestRunsThatWereCutOff:
         assert steps[taken:] == [*range(9)]
 
 
-def prepared(how: Settings) -> Settings:
+def prepared(how: FineTuning) -> FineTuning:
     how.training.mkdir()
     return how
 

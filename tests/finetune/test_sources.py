@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import InputError
-from redraft.finetune.sources import FEWEST, Source, divided, read_sources
+from redraft.finetune.sources import FEWEST, Sentence, divided, read_sources
 
 
 @pytest.fixture
@@ -17,12 +17,12 @@ def file(tmp_path: Path) -> Path:
 
 def test_sentences_are_cleaned_and_each_is_read_once(file: Path) -> None:
     file.write_bytes("\ufeffHello,  world! \r\n\n  \nIt rains.\nHello, world!\n".encode())
-    assert read_sources(file) == [Source("Hello, world!"), Source("It rains.")]
+    assert read_sources(file) == [Sentence("Hello, world!"), Sentence("It rains.")]
 
 
 def test_translations_stand_behind_a_tab(file: Path) -> None:
     file.write_text("It rains.\tEs regnet.\nGood night.\t Gute Nacht. \n", encoding="utf-8")
-    assert read_sources(file) == [Source("It rains.", "Es regnet."), Source("Good night.", "Gute Nacht.")]
+    assert read_sources(file) == [Sentence("It rains.", "Es regnet."), Sentence("Good night.", "Gute Nacht.")]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 class TestDivided:
-    SOURCES = [Source(f"this is sentence {number}") for number in range(60)] + [Source(str(n)) for n in range(10)]
+    SOURCES = [Sentence(f"this is sentence {number}") for number in range(60)] + [Sentence(str(n)) for n in range(10)]
 
     def test_what_is_measured_is_never_learnt_and_long_enough(self) -> None:
         learnt, held_out = divided(self.SOURCES, most=1000, held_out=12, seed=3)

@@ -11,8 +11,8 @@ from redraft import Style
 from redraft.backends.hf.model import backend_of
 from redraft.backends.hf.options import HfOptions
 from redraft.decoding.types import Prompt
-from redraft.finetune.prefixes import Ids, Translated
-from redraft.finetune.sources import Source
+from redraft.finetune.prefixes import Ids, TranslatedSource
+from redraft.finetune.sources import Sentence
 from redraft.finetune.teacher import HfTeacher
 from tests.backends.hf import models
 from tests.backends.hf.models import END, LETTERS
@@ -37,19 +37,19 @@ def teacher(family: str, chat: bool = False, languages: Sequence[str] = ("de",))
     return HfTeacher(backend_of(model, tokenizer, family, options), languages, Style())
 
 
-def sentences(number: int, seed: int = 0, reference: str | None = None) -> list[Source]:
+def sentences(number: int, seed: int = 0, reference: str | None = None) -> list[Sentence]:
     """Different ones of five words, each of one letter or two."""
     chosen = random.Random(seed)
-    found: dict[str, Source] = {}
+    found: dict[str, Sentence] = {}
     while len(found) < number:
         text = " ".join("".join(chosen.choices(LETTERS, k=chosen.randint(1, 2))) for _ in range(5))
-        found[text] = Source(text, reference)
+        found[text] = Sentence(text, reference)
     return [*found.values()]
 
 
-def translated(taught: HfTeacher, sources: Sequence[Source], output: Sequence[Ids]) -> list[Translated[Prompt]]:
+def translated(taught: HfTeacher, sources: Sequence[Sentence], output: Sequence[Ids]) -> list[TranslatedSource[Prompt]]:
     """Sources with given outputs."""
     return [
-        Translated(source.text, "de", taught.prompt(source.text, "de"), ids, END)
+        TranslatedSource(source.text, "de", taught.prompt(source.text, "de"), ids, END)
         for source, ids in zip(sources, output, strict=True)
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 from redraft.backends import selftest
 from redraft.backends.engine import lib
 from redraft.backends.machine import Processor, cache_folder, library_hash, processor
-from redraft.backends.selftest import Verdict
+from redraft.backends.selftest import SelfTestResult
 from redraft.errors import ModelError
 from redraft.models import shipped_path
 
@@ -76,7 +76,7 @@ def tiles_are_ours() -> bool:
     return False
 
 
-def complaint(verdict: Verdict) -> str:
+def complaint(verdict: SelfTestResult) -> str:
     """One sentence on kernels that are not right."""
     return (
         f"llama.cpp's AMX kernels {_FOUND[verdict.kernels]} in this build ({verdict.detail}), so models run without "
@@ -98,7 +98,7 @@ def report() -> str:
     return "AMX, right by the self-test"
 
 
-def test(here: Processor) -> Verdict:
+def test(here: Processor) -> SelfTestResult:
     """Run the self-test, and remember what it found."""
     verdict = selftest.examine(shipped_path("demo-tiny"))
     # A test that failed before its first kernel says nothing of the next time.
@@ -108,15 +108,15 @@ def test(here: Processor) -> Verdict:
     return verdict
 
 
-def remembered(here: Processor) -> Verdict | None:
+def remembered(here: Processor) -> SelfTestResult | None:
     """What the self-test found for this build and processor; None if it has not run."""
     try:
-        return Verdict(**json.loads(_file().read_text(encoding="utf-8"))[_key(here)])
+        return SelfTestResult(**json.loads(_file().read_text(encoding="utf-8"))[_key(here)])
     except (OSError, RuntimeError, ValueError, KeyError, TypeError):  # RuntimeError: there is no home
         return None
 
 
-def _write(here: Processor, verdict: Verdict) -> None:
+def _write(here: Processor, verdict: SelfTestResult) -> None:
     path = _file()
     try:
         known = dict(json.loads(path.read_text(encoding="utf-8")))

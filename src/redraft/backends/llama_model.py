@@ -13,7 +13,7 @@ from typing import Any
 from redraft.backends import kernels
 from redraft.backends.crash import explained
 from redraft.backends.engine import lib
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
 
 #: F32, F16, BF16.
@@ -201,7 +201,7 @@ class LlamaModel:
         begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
         return begin + list(self._ids(text, special))
 
-    def encode(self, segments: Sequence[Segment]) -> list[int]:
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         """Ids of a prompt; see `redraft.decoding.types.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 

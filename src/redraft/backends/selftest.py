@@ -45,7 +45,7 @@ Kernels = Literal["right", "wrong", "crash", "hang", "untested"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SelfTestResult:
     """What a self-test found.
 
     Attributes:
@@ -60,7 +60,7 @@ class Verdict:
     detail: str = ""
 
 
-def examine(model: Path, python: str = sys.executable, path: Sequence[str] | None = None) -> Verdict:
+def examine(model: Path, python: str = sys.executable, path: Sequence[str] | None = None) -> SelfTestResult:
     """Test the llama.cpp that ``python`` imports, in a child process; takes about a second.
 
     Args:
@@ -71,7 +71,7 @@ def examine(model: Path, python: str = sys.executable, path: Sequence[str] | Non
     return judge([python, "-P", "-m", "redraft.backends.selftest", str(model)], path=path)
 
 
-def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> Verdict:
+def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> SelfTestResult:
     """Run the child and say what became of it."""
     environment = {
         **os.environ,
@@ -84,19 +84,21 @@ def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> Verdi
             command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as late:
-        return Verdict("hang", _PLAIN_DONE in _lines(late.stdout), f"not done in {TIMEOUT_S:g} s")
+        return SelfTestResult("hang", _PLAIN_DONE in _lines(late.stdout), f"not done in {TIMEOUT_S:g} s")
     except OSError as error:
-        return Verdict("untested", plain_run=False, detail=f"{command[0]!r} cannot be run: {error.strerror or error}")
+        return SelfTestResult(
+            "untested", plain_run=False, detail=f"{command[0]!r} cannot be run: {error.strerror or error}"
+        )
     lines = _lines(child.stdout)
     plain_run = _PLAIN_DONE in lines
     if child.returncode:
         ending = _ending(child.returncode, _lines(child.stderr))
         fault = ending in _FAULTS or child.returncode > _LARGEST_STATUS
-        return Verdict("crash" if fault else "untested", plain_run, ending)
+        return SelfTestResult("crash" if fault else "untested", plain_run, ending)
     difference = float(lines[-1])
     if difference <= TOLERANCE:  # false for what is not a number
-        return Verdict("right", plain_run)
-    return Verdict("wrong", plain_run, f"logits are off by {difference:.2g} standard deviations")
+        return SelfTestResult("right", plain_run)
+    return SelfTestResult("wrong", plain_run, f"logits are off by {difference:.2g} standard deviations")
 
 
 def _lines(output: bytes | None) -> list[str]:

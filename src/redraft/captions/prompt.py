@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from redraft.captions.chat import ChatTemplate, Render, qwen3, tower, unusable
 from redraft.captions.languages import Language, closest, parse_language
-from redraft.decoding.segments import Segment
+from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 
 TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
@@ -120,7 +120,7 @@ class Prompter:
         prompter.segments(Request("x"))  # a template that cannot be used is to fail now
         return prompter
 
-    def segments(self, request: Request) -> tuple[Segment, ...]:
+    def segments(self, request: Request) -> tuple[PromptSegment, ...]:
         """The prompt in pieces: their texts, joined, are the whole prompt.
 
         Raises:
@@ -144,7 +144,7 @@ class Prompter:
         )
         return tuple(_cut(self.layout(marked), texts, self.end_token))
 
-    def encode(self, request: Request, encode: Callable[[Sequence[Segment]], list[int]]) -> tuple[int, ...]:
+    def encode(self, request: Request, encode: Callable[[Sequence[PromptSegment]], list[int]]) -> tuple[int, ...]:
         """The prompt's ids; ``encode`` is `redraft.decoding.types.Backend.encode`.
 
         Raises:
@@ -233,19 +233,19 @@ def _conversation(request: Request, render: Render, source: str, target: str) ->
     return render(_instruction(request, source, target), earlier, f"{source}: {request.source}", f"{target}:")
 
 
-def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment]:
+def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptSegment]:
     """Cut a rendered layout at its marks and put the texts there."""
     parts = _MARK.split(rendered)
     marks = [name for name in parts[1::2] if name != "end"]
     if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:
         raise unusable("it drops or repeats the text")
-    segments: list[Segment] = []
+    segments: list[PromptSegment] = []
 
     def add(text: str, special: bool) -> None:
         if segments and segments[-1].special == special and segments[-1].token is None:
-            segments[-1] = Segment(segments[-1].text + text, special)
+            segments[-1] = PromptSegment(segments[-1].text + text, special)
         elif text:
-            segments.append(Segment(text, special))
+            segments.append(PromptSegment(text, special))
 
     for index, part in enumerate(parts):
         if index % 2 == 0:
@@ -253,7 +253,7 @@ def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[Segment
         elif part != "end":
             add(texts[int(part)], special=False)
         elif end_token is not None:
-            segments.append(Segment("", True, end_token))
+            segments.append(PromptSegment("", True, end_token))
     return segments
 
 

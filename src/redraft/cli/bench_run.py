@@ -16,7 +16,7 @@ from redraft.errors import OptionError
 from redraft.measure.bench.tables import TABLES, Table
 
 if TYPE_CHECKING:
-    from redraft.measure.bench.run import Bench, Engine
+    from redraft.measure.bench.run import Bench, BenchModels
 
 SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
 TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
@@ -187,14 +187,14 @@ def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[
 
 def _engine(
     *, model: str, small: tuple[str, ...], threads: int, gpu_layers: int, exact: bool, dtype: str | None
-) -> Engine:
+) -> BenchModels:
     from redraft.backends.llamacpp import LlamaOptions
-    from redraft.measure.bench.run import Engine
+    from redraft.measure.bench.run import BenchModels
     from redraft.models import SMALL_OF
 
     known = (SMALL_OF[model],) if model in SMALL_OF else ()
     options = LlamaOptions(context_length=1024, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    return Engine(model, small or known, options, dtype)
+    return BenchModels(model, small or known, options, dtype)
 
 
 def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:

@@ -162,7 +162,7 @@ def caption(
         limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
         style = Style(source, None, glossary, context)
         with opened() as items, stream.writer(output, languages) as writer:
-            place = stream.Place(server, key, room, take_over)
+            place = stream.RemoteTarget(server, key, room, take_over)
             whole = stream.remote(items, writer, place, languages, mask=mask, style=style, **decoding, **limit)
         raise click.exceptions.Exit(0 if whole and stream.is_whole(writer) else 1)
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)

@@ -15,7 +15,7 @@ from redraft.cli.captioning import TEMPLATES
 from redraft.errors import MissingExtra, OptionError
 
 if TYPE_CHECKING:
-    from redraft.finetune.run import Outcome
+    from redraft.finetune.run import LanguageOutcome
 
 #: Sampled outputs beside the greedy one, where there are translations to compare with.
 SAMPLES = 3
@@ -90,7 +90,7 @@ def finetune(
     _require_places(model, out)
     try:
         from redraft.captions.style import Style
-        from redraft.finetune.adapt import Settings
+        from redraft.finetune.adapt import FineTuning
         from redraft.finetune.lora import Lora
         from redraft.finetune.prefixes import Cuts
         from redraft.finetune.run import train
@@ -106,7 +106,7 @@ def finetune(
         raise OptionError("to must be a single language if the data contain translations")
     if samples and not translated:
         raise OptionError("samples must be 0 if the data contain no translations")
-    settings = Settings(
+    settings = FineTuning(
         out,
         languages,
         samples=SAMPLES if samples is None and translated else samples or 0,
@@ -141,7 +141,7 @@ def _require_places(model: str, out: Path) -> None:
         raise OptionError(f"out must not be the folder of the model, {str(out)!r}")
 
 
-def _print(outcomes: Sequence[Outcome], line: str, as_json: bool) -> None:
+def _print(outcomes: Sequence[LanguageOutcome], line: str, as_json: bool) -> None:
     rows = [outcome.flat() for outcome in outcomes]
     if as_json:
         from redraft.measure.eval.table import print_json

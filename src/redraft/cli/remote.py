@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import SubtitleWriter, Writer
-from redraft.cli.stream import Place
+from redraft.cli.stream import RemoteTarget
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
@@ -27,7 +27,7 @@ _NO_KEY = "the server needs an API key: give it by REDRAFT_KEY in the environmen
 _Read: TypeAlias = "Item | Exception | None"
 
 
-def run(items: Iterable[Item], writer: Writer, place: Place, to: Sequence[str], **wanted: Any) -> bool:
+def run(items: Iterable[Item], writer: Writer, place: RemoteTarget, to: Sequence[str], **wanted: Any) -> bool:
     """Translate all of a stream on a server; whether nothing in it failed.
 
     The address of the page on which others read along goes to standard error when the session has begun.

@@ -82,7 +82,7 @@ def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RemoteTarget:
     """Where on which server a stream is translated.
 
     Attributes:
@@ -98,7 +98,7 @@ class Place:
     take_over: bool = False
 
 
-def remote(items: Iterable[Item], writer: Writer, place: Place, languages: Sequence[str], **wanted: Any) -> bool:
+def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages: Sequence[str], **wanted: Any) -> bool:
     """Translate all of a stream on a server; whether nothing in it failed.
 
     Args:

@@ -19,14 +19,14 @@ Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
 
 
 @dataclass(slots=True)
-class Lane(Generic[T]):
+class Decoding(Generic[T]):
     """A generator under way with its slot of every model's cache."""
 
     asking: Asking[T]
     slots: Mapping[str, int]
 
 
-def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
+def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
     """Run several decodings to their ends; results in the order of ``lanes``.
 
     Args:
@@ -65,4 +65,4 @@ def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend], watc
 
 def run(asking: Asking[T], backend: Backend, slot: int) -> T:
     """Run one decoding on one model."""
-    return run_together([Lane(asking, {TARGET: slot})], {TARGET: backend})[0]
+    return run_together([Decoding(asking, {TARGET: slot})], {TARGET: backend})[0]

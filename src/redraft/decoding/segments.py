@@ -28,7 +28,7 @@ def is_markup(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PromptSegment:
     """A piece of a prompt.
 
     Attributes:
@@ -111,7 +111,7 @@ class PromptTokenizer:
     def __init__(self, tokenize: Tokenize, functional: FunctionalTokens, before: str = "") -> None:
         self._tokenize, self._functional, self._before = tokenize, functional, before
 
-    def __call__(self, segments: Sequence[Segment]) -> list[int]:
+    def __call__(self, segments: Sequence[PromptSegment]) -> list[int]:
         """The ids of the whole text."""
         ids: list[int] = []
         swallows = False  # whether the token before swallows white space
@@ -128,7 +128,7 @@ class PromptTokenizer:
                 ids.append(token if isinstance(token, int) else self._functional[token].token)
         return ids
 
-    def _parts(self, segments: Sequence[Segment]) -> Iterator[str | int]:
+    def _parts(self, segments: Sequence[PromptSegment]) -> Iterator[str | int]:
         """Text, which may be empty, and in every second place a functional token: its text, or its id if given."""
         text = ""
         for segment in segments:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from redraft.decoding.segments import Segment
+from redraft.decoding.segments import PromptSegment
 
 T = TypeVar("T")
 
@@ -326,7 +326,7 @@ class Backend(Protocol):
             ContextOverflow: a request does not fit into the context.
         """
 
-    def encode(self, segments: Sequence[Segment]) -> list[int]:
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         """Ids of a prompt: those of its whole text, the model's start token before them if its tokenizer puts it there.
 
         Of the user's segments none becomes a token that does something (`redraft.decoding.segments`).

@@ -24,8 +24,8 @@ from redraft.errors import ModelError
 from redraft.finetune.batch import Example
 from redraft.finetune.lora import Lora, fine_tune, merge
 from redraft.finetune.outputs import Kept, Key, Output, nearest
-from redraft.finetune.prefixes import Cuts, Ids, Translated, prefix_pairs
-from redraft.finetune.sources import Source
+from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
+from redraft.finetune.sources import Sentence
 from redraft.finetune.teacher import TEMPERATURE, HfTeacher
 
 #: Prompts that are decoded together.
@@ -33,7 +33,7 @@ ROWS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FineTuning:
     """What is made of a model.
 
     Attributes:
@@ -76,7 +76,7 @@ class Adapted:
     unfinished: Mapping[str, int]
 
 
-def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Source], settings: Settings) -> Adapted:
+def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], settings: FineTuning) -> Adapted:
     """Teach a model beginnings of its own translations, and write it; the weights of ``backend`` become the new ones.
 
     A run that was cut off goes on where it was when it is started again with the same settings.
@@ -105,8 +105,8 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Source], sett
 
 
 def translate(
-    teacher: HfTeacher, sources: Sequence[Source], language: str, settings: Settings
-) -> Iterator[Translated[Prompt]]:
+    teacher: HfTeacher, sources: Sequence[Sentence], language: str, settings: FineTuning
+) -> Iterator[TranslatedSource[Prompt]]:
     """The sources with the model's outputs, those that it has ended and that are not empty."""
     prompts = [teacher.prompt(source.text, language) for source in sources]
     asked = hashlib.sha256(json.dumps([_key(prompt) for prompt in prompts]).encode()).hexdigest()[:12]
@@ -128,14 +128,14 @@ def translate(
     for source, prompt in zip(sources, prompts, strict=True):
         output = kept.outputs[_key(prompt)]
         if output is not None and len(output) > 1:
-            yield Translated(source.text, language, prompt, output[:-1], output[-1])
+            yield TranslatedSource(source.text, language, prompt, output[:-1], output[-1])
 
 
 def _key(prompt: Prompt) -> Key:
     return prompt.encoder + prompt.ids
 
 
-def best_outputs(teacher: HfTeacher, asked: Sequence[tuple[Prompt, Source]], settings: Settings) -> list[Output]:
+def best_outputs(teacher: HfTeacher, asked: Sequence[tuple[Prompt, Sentence]], settings: FineTuning) -> list[Output]:
     """For every prompt the greedy output, or a sampled one that is nearer to the reference; ends included."""
     drawn = [
         teacher.outputs([prompt for prompt, _source in asked], TEMPERATURE if number else 0.0, settings.seed + number)
@@ -151,7 +151,9 @@ def best_outputs(teacher: HfTeacher, asked: Sequence[tuple[Prompt, Source]], set
     return best
 
 
-def make_examples(teacher: HfTeacher, translated: Sequence[Translated[Prompt]], settings: Settings) -> list[Example]:
+def make_examples(
+    teacher: HfTeacher, translated: Sequence[TranslatedSource[Prompt]], settings: FineTuning
+) -> list[Example]:
     """Whole sources and beginnings of them, with what is learnt after them."""
     parts = [translated[start : start + ROWS] for start in range(0, len(translated), ROWS)]
     generator = random.Random(settings.seed)

@@ -20,7 +20,7 @@ Example: TypeAlias = tuple[Prompt, Ids]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TrainingBatch:
     """Several examples.
 
     Attributes:
@@ -65,7 +65,7 @@ def grouped(lengths: Sequence[int], most: int, rounded: Callable[[int], int] = i
         yield group
 
 
-def collate(examples: Sequence[Example], pad: int, device: torch.device) -> Batch:
+def collate(examples: Sequence[Example], pad: int, device: torch.device) -> TrainingBatch:
     """The batch of one or more examples of one model, on its device; ``pad`` is the id of padding."""
     ids, seen = padded([prompt.ids + learnt for prompt, learnt in examples], pad)
     rows = torch.tensor([row for row, (_prompt, learnt) in enumerate(examples) for _ in learnt], dtype=torch.long)
@@ -73,7 +73,7 @@ def collate(examples: Sequence[Example], pad: int, device: torch.device) -> Batc
     tensors = [ids, seen, rows, torch.tensor(columns, dtype=torch.long)]
     if examples[0][0].encoder:
         tensors += padded([prompt.encoder for prompt, _learnt in examples], pad)
-    return Batch(*(tensor.to(device) for tensor in tensors))
+    return TrainingBatch(*(tensor.to(device) for tensor in tensors))
 
 
 def padded(sequences: Sequence[Ids], pad: int, *, left: bool = False) -> tuple[Tensor, Tensor]:
@@ -87,8 +87,8 @@ def padded(sequences: Sequence[Ids], pad: int, *, left: bool = False) -> tuple[T
     return table(sequences, pad), table([[1] * len(sequence) for sequence in sequences], 0)
 
 
-def logits(model: Any, batch: Batch) -> Tensor:
-    """(n, vocabulary) logits of a transformers model for `Batch.targets`, in 32 bits."""
+def logits(model: Any, batch: TrainingBatch) -> Tensor:
+    """(n, vocabulary) logits of a transformers model for `TrainingBatch.targets`, in 32 bits."""
     if batch.encoder is not None:
         # As embeddings, since M2M-100 counts no position for padding among ids; live decoding does the same.
         embedded = model.get_decoder().embed_tokens(batch.ids[:, :-1])

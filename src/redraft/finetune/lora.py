@@ -25,7 +25,7 @@ from tqdm import tqdm
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.errors import CapabilityError
-from redraft.finetune.batch import Batch, Example, collate, length, logits
+from redraft.finetune.batch import Example, TrainingBatch, collate, length, logits
 
 #: Share of the steps over which the rate rises; it then falls to zero.
 WARMUP = 0.05
@@ -124,7 +124,7 @@ class _Run:
         if checkpoint.exists():
             self._restore()
 
-    def train_step(self, batch: Batch) -> Tensor:
+    def train_step(self, batch: TrainingBatch) -> Tensor:
         """One update; returns the mean loss per learnt id, in nats."""
         for group in self._optimizer.param_groups:
             group["lr"] = self._how.rate * _rate_scale(self.step, self.steps)

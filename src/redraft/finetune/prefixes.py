@@ -53,7 +53,7 @@ class Cuts:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated(Generic[P]):
+class TranslatedSource(Generic[P]):
     """A whole source with the teacher's translation.
 
     Attributes:
@@ -85,7 +85,7 @@ class Teacher(Protocol[P]):
 
 
 def prefix_pairs(
-    teacher: Teacher[P], translated: Sequence[Translated[P]], how: Cuts, generator: random.Random
+    teacher: Teacher[P], translated: Sequence[TranslatedSource[P]], how: Cuts, generator: random.Random
 ) -> Iterator[tuple[P, Ids]]:
     """Prompts with what is learnt after them, ends included: the whole of every source, then beginnings of it.
 

@@ -11,14 +11,14 @@ from typing import Any
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import HF_PREFIX, open_transformers
 from redraft.decoding.types import Backend
-from redraft.finetune.adapt import Settings, adapt
-from redraft.finetune.sources import Source
+from redraft.finetune.adapt import FineTuning, adapt
+from redraft.finetune.sources import Sentence
 from redraft.measure.eval.signature import signature, text_hash
 from redraft.measure.eval.steadiness import Steadiness, steadiness
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LanguageOutcome:
     """What came of one target language.
 
     Attributes:
@@ -49,8 +49,8 @@ class Outcome:
 
 
 def train(
-    model: str, options: HfOptions, learnt: Sequence[Source], held_out: Sequence[Source], settings: Settings
-) -> tuple[list[Outcome], str]:
+    model: str, options: HfOptions, learnt: Sequence[Sentence], held_out: Sequence[Sentence], settings: FineTuning
+) -> tuple[list[LanguageOutcome], str]:
     """Fine-tune a model of transformers; returns the outcome for each language, and the signature.
 
     Args:
@@ -65,7 +65,7 @@ def train(
     adapted = adapt(backend, learnt, settings)
     after = _measure(adapted.backend, held_out, settings, "after")
     outcomes = [
-        Outcome(tag, len(learnt) - adapted.unfinished[tag], adapted.unfinished[tag], before[tag], after[tag])
+        LanguageOutcome(tag, len(learnt) - adapted.unfinished[tag], adapted.unfinished[tag], before[tag], after[tag])
         for tag in settings.languages
     ]
     lora = settings.lora
@@ -83,7 +83,7 @@ def train(
 
 
 def _measure(
-    backend: Backend, held_out: Sequence[Source], settings: Settings, when: str
+    backend: Backend, held_out: Sequence[Sentence], settings: FineTuning, when: str
 ) -> Mapping[str, Steadiness | None]:
     """By target language; None without sources."""
     sources = [source.text for source in held_out]

@@ -17,14 +17,14 @@ LEAST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Sentence:
     """A sentence as prompts have it, and its translation if the file has one."""
 
     text: str
     reference: str | None = None
 
 
-def read_sources(path: Path) -> list[Source]:
+def read_sources(path: Path) -> list[Sentence]:
     """The different sentences of a UTF-8 file, in order; blank lines are passed over.
 
     Raises:
@@ -36,7 +36,7 @@ def read_sources(path: Path) -> list[Source]:
         raise InputError(f"data: file {str(path)!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"data: file {str(path)!r} is not UTF-8 text") from error
-    found: dict[str, Source] = {}
+    found: dict[str, Sentence] = {}
     fields = 0
     for number, line in enumerate(lines, 1):
         texts = [clean(text) for text in line.split("\t")]
@@ -46,11 +46,11 @@ def read_sources(path: Path) -> list[Source]:
         if len(texts) != fields or not all(texts):
             wanted = ("a sentence", "a sentence and its translation with a tab between")[fields - 1]
             raise InputError(f"data: {path.name} must have {wanted} in every line", number)
-        found.setdefault(texts[0], Source(*texts))
+        found.setdefault(texts[0], Sentence(*texts))
     return list(found.values())
 
 
-def divided(sources: Sequence[Source], most: int, held_out: int, seed: int) -> tuple[list[Source], list[Source]]:
+def divided(sources: Sequence[Sentence], most: int, held_out: int, seed: int) -> tuple[list[Sentence], list[Sentence]]:
     """At most ``most`` sources to learn from, and ``held_out`` others to measure by, of `LEAST_WORDS` words or more.
 
     Raises:

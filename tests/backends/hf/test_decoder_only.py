@@ -18,7 +18,7 @@ from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.draft.nothing import Nothing  # noqa: E402
 from redraft.decoding.draft.previous import PreviousOutput  # noqa: E402
-from redraft.decoding.drive import Lane, run, run_together  # noqa: E402
+from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
@@ -157,7 +157,7 @@ def test_a_batch_is_its_requests_alone(order: tuple[int, ...]) -> None:
 def test_three_decodings_at_once_are_each_alone() -> None:
     backend = tiny.watched(tiny.qwen3())
     asked = [(IDS[:4], IDS[50:55]), (IDS[4:15], ()), (IDS[20:27], (END, 6, 7))]
-    lanes = [Lane(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
+    lanes = [Decoding(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
     together = run_together(lanes, {TARGET: backend})
     assert len(backend.fed) == max(output.passes for output in together)
     for (prompt, _previous), output in zip(asked, together, strict=True):

@@ -15,7 +15,7 @@ from redraft.decoding.accept.rollback import Rollback
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.draft.small_model import SmallModel
-from redraft.decoding.drive import Lane, run, run_together
+from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.sampling import Sampler
@@ -40,7 +40,7 @@ def decoded(
     previous: tuple[int, ...] = (),
 ) -> Output:
     asking = decode(prompt, *parts, previous=previous, end_tokens=target.end_tokens, limit=limit)
-    return run_together([Lane(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
+    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
 
 
 def bild(window: int = 10, fallback: float = 0.6, rollback: float = 2.0) -> tuple[Drafter, Rule]:
@@ -218,7 +218,7 @@ def test_nothing_is_asked_where_a_draft_has_no_room() -> None:
 def test_the_small_model_reads_the_encoders_ids() -> None:
     small, parts = Script(5), bild(2)
     asking = decode((1, 2), *parts, encoder=(8, 9), end_tokens=small.end_tokens, limit=4)
-    run_together([Lane(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
+    run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
     assert [score.encoder for score in small.requests] == [(8, 9)] * len(small.requests)
     assert [score.prefix for score in small.requests[:2]] == [(1, 2), (1, 2, 5)]
 

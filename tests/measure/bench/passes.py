@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from redraft.measure.eval.record import Pass, Record, Step
+from redraft.measure.eval.record import PassRecord, Record, Step
 
 AR, SSBD = "ar, de", "ssbd beta=0.2, de"
 
 
-def record(contender: str, segment: int, *updates: tuple[int, Sequence[Pass]], draft_passes: int = 0) -> Record:
+def record(contender: str, segment: int, *updates: tuple[int, Sequence[PassRecord]], draft_passes: int = 0) -> Record:
     """A record of updates of a 10-id prompt, each with its output tokens and its passes."""
     steps = [
         Step(n, "a", False, None, 10, (7,) * tokens, "b", "", True, 9.0, 9.0, tuple(passes), draft_passes)
@@ -20,6 +20,6 @@ def record(contender: str, segment: int, *updates: tuple[int, Sequence[Pass]], d
 
 
 #: Three tokens and an end, then the same with a longer source: one by one, and by a draft of which two were kept.
-ONE_BY_ONE = [(3, [Pass(0, 10, 0, 0, 0), *(Pass(n, 1, 0, 0, 0) for n in (10, 11, 12))])] * 2
-ONE_BY_ONE[1] = (3, [Pass(8, 2, 0, 0, 0), *(Pass(n, 1, 0, 0, 0) for n in (10, 11, 12))])
-DRAFTED = [ONE_BY_ONE[0], (3, [Pass(8, 5, 3, 3, 2), Pass(12, 1, 0, 0, 0)])]
+ONE_BY_ONE = [(3, [PassRecord(0, 10, 0, 0, 0), *(PassRecord(n, 1, 0, 0, 0) for n in (10, 11, 12))])] * 2
+ONE_BY_ONE[1] = (3, [PassRecord(8, 2, 0, 0, 0), *(PassRecord(n, 1, 0, 0, 0) for n in (10, 11, 12))])
+DRAFTED = [ONE_BY_ONE[0], (3, [PassRecord(8, 5, 3, 3, 2), PassRecord(12, 1, 0, 0, 0)])]

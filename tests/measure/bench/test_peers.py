@@ -23,8 +23,9 @@ from redraft.measure.bench.peers.engine import PassLog
 from redraft.measure.bench.peers.local_agreement import LocalAgreement
 from redraft.measure.bench.peers.retranslate import Task
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import Method, Run, System
-from redraft.measure.eval.record import Pass, Step
+from redraft.measure.eval.measure import MethodSystem, Run, System
+from redraft.measure.eval.record import PassRecord as Pass
+from redraft.measure.eval.record import Step
 from redraft.models import shipped_path
 from tests.fakes import RandomModel
 
@@ -105,7 +106,7 @@ def steps(system: System, updates: list[Update] = UPDATES) -> list[Step]:
 
 @pytest.fixture(scope="module")
 def expected(backend: LlamaCpp) -> list[Step]:
-    with closing(Method(backend, Contender("ar", "de"))) as own:
+    with closing(MethodSystem(backend, Contender("ar", "de"))) as own:
         return steps(own)
 
 
@@ -273,7 +274,7 @@ class Circling(Prompted):
 
 def test_a_loop_is_left_to_the_limit() -> None:
     model, update = Circling(), Update("1", 0, "abc")
-    given_up = Method(model, Contender("ar", "de", max_tokens=30)).translate(update)[0]
+    given_up = MethodSystem(model, Contender("ar", "de", max_tokens=30)).translate(update)[0]
     step = LocalAgreement(Task(model, "de", Style(), 30, 512)).translate(update)[0]
     assert len(given_up.tokens) < len(given_up.passes) == 24 < len(step.passes) == len(step.tokens) == 30
 
@@ -304,7 +305,11 @@ def test_the_passes_of_a_log() -> None:
             pass
     with log.small():
         pass
-    assert log.passes(7, 4, finished=True) == (Pass(4, 3, 0, 0, 0), Pass(7, 11, 10, 10, 2), Pass(10, 1, 0, 0, 0))
+    assert log.passes(7, 4, finished=True) == (
+        Pass(4, 3, 0, 0, 0),
+        Pass(7, 11, 10, 10, 2),
+        Pass(10, 1, 0, 0, 0),
+    )
     assert log.passes(7, 5, finished=False) == log.passes(7, 4, finished=True)
     assert log.draft_passes == 1 and log.seconds > 0
     with log.target(11, 6):  # the limit ends the output inside what this pass gives

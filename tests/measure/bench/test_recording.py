@@ -9,7 +9,7 @@ import pytest
 from redraft.decoding import cost
 from redraft.errors import InputError
 from redraft.measure.bench.recording import read_recording
-from redraft.measure.eval.record import Pass, Record, write_records
+from redraft.measure.eval.record import PassRecord, Record, write_records
 from tests.measure.bench.passes import AR, DRAFTED, ONE_BY_ONE, SSBD, record
 
 
@@ -33,7 +33,7 @@ def test_segments_that_all_have_up_to_a_limit(tmp_path: Path) -> None:
 def test_the_slot_holds_the_longest_pass(tmp_path: Path) -> None:
     small = read_recording(write(tmp_path, record(AR, 0, *ONE_BY_ONE)))
     assert small.context_length == cost.CONTEXT + cost.SIZES[-1]
-    large = record(AR, 1, (1, [Pass(0, 300, 0, 0, 0), Pass(299, 51, 50, 5, 0)]))
+    large = record(AR, 1, (1, [PassRecord(0, 300, 0, 0, 0), PassRecord(299, 51, 50, 5, 0)]))
     assert read_recording(write(tmp_path, large)).context_length == 350
 
 
@@ -67,17 +67,17 @@ def test_nothing_to_replay(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "passes",
     [
-        [Pass(0, 10, 0, 0, 0), Pass(11, 1, 0, 0, 0)],  # more cached than there was
-        [Pass(0, 10, 3, 3, 0), Pass(14, 1, 0, 0, 0)],
-        [Pass(0, 10, 10, 10, 0)],  # no prefix
-        [Pass(5, 0, 0, 0, 0)],  # nothing new
-        [Pass(0, 10, 0, 0, 1)],  # more kept than drafted
-        [Pass(-1, 10, 0, 0, 0)],
-        [Pass(0, 10, 0, 0, 0, 11)],  # more rows than ids
-        [Pass(0, 10, 0, 0, 0, 0)],
+        [PassRecord(0, 10, 0, 0, 0), PassRecord(11, 1, 0, 0, 0)],  # more cached than there was
+        [PassRecord(0, 10, 3, 3, 0), PassRecord(14, 1, 0, 0, 0)],
+        [PassRecord(0, 10, 10, 10, 0)],  # no prefix
+        [PassRecord(5, 0, 0, 0, 0)],  # nothing new
+        [PassRecord(0, 10, 0, 0, 1)],  # more kept than drafted
+        [PassRecord(-1, 10, 0, 0, 0)],
+        [PassRecord(0, 10, 0, 0, 0, 11)],  # more rows than ids
+        [PassRecord(0, 10, 0, 0, 0, 0)],
     ],
 )
-def test_impossible_passes(tmp_path: Path, passes: list[Pass]) -> None:
+def test_impossible_passes(tmp_path: Path, passes: list[PassRecord]) -> None:
     path = write(tmp_path, record(AR, 5, (1, passes)))
     with pytest.raises(InputError, match=r"segment 5 by 'ar, de' do not follow") as raised:
         read_recording(path)

@@ -29,7 +29,7 @@ from redraft.measure.bench.replay import FIELDS, Player, replay, rows, signature
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.measure import compare, open_runs
 from redraft.measure.eval.meter import Meter
-from redraft.measure.eval.record import Pass, Record, write_records
+from redraft.measure.eval.record import PassRecord, Record, write_records
 from redraft.models import shipped_path
 from tests.fakes import RandomModel
 from tests.measure.bench.passes import AR, DRAFTED, ONE_BY_ONE, SSBD, record
@@ -41,7 +41,7 @@ class Timed(RandomModel):
     def __init__(self) -> None:
         super().__init__()
         self.vocabulary_size, self.now = 3, 0.0
-        self.passes: list[Pass] = []
+        self.passes: list[PassRecord] = []
         self.asked: list[Score] = []
         self._held: dict[int, tuple[int, ...]] = {}
 
@@ -58,7 +58,7 @@ class Timed(RandomModel):
         self.now += 2 + new
         self._held[slot] = score.prefix + score.draft.tokens
         self.asked.append(score)
-        self.passes.append(Pass(cached, new, nodes, nodes, 0, score.prompt_rows))
+        self.passes.append(PassRecord(cached, new, nodes, nodes, 0, score.prompt_rows))
         return [NumpyRows(np.zeros((score.prompt_rows + nodes, 3), np.float32), score.prompt_rows - 1)]
 
 
@@ -76,7 +76,7 @@ def recording(*records: Record) -> Recording:
     return Recording(found)
 
 
-def shape_of(each: Pass) -> tuple[int, ...]:
+def shape_of(each: PassRecord) -> tuple[int, ...]:
     return each.cached, each.new, each.nodes, each.prompt_rows
 
 
@@ -112,7 +112,7 @@ class TestPasses:
         assert [shape_of(each) for each in backend.passes] == [shape_of(each) for each in passes]
 
     def test_what_earlier_segments_left_in_the_cache_is_put_there_and_not_timed(self, backend: Timed) -> None:
-        played = Player(backend, random.Random(0)).play(record(AR, 7, (1, [Pass(6, 4, 0, 0, 0)])))
+        played = Player(backend, random.Random(0)).play(record(AR, 7, (1, [PassRecord(6, 4, 0, 0, 0)])))
         assert [shape_of(each)[:2] for each in backend.passes] == [(0, 6), (6, 4)]
         assert played.steps[0].seconds == 2 + 4
 
@@ -166,7 +166,7 @@ class TestRows:
         assert found == {"ar": 1, "ssbd": round(31 / 34, 3)}
 
     def test_median_over_segments_beside_the_pooled_speed_up(self, backend: Timed) -> None:
-        long = [(3, [Pass(0, 10, 0, 0, 0)]), (3, [Pass(8, 95, 93, 93, 2)])]
+        long = [(3, [PassRecord(0, 10, 0, 0, 0)]), (3, [PassRecord(8, 95, 93, 93, 2)])]
         segments = [(DRAFTED, ONE_BY_ONE)] * 2 + [(long, ONE_BY_ONE)]
         given = [
             record(name, n, *updates)
@@ -214,7 +214,7 @@ class TestTurns:
     def test_contenders_take_turns_in_an_order_that_reverses(self, backend: Timed) -> None:
         # Prompts of their own lengths tell who ran.
         given = [
-            record(name, n, (1, [Pass(0, length, 0, 0, 0)]))
+            record(name, n, (1, [PassRecord(0, length, 0, 0, 0)]))
             for n in range(4)
             for name, length in ((AR, 200), (SSBD, 300))
         ]
@@ -223,7 +223,7 @@ class TestTurns:
 
     @pytest.mark.parametrize(("segments", "samples"), [(1, 1), (5, 5), (7, 7), (21, 7), (27, 9)])
     def test_the_curve_is_sampled_throughout(self, backend: Timed, segments: int, samples: int) -> None:
-        replay(backend, recording(*(record(AR, n, (1, [Pass(0, 200, 0, 0, 0)])) for n in range(segments))))
+        replay(backend, recording(*(record(AR, n, (1, [PassRecord(0, 200, 0, 0, 0)])) for n in range(segments))))
         largest = [each.new for each in backend.passes].count(cost.SIZES[-1])
         assert largest == samples + 1  # the first is not counted
 

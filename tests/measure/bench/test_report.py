@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from redraft.errors import InputError
 from redraft.measure.bench import report
-from redraft.measure.bench.read import Result, read_result, read_results
 from redraft.measure.bench.plots.labels import spread
+from redraft.measure.bench.read import Result, read_result, read_results
 from redraft.measure.eval.columns import COLUMNS, cell, column, filled
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]

@@ -13,7 +13,7 @@ from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.errors import InputError
 from redraft.measure.bench.results import acceptance, finish
-from redraft.measure.bench.run import Bench, Engine
+from redraft.measure.bench.run import Bench, BenchModels
 from redraft.measure.bench.tables import TABLES, Table
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.record import read_records
@@ -24,7 +24,7 @@ SENTENCES = (
     ("She wants to learn how to play the piano.", "Sie will lernen, wie man Klavier spielt."),
     ("We went to the beach because it was hot.", "Wir gingen zum Strand, weil es heiß war."),
 )
-ENGINE = Engine(options=LlamaOptions(context_length=256, threads=1))
+ENGINE = BenchModels(options=LlamaOptions(context_length=256, threads=1))
 
 
 def segment(number: int, source: str, reference: str) -> Segment:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.measure.eval.division import divide, division, kinds
-from redraft.measure.eval.record import Pass, Record, Step
+from redraft.measure.eval.record import PassRecord, Record, Step
 
 
 def step(tokens: tuple[int, ...], *accepted: int, seq: int = 0, finished: bool = True) -> Step:
-    passes = tuple(Pass(0, 1, kept, kept, kept) for kept in accepted)
+    passes = tuple(PassRecord(0, 1, kept, kept, kept) for kept in accepted)
     return Step(seq, "a b", False, None, 3, tokens, "", "", finished, 0.0, 0.0, passes)
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from redraft.decoding.cost import CostCurve
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import Line, rows
+from redraft.measure.eval.figures import TableLine, rows
 from redraft.measure.eval.limit import Oracle, distance, tails
-from redraft.measure.eval.record import Pass, Record, Step
+from redraft.measure.eval.record import PassRecord as Pass
+from redraft.measure.eval.record import Record, Step
 
 FLAT = CostCurve((1, 100), (1.0, 1.0))
 LINE = CostCurve((1, 2), (1.0, 2.0))
@@ -44,7 +45,12 @@ PLAIN = record(
     [
         step(0, 4, [Pass(7 + n, 3 if n == 0 else 1, 0, 0, 0) for n in range(5)], length=(4, 4)),
         step(
-            1, 4, [Pass(8 + n, 2 if n == 0 else 1, 0, 0, 0) for n in range(5)], final=True, erased=(2, 1), length=(4, 4)
+            1,
+            4,
+            [Pass(8 + n, 2 if n == 0 else 1, 0, 0, 0) for n in range(5)],
+            final=True,
+            erased=(2, 1),
+            length=(4, 4),
         ),
     ],
 )
@@ -52,13 +58,21 @@ DRAFTED = record(
     SSBD.name,
     [
         step(0, 4, [Pass(6 + n, 4 if n == 0 else 1, 0, 0, 0) for n in range(5)], length=(4, 4)),
-        step(1, 4, [Pass(8, 6, 4, 4, 3), Pass(13, 1, 0, 0, 0)], final=True, seconds=0.5, erased=(1, 0), length=(4, 4)),
+        step(
+            1,
+            4,
+            [Pass(8, 6, 4, 4, 3), Pass(13, 1, 0, 0, 0)],
+            final=True,
+            seconds=0.5,
+            erased=(1, 0),
+            length=(4, 4),
+        ),
     ],
 )
 
 
 def test_figures_by_hand() -> None:
-    plain, drafted = rows([Line(AR, [PLAIN]), Line(SSBD, [DRAFTED])])
+    plain, drafted = rows([TableLine(AR, [PLAIN]), TableLine(SSBD, [DRAFTED])])
     assert (plain["target_passes"], drafted["target_passes"]) == (10, 7)
     assert (plain["output_tokens"], plain["mean_acceptance_length"]) == (8, 1.0)
     assert drafted["mean_acceptance_length"] == round(10 / 7, 3)

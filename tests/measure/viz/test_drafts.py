@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.decoding.types import Provenance
-from redraft.measure.viz.drafts import Row, summary_of, view
+from redraft.measure.viz.drafts import DraftRow, summary_of, view
 from redraft.measure.viz.trace import Given, Trace
 from tests.fakes import END
 from tests.measure.viz.traces import step
@@ -14,7 +14,7 @@ WORDS = {END: b"", 2: b" <b>", 3: b" two", 4: b"\xe6\x97", 5: b"\xa5"}
 
 def rows_of(
     items: list[Update | Failure], made: dict[int, tuple[Trace | None, list[Event]]], limit: int = 9
-) -> list[Row]:
+) -> list[DraftRow]:
     """Rows of a stream whose update ``seq`` leaves the trace and the events that ``made`` says."""
     traces: list[Trace] = []
 

@@ -14,7 +14,7 @@ from redraft.decoding.types import Provenance
 from redraft.errors import MissingExtra
 from redraft.measure.viz import figure
 from redraft.measure.viz.ddg import graph
-from redraft.measure.viz.drafts import ORIGINS, Cell, Row
+from redraft.measure.viz.drafts import ORIGINS, Cell, DraftRow
 from redraft.measure.viz.draw import COLORS, draw_drafts, draw_graph
 from redraft.measure.viz.labels import width
 from redraft.measure.viz.page import NAMES, drafts_page, graph_page
@@ -24,9 +24,9 @@ from tests.measure.viz.traces import iterations
 GRAPH = graph(iterations([1] * 4, [5, 9, 9, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
 LABELS = {5: "<i>", 6: "$x$ & y", 7: '"q"', 8: "[end]", 9: "other", 1: "pad"}
 ROWS = [
-    Row("1", 0, "a <source>", False, (Cell("<b>", Token(3, 1, 0.5, Given.ALONE), 'about "<b>"'),), 1),
-    Row("1", 1, "a longer source", True, (Cell(" $5", Token(4, 1, 1.0, Provenance.PREVIOUS), "kept"),), 1, 1, 1),
-    Row("2", 0, "", False, note="line 3 <is> broken"),
+    DraftRow("1", 0, "a <source>", False, (Cell("<b>", Token(3, 1, 0.5, Given.ALONE), 'about "<b>"'),), 1),
+    DraftRow("1", 1, "a longer source", True, (Cell(" $5", Token(4, 1, 1.0, Provenance.PREVIOUS), "kept"),), 1, 1, 1),
+    DraftRow("2", 0, "", False, note="line 3 <is> broken"),
 ]
 
 
@@ -130,7 +130,7 @@ def test_png_files_are_png_files_of_a_size_that_can_be_drawn(tmp_path: Path) -> 
 
 def test_long_texts_are_broken_into_lines(tmp_path: Path) -> None:
     path = tmp_path / "drafts.svg"
-    row = Row(
+    row = DraftRow(
         "1", 0, "word " * 40 + "漢字" * 60, False, tuple(Cell(" nine", ROWS[0].cells[0].token, "") for _ in range(40))
     )
     draw_drafts([row], "a", "b").save(path)

@@ -11,7 +11,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import Draft, Provenance, Verdict
-from redraft.measure.viz.trace import Given, Step, Trace
+from redraft.measure.viz.trace import Given, Trace, TracedPass
 from tests.fakes import END, RandomModel, greedy
 from tests.measure.viz.traces import decoded, step
 
@@ -70,7 +70,7 @@ def test_all_branches_at_the_divergence_were_refused() -> None:
     # root    `6      after 4 the target wanted 7
     draft = Draft((4, 5, 6), (-1, 0, 0), (Provenance.PROMPT,) * 3)
     best = ((4, 0.9), (7, 0.8), (1, 0.1), (1, 0.1))
-    trace = Trace(frozenset({END}), [Step(0, draft, (0.9, 0.05, 0.1), best, Verdict((0,), 7), 0.8)])
+    trace = Trace(frozenset({END}), [TracedPass(0, draft, (0.9, 0.05, 0.1), best, Verdict((0,), 7), 0.8)])
     assert trace.tokens[1].refused == ((5, 0.05), (6, 0.1))
     assert (trace.drafted, trace.accepted) == (2, 1)
 

@@ -10,14 +10,14 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Draft, Output, Provenance, Verdict
-from redraft.measure.viz.trace import Step, Trace, traced
+from redraft.measure.viz.trace import Trace, TracedPass, traced
 from tests.fakes import END, RandomModel
 
 
-def step(start: int, drafted: Sequence[int], best: Sequence[int], accepted: int, token: int | None) -> Step:
+def step(start: int, drafted: Sequence[int], best: Sequence[int], accepted: int, token: int | None) -> TracedPass:
     """A pass over a chain: its k-th row has a best token of probability 0.1 k."""
     assert len(best) == len(drafted) + 1
-    return Step(
+    return TracedPass(
         start,
         Draft.chain(drafted, Provenance.ITERATION),
         (0.5,) * len(drafted),

@@ -1,7 +1,8 @@
 """Static rows: one key/value tensor a layer with a row for every slot, in which rolling back is a shorter length.
 
-A pass says before it runs in which *cells* of which rows its ids are kept (`Plan`); every layer writes there and hands
-attention the rows up to the longest length.  What a mask hides may hold anything finite, so nothing is ever cleared.
+A pass says before it runs in which *cells* of which rows its ids are kept (`CellPlan`); every layer writes there and
+hands attention the rows up to the longest length.  What a mask hides may hold anything finite, so nothing is ever
+cleared.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CellPlan:
     """Where one pass keeps its keys and values.
 
     Attributes:
@@ -36,7 +37,7 @@ class Plan:
     past: int
 
     @classmethod
-    def of(cls, slots: Sequence[int], cells: Tensor, length: int, past: int = 0) -> Plan:
+    def of(cls, slots: Sequence[int], cells: Tensor, length: int, past: int = 0) -> CellPlan:
         """The plan of a pass over ``slots``; ``cells`` lies on the model's device."""
         rows, first = torch.tensor(list(slots), device=cells.device), slots[0]
         neighbours = list(slots) == list(range(first, first + len(slots)))
@@ -52,7 +53,7 @@ class StaticRows(CacheLayerMixin):
     def __init__(self, slots: int) -> None:
         super().__init__()
         self.slots = slots
-        self.plan: Plan | None = None
+        self.plan: CellPlan | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Make empty rows of the device, type and head size of the first states."""
@@ -106,7 +107,7 @@ class SlotCache(Cache):
     def __init__(self, layers: int, slots: int) -> None:
         super().__init__(layers=[StaticRows(slots) for _ in range(layers)])
 
-    def follow(self, plan: Plan) -> None:
+    def follow(self, plan: CellPlan) -> None:
         """Let the next pass keep its states by ``plan``."""
         for layer in self.layers:
             layer.plan = plan

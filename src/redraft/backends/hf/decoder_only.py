@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from redraft.backends.hf.base import HfBackend
-from redraft.backends.hf.cache import Plan, SlotCache
-from redraft.backends.hf.masks import Masks, Row
+from redraft.backends.hf.cache import CellPlan, SlotCache
+from redraft.backends.hf.masks import Masks, PassRow
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
@@ -120,7 +120,7 @@ class HfDecoder(HfBackend[_Slot]):
             answers.append(TorchRows(logits[index, -row.wanted :], score.prompt_rows - 1))
         return answers
 
-    def _prepare(self, slot: int, score: Score) -> Row:
+    def _prepare(self, slot: int, score: Score) -> PassRow:
         """Roll the slot back to what it shares with the request, and list what is to be read."""
         state = self._slots[slot]
         self._adopt(slot, state, score.prefix)
@@ -128,7 +128,7 @@ class HfDecoder(HfBackend[_Slot]):
         kept = min(common_prefix(state.ids, score.prefix), length - score.prompt_rows)
         state.ids, state.draft = score.prefix, score.draft
         nodes = len(score.draft)
-        return Row(
+        return PassRow(
             [*score.prefix[kept:], *score.draft.tokens],
             list(range(kept, length + nodes)),
             [*range(kept, length), *(length + depth - 1 for depth in score.draft.depths)],
@@ -158,7 +158,7 @@ class HfDecoder(HfBackend[_Slot]):
             self._cache.move(slot, [base + node for node in path], range(base, base + len(path)))
         state.ids = tuple(prefix[: base + len(path)])
 
-    def _forward(self, slots: Sequence[int], rows: Sequence[Row]) -> Tensor:
+    def _forward(self, slots: Sequence[int], rows: Sequence[PassRow]) -> Tensor:
         """(batch, most wanted, vocabulary) logits."""
         width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
 
@@ -166,7 +166,7 @@ class HfDecoder(HfBackend[_Slot]):
             table = [[filler] * (width - len(each)) + each for each in values]
             return torch.tensor(table, device=self.device)
 
-        self._cache.follow(Plan.of(slots, padded([row.cells for row in rows], -1), length))
+        self._cache.follow(CellPlan.of(slots, padded([row.cells for row in rows], -1), length))
         output = self.model(
             input_ids=padded([row.ids for row in rows], 0),
             attention_mask=self._masks.of(rows, self.device),

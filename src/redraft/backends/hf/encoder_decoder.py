@@ -16,7 +16,7 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from redraft.backends.hf.base import HfBackend
-from redraft.backends.hf.cache import Plan, SlotCache
+from redraft.backends.hf.cache import CellPlan, SlotCache
 from redraft.backends.hf.languages import SourcePrompts
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
@@ -95,7 +95,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         ids = score.prefix + score.draft.tokens
         kept = min(common_prefix(state.ids, ids), len(score.prefix) - score.prompt_rows)
         cells = torch.arange(kept, len(ids), device=self.device)[None]
-        self._cache.follow(Plan.of([slot], cells, len(ids), kept))
+        self._cache.follow(CellPlan.of([slot], cells, len(ids), kept))
         # As embeddings, since M2M-100 counts no position for padding among ids, and drafts may hold some.
         embedded = self.model.get_decoder().embed_tokens(torch.tensor([ids[kept:]], device=self.device))
         output = self.model(

@@ -13,7 +13,7 @@ from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft
 
 
 @dataclass(slots=True)
-class Row:
+class PassRow:
     """One request of a pass.
 
     Attributes:
@@ -51,7 +51,7 @@ class Masks:
         self._kinds = sorted(set(kinds)) if kinds is not None and self._window else []
         self._dtype = dtype
 
-    def of(self, rows: Sequence[Row], device: torch.device) -> Tensor | dict[str, Tensor]:
+    def of(self, rows: Sequence[PassRow], device: torch.device) -> Tensor | dict[str, Tensor]:
         """(batch, 1, ids, cells) what is added to the attention of a pass, for each kind of layer if there are any."""
         width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
         seen = torch.stack([_visible(row, width, length) for row in rows])
@@ -69,7 +69,7 @@ class Masks:
         return torch.zeros(seen.shape, dtype=self._dtype, device=device).masked_fill_(~seen, hidden)
 
 
-def _visible(row: Row, width: int, length: int) -> Tensor:
+def _visible(row: PassRow, width: int, length: int) -> Tensor:
     """(width, length) which cells each id of a row attends to; none for padding."""
     seen = torch.zeros(width, length, dtype=torch.bool)
     first = width - len(row.ids)
@@ -86,7 +86,7 @@ def _visible(row: Row, width: int, length: int) -> Tensor:
     return seen
 
 
-def _near(row: Row, width: int, length: int, window: int) -> Tensor:
+def _near(row: PassRow, width: int, length: int, window: int) -> Tensor:
     """(width, length) which cells hold one of the ``window`` positions that end with each id's own."""
     positions = torch.arange(length)
     positions[row.cells] = torch.tensor(row.positions)  # nodes of a tree stand in cells of their own

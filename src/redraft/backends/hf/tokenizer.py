@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptTokenizer, Segment, is_markup
+from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
@@ -64,7 +64,7 @@ class HfTokenizer:
         begin = [self.start_token] if start and self._adds_start and self.start_token is not None else []
         return begin + list(self._ids(text, special))
 
-    def encode(self, segments: Sequence[Segment]) -> list[int]:
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         """Ids of a prompt; see `redraft.decoding.types.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 

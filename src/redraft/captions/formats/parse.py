@@ -16,14 +16,14 @@ MAX_LINE_BYTES = 65_536
 Field: TypeAlias = tuple[Callable[[Any], bool], str]
 
 
-class Source(Protocol):
+class LineSource(Protocol):
     """What is read: any binary file has this method."""
 
     def readline(self, size: int = -1, /) -> bytes:
         """The next line with its end, at most ``size`` bytes of it; nothing at the end of the file."""
 
 
-def decoded(source: Source, limit: int) -> Iterator[tuple[int, str | Failure]]:
+def decoded(source: LineSource, limit: int) -> Iterator[tuple[int, str | Failure]]:
     """Number and text of each line, in bounded memory; a failure in place of a line that cannot be read."""
     number = 0
     while raw := source.readline(limit + 2):  # room for the end of the line

@@ -26,7 +26,7 @@ from redraft.captions.formats.parse import (
     TEXT,
     TIME,
     Field,
-    Source,
+    LineSource,
     check_fields,
     decoded,
     json_object,
@@ -51,7 +51,7 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(" ", text)
 
 
-def read_lines(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+def read_lines(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
     """One hypothesis a line, the whole text so far; a blank line ends the utterance.
 
     Every hypothesis is a partial update at once.  That it was the last one is known only at the blank line or at the
@@ -84,7 +84,7 @@ def finished(last: Update) -> Update:
     return replace(last, seq=last.seq + 1, final=True)
 
 
-def read_jsonl(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+def read_jsonl(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
     """One JSON object a line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
     ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of 0 or more that grows
@@ -146,7 +146,7 @@ def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
 
 
 def read_text(
-    source: Source, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
+    source: LineSource, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Item]:
     """Plain text, streamed: every line that is not blank is an utterance, revealed ``lag`` words at a time.
 

@@ -23,7 +23,7 @@ from redraft.captions.formats.parse import (
     MAX_LINE_BYTES,
     TEXT,
     Field,
-    Source,
+    LineSource,
     check_fields,
     decoded,
     json_object,
@@ -44,7 +44,7 @@ _FIELDS: dict[str, Field] = {
 _SEAM = re.compile(f"[\\s{CJK}]")
 
 
-def read_simulstreaming(source: Source, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+def read_simulstreaming(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
     """One row a line, as ``simulstreaming_whisper.py`` and ``simulstreaming_translate.py`` print them.
 
     Every row is an update with all of the utterance's text so far, confirmed and not, at its ``emission_time``.  One

@@ -44,7 +44,7 @@ Guess: TypeAlias = Iterable[tuple[int, Kind]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TreeShape:
     """How large a tree may be.
 
     Attributes:
@@ -84,7 +84,7 @@ class Redraft:
 
     def __init__(
         self,
-        shape: Shape,
+        shape: TreeShape,
         successors: Successors,
         beyond: Beyond,
         acceptance: Acceptance,

@@ -21,7 +21,7 @@ from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.draft.priced import Acceptance, Pace
 from redraft.decoding.draft.recycled import Successors
-from redraft.decoding.draft.redraft import LastPrompt, Redraft, Shape
+from redraft.decoding.draft.redraft import LastPrompt, Redraft, TreeShape
 from redraft.decoding.draft.small_model import SmallModel
 from redraft.decoding.draft.then import Then
 from redraft.decoding.method import Choice, Method, Option, Setup
@@ -349,7 +349,7 @@ def _branches(setup: Setup) -> int:
 
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
     biased = Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
-    shape = Shape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
+    shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     curve = setup.curve if setup.word("cost") == "measured" else None
     kept = (
         setup.recall(Successors),

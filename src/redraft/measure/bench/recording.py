@@ -9,7 +9,7 @@ from pathlib import Path
 from redraft.decoding import cost
 from redraft.errors import InputError
 from redraft.measure.bench.peers import PEERS
-from redraft.measure.eval.record import Pass, Record, read_records
+from redraft.measure.eval.record import PassRecord, Record, read_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,6 @@ def _check(record: Record, path: Path) -> None:
         held = length + each.nodes
 
 
-def passes_of(record: Record) -> list[Pass]:
+def passes_of(record: Record) -> list[PassRecord]:
     """Target passes of a segment, all updates in a row."""
     return [each for step in record.steps for each in step.passes]

@@ -22,9 +22,9 @@ from redraft.decoding import cost
 from redraft.decoding.types import ROOT, Backend, Draft, Provenance, Score
 from redraft.measure.bench.recording import Recording, passes_of
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import Line, Row
+from redraft.measure.eval.figures import Row, TableLine
 from redraft.measure.eval.figures import rows as figures
-from redraft.measure.eval.record import Pass, Record, Step
+from redraft.measure.eval.record import PassRecord, Record, Step
 from redraft.measure.eval.signature import file_hash, machine
 
 #: How many samples of the cost curve a replay takes, about.
@@ -63,7 +63,7 @@ class Player:
         try:
             passes = passes_of(record)
             if passes and passes[0].cached:  # what earlier segments have left in the cache; not timed
-                self._run(Pass(0, passes[0].cached, 0, 0, 0))
+                self._run(PassRecord(0, passes[0].cached, 0, 0, 0))
             return replace(record, steps=tuple(self._step(step) for step in record.steps))
         finally:
             self.backend.close_slot(self._slot)
@@ -72,7 +72,7 @@ class Player:
         seconds = sum((self._run(each) for each in step.passes), 0.0)
         return replace(step, seconds=seconds, model_seconds=seconds)
 
-    def _run(self, each: Pass) -> float:
+    def _run(self, each: PassRecord) -> float:
         """Seconds of a pass."""
         score = self._request(each)
         started = time.perf_counter()
@@ -81,7 +81,7 @@ class Player:
             rows.argmax(node)
         return time.perf_counter() - started
 
-    def _request(self, each: Pass) -> Score:
+    def _request(self, each: PassRecord) -> Score:
         """Ids of which the cache holds just as many as it did when the pass was recorded."""
         length = each.cached + each.new - each.nodes
         prefix = [*self._held[: each.cached], *self._draw(length - each.cached)]
@@ -140,7 +140,7 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
     """
     names = [_parts(name) for name in played]
     lines = [
-        Line(Contender(method, language), records)
+        TableLine(Contender(method, language), records)
         for (method, _options, _mask, language), records in zip(names, played.values(), strict=True)
     ]
     found: list[Row] = []

@@ -12,9 +12,9 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from redraft.errors import InputError
-from redraft.measure.bench.read import ENDING, Result, read_results
 from redraft.measure.bench.plots.chart import INK
 from redraft.measure.bench.plots.kinds import draw, plots_of
+from redraft.measure.bench.read import ENDING, Result, read_results
 from redraft.measure.bench.tables import TABLES
 from redraft.measure.eval.columns import COLUMNS, Column, cell, column, filled
 from redraft.measure.eval.signature import with_processor

@@ -12,7 +12,7 @@ from redraft.captions.languages import parse_language
 from redraft.measure.bench.run import Bench
 from redraft.measure.eval.bootstrap import interval, ratio, speedup
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import Line, Row, rows
+from redraft.measure.eval.figures import Row, TableLine, rows
 from redraft.measure.eval.quality import quality, statistics
 from redraft.measure.eval.record import Record
 from redraft.measure.eval.signature import text_hash
@@ -23,7 +23,7 @@ from redraft.measure.eval.timing import latency_figures
 LAST_POSITION = 40
 
 
-def finish(bench: Bench, lines: Sequence[Line], seed: int = 0) -> tuple[list[Row], str]:
+def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[list[Row], str]:
     """The rows of a run and their signature; both are written to the run's ``.rows.jsonl``.
 
     Args:
@@ -58,7 +58,7 @@ def finish(bench: Bench, lines: Sequence[Line], seed: int = 0) -> tuple[list[Row
     return found, line
 
 
-def _intervals(line: Line, baseline: Line, seed: int) -> Row:
+def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
     """95% intervals of NE of the display and of the speed-up over the first line."""
     erased = [[sum(step.erased[1] for step in each.steps), each.steps[-1].length[1]] for each in line.records]
     times = [
@@ -76,7 +76,7 @@ def _tokens(record: Record) -> int:
     return sum(len(step.tokens) for step in record.steps if step.passes)
 
 
-def _stream_laal(line: Line, bench: Bench) -> Row:
+def _stream_laal(line: TableLine, bench: Bench) -> Row:
     """StreamLAAL, where the stream is timed and the library that it needs is installed."""
     timed = all(each.start is not None for each in bench.stream.segments)
     if not timed or find_spec("mweralign") is None or not _references(bench):
@@ -85,7 +85,7 @@ def _stream_laal(line: Line, bench: Bench) -> Row:
     return {"stream_laal": round(found.ideal, 4), "stream_laal_ca": round(found.computation_aware, 4)}
 
 
-def _quality(line: Line, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:
+def _quality(line: TableLine, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:
     """BLEU and chrF with their 95% intervals, and the metrics' signature."""
     hypotheses = [line.records[number].translation for number in references]
     language = parse_language(language).code
@@ -107,7 +107,7 @@ def _shown(contender: Contender) -> str:
     return contender.name.removesuffix(f", {contender.language}")
 
 
-def acceptance(line: Line) -> list[list[int]]:
+def acceptance(line: TableLine) -> list[list[int]]:
     """For every position of an update's first draft: how many tokens stood there and were kept, and how many stood."""
     counts = [[0, 0] for _ in range(LAST_POSITION)]
     for step in line.steps:

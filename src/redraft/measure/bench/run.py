@@ -32,8 +32,8 @@ from redraft.errors import InputError
 from redraft.measure.bench.peers import PEERS, open_peer, version
 from redraft.measure.bench.tables import Table
 from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import Line
-from redraft.measure.eval.measure import Method, Run, System, compare
+from redraft.measure.eval.figures import TableLine
+from redraft.measure.eval.measure import MethodSystem, Run, System, compare
 from redraft.measure.eval.record import Record, read_records, write_records
 from redraft.measure.eval.signature import model_label, signature
 from redraft.measure.eval.stream import Stream
@@ -45,7 +45,7 @@ SAMPLES = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class BenchModels:
     """Models and how they run.
 
     Attributes:
@@ -73,7 +73,7 @@ class Bench:
     table: Table
     stream: Stream
     language: str
-    engine: Engine
+    engine: BenchModels
     folder: Path
     drafts: Sequence[str] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Bench:
         named = [*(each.small for each in self.contenders if each.small), *(self.engine.smalls[:1] if drafting else ())]
         return list(dict.fromkeys(named))
 
-    def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[Line]:
+    def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[TableLine]:
         """Run what is not yet recorded; the lines with all their records.
 
         Args:
@@ -181,10 +181,10 @@ class Bench:
         lines = len(self.contenders)
         return {number: found[number] for number in sorted(found) if len(found[number]) == lines}
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[TableLine]:
         """Every line with its records so far."""
         complete = [record for segment in self._complete().values() for record in segment]
-        return [Line(each, [r for r in complete if r.contender == each.name]) for each in self.contenders]
+        return [TableLine(each, [r for r in complete if r.contender == each.name]) for each in self.contenders]
 
     def curve(self) -> cost.CostCurve:
         """T(n): the medians of all samples of the run."""
@@ -202,7 +202,7 @@ class Bench:
         segment = self.stream.segments[number]
         if self.drafts:
             for _contender, system in systems:
-                if isinstance(system, Method):
+                if isinstance(system, MethodSystem):
                     system.remember(segment.source, self.drafts[number])
         compare(runs, segment.updates, segment=number)
         return [run.records[0] for run in runs]
@@ -236,7 +236,7 @@ class Bench:
                     system = self._peer(each, plain)
                 else:
                     backend = branching if each in trees else plain
-                    system = Method(backend, each, style, smalls.get(each.small), curve)
+                    system = MethodSystem(backend, each, style, smalls.get(each.small), curve)
                 stack.callback(system.close)
                 systems.append((each, system))
             yield systems

@@ -23,7 +23,7 @@ Row: TypeAlias = dict[str, Figure]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableLine:
     """A contender with its records, of the same segments as every other line's of the table."""
 
     contender: Contender
@@ -56,12 +56,12 @@ class Line:
         return (self.tokens + ended) / self.passes if self.passes else 1.0
 
 
-def lines(runs: Iterable[Run]) -> list[Line]:
+def lines(runs: Iterable[Run]) -> list[TableLine]:
     """A line for each run."""
-    return [Line(run.contender, run.records) for run in runs]
+    return [TableLine(run.contender, run.records) for run in runs]
 
 
-def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
+def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row]:
     """The figures of every line under the names that every bench uses.
 
     Speed-ups are over the ``ar`` line of the same language, where there is one: ``speedup`` of output tokens per second
@@ -71,7 +71,7 @@ def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
     Args:
         curve: the cost curve measured in the same run; gives ``limit_distance``.
     """
-    baselines: dict[str, Line] = {}
+    baselines: dict[str, TableLine] = {}
     records: dict[str, list[Record]] = {}
     for line in table:
         language = line.contender.language
@@ -90,7 +90,7 @@ def rows(table: Sequence[Line], curve: CostCurve | None = None) -> list[Row]:
     return found
 
 
-def _row(line: Line, baseline: Line | None) -> Row:
+def _row(line: TableLine, baseline: TableLine | None) -> Row:
     steps = line.steps
     drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
     times = [step.seconds for step in steps if step.passes]
@@ -130,7 +130,7 @@ def _row(line: Line, baseline: Line | None) -> Row:
     return row
 
 
-def _divided(line: Line, updates: int) -> Row:
+def _divided(line: TableLine, updates: int) -> Row:
     """Target passes an update, by what they are spent on; none where every segment is one update."""
     if all(len(record.steps) == 1 for record in line.records):
         return {}
@@ -138,7 +138,7 @@ def _divided(line: Line, updates: int) -> Row:
     return {f"passes_{kind}": _ratio(found[kind], updates, 3) for kind in KINDS}
 
 
-def _speedups(line: Line, baseline: Line) -> Row:
+def _speedups(line: TableLine, baseline: TableLine) -> Row:
     pairs = [(_rate(mine), _rate(theirs)) for mine, theirs in zip(line.records, baseline.records, strict=True)]
     ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]

@@ -36,7 +36,7 @@ class System(Protocol):
         """Give back what was taken."""
 
 
-class Method:
+class MethodSystem:
     """A method of Redraft, as a system."""
 
     def __init__(
@@ -172,4 +172,4 @@ def open_runs(
     backend: Backend, contenders: Sequence[Contender], *, style: Style = Style(), small: Backend | None = None
 ) -> list[Run]:
     """A run for every contender; the backends need a free slot for each."""
-    return [Run(contender, Method(backend, contender, style, small)) for contender in contenders]
+    return [Run(contender, MethodSystem(backend, contender, style, small)) for contender in contenders]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from redraft.decoding.types import ROOT, TARGET, Draft, Score, common_prefix
-from redraft.measure.eval.record import Pass
+from redraft.measure.eval.record import PassRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Meter:
                 self._last = _Asked(score, cached)
                 self._log.append(self._last)
 
-    def take(self, prompt: int, output: int, finished: bool) -> tuple[tuple[Pass, ...], float]:
+    def take(self, prompt: int, output: int, finished: bool) -> tuple[tuple[PassRecord, ...], float]:
         """The passes since the last call and their seconds.
 
         Args:
@@ -56,7 +56,7 @@ class Meter:
             score, draft = asked.score, asked.score.draft
             new = len(score.prefix) - asked.cached + len(draft)
             kept = min(max(0, end - len(score.prefix)), draft.depth)
-            passes.append(Pass(asked.cached, new, len(draft), draft.depth, kept, score.prompt_rows))
+            passes.append(PassRecord(asked.cached, new, len(draft), draft.depth, kept, score.prompt_rows))
         seconds, self.seconds, self._log = self.seconds, 0.0, []
         return tuple(passes), seconds
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from redraft.errors import InputError
 
 
-class Pass(NamedTuple):
+class PassRecord(NamedTuple):
     """One target pass.
 
     Attributes:
@@ -63,7 +63,7 @@ class Step:
     finished: bool
     seconds: float
     model_seconds: float
-    passes: tuple[Pass, ...]
+    passes: tuple[PassRecord, ...]
     draft_passes: int = 0
     erased: tuple[int, int] = (0, 0)
     length: tuple[int, int] = (0, 0)
@@ -134,7 +134,7 @@ class Record:
 
 
 def _step(fields: dict[str, Any]) -> Step:
-    fields["passes"] = tuple(Pass(*each) for each in fields["passes"])
+    fields["passes"] = tuple(PassRecord(*each) for each in fields["passes"])
     for name in ("tokens", "erased", "length"):
         fields[name] = tuple(fields[name])
     return Step(**fields)

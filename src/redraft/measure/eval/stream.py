@@ -21,7 +21,7 @@ from redraft.captions.formats.parse import (
     TEXT,
     TIME,
     Field,
-    Source,
+    LineSource,
     check_fields,
     decoded,
     json_object,
@@ -33,7 +33,7 @@ from redraft.errors import InputError, OptionError
 from redraft.measure.eval.signature import text_hash
 
 #: Forms of files that a stream is loaded from.
-FORMS: dict[str, Callable[[Source], Iterator[Item]]] = {"jsonl": read_jsonl, "simulstreaming": read_simulstreaming}
+FORMS: dict[str, Callable[[LineSource], Iterator[Item]]] = {"jsonl": read_jsonl, "simulstreaming": read_simulstreaming}
 
 Row: TypeAlias = dict[str, Any]
 
@@ -201,7 +201,7 @@ def _write(path: Path, rows: Iterable[Row]) -> None:
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
-def _updates(path: Path, reader: Callable[[Source], Iterator[Item]]) -> Iterator[Update]:
+def _updates(path: Path, reader: Callable[[LineSource], Iterator[Item]]) -> Iterator[Update]:
     try:
         file = path.open("rb")
     except OSError as error:

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.measure.viz.trace import Step, Trace
+from redraft.measure.viz.trace import Trace, TracedPass
 
 #: In place of a position: the source, on which every token depends.
 SOURCE = -1
@@ -103,7 +103,7 @@ def graph(trace: Trace) -> Graph:
     )
 
 
-def _row(step: Step, length: int, end_tokens: frozenset[int]) -> tuple[Guess | None, ...]:
+def _row(step: TracedPass, length: int, end_tokens: frozenset[int]) -> tuple[Guess | None, ...]:
     row: list[Guess | None] = [None] * length
     for position, (token, probability) in enumerate(step.best[: max(0, length - step.start)], step.start):
         row[position] = Guess(token, probability)

@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DraftRow:
     """An update and what it became.
 
     Attributes:
@@ -73,7 +73,7 @@ def view(
     traces: Sequence[Trace],
     token_bytes: Callable[[int], bytes],
     limit: int,
-) -> Iterator[Row]:
+) -> Iterator[DraftRow]:
     """Translate a stream into one language and give a row an update.
 
     Args:
@@ -85,7 +85,7 @@ def view(
     """
     for item in islice(items, limit):
         if isinstance(item, Failure):
-            yield Row(item.utterance or "", item.seq or 0, "", False, note=item.message)
+            yield DraftRow(item.utterance or "", item.seq or 0, "", False, note=item.message)
             continue
         before = len(traces)
         events = translate(item)
@@ -93,9 +93,9 @@ def view(
         yield _row(item, events, trace, token_bytes)
 
 
-def _row(update: Update, events: Sequence[Event], trace: Trace | None, token_bytes: Callable[[int], bytes]) -> Row:
+def _row(update: Update, events: Sequence[Event], trace: Trace | None, token_bytes: Callable[[int], bytes]) -> DraftRow:
     notes = [event.message for event in events if isinstance(event, Failure)]
-    empty = Row(update.utterance, update.seq, update.text, update.final)
+    empty = DraftRow(update.utterance, update.seq, update.text, update.final)
     if trace is None:
         shown = "".join(event.text for event in events if isinstance(event, Caption))
         if not notes:
@@ -119,7 +119,7 @@ def _cells(trace: Trace, token_bytes: Callable[[int], bytes]) -> Iterator[Cell]:
         yield Cell(text, token, about + ORIGINS[token.origin] + (f"; not {refused}" if refused else ""))
 
 
-def summary_of(rows: Sequence[Row]) -> str:
+def summary_of(rows: Sequence[DraftRow]) -> str:
     """One line with the counts of all rows."""
     tokens, passes = sum(len(row.cells) for row in rows), sum(row.passes for row in rows)
     drafted, accepted = sum(row.drafted for row in rows), sum(row.accepted for row in rows)

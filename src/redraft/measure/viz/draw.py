@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from redraft.decoding.types import Provenance
 from redraft.measure.viz.ddg import SOURCE, Graph, Resolved
-from redraft.measure.viz.drafts import ORIGINS, Row
+from redraft.measure.viz.drafts import ORIGINS, DraftRow
 from redraft.measure.viz.figure import FAINT, INK, Sheet, wrapped
 from redraft.measure.viz.labels import shortened, width
 from redraft.measure.viz.trace import Given
@@ -99,7 +99,7 @@ def _draw_grid(
                 sheet.text(left[place] + columns[place] / 2, y + 0.5, text, align="center", color=color, size=8.5)
 
 
-def draw_drafts(rows: Sequence[Row], heading: str, summary: str) -> Sheet:
+def draw_drafts(rows: Sequence[DraftRow], heading: str, summary: str) -> Sheet:
     """A block of lines an update: its source, and its translation with a colour a token."""
     used = [origin for origin in ORIGINS if any(cell.token.origin is origin for row in rows for cell in row.cells)]
     blocks = [_Block(row) for row in rows]
@@ -128,7 +128,7 @@ def draw_drafts(rows: Sequence[Row], heading: str, summary: str) -> Sheet:
 class _Block:
     """One update, laid out."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: DraftRow) -> None:
         self.row = row
         self._source = _lines(row.source, TEXT)
         self._cells = [cell.text for cell in row.cells]

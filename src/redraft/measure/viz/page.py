@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from redraft.decoding.types import Provenance
 from redraft.measure.viz.ddg import SOURCE, Graph
-from redraft.measure.viz.drafts import ORIGINS, Row
+from redraft.measure.viz.drafts import ORIGINS, DraftRow
 from redraft.measure.viz.labels import width
 from redraft.measure.viz.trace import Given
 
@@ -61,7 +61,7 @@ def _arc(start: int, end: int, step: int) -> tuple[str, float]:
     return path, (12 + 12 * (end - start)) / 0.75 - 8
 
 
-def drafts_page(rows: Sequence[Row], heading: str, summary: str) -> str:
+def drafts_page(rows: Sequence[DraftRow], heading: str, summary: str) -> str:
     """The draft view; arguments as of `redraft.measure.viz.draw.draw_drafts`."""
     used = {cell.token.origin for row in rows for cell in row.cells}
     legend = [(NAMES[origin], meaning) for origin, meaning in ORIGINS.items() if origin in used]

@@ -24,7 +24,7 @@ class Given(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TracedPass:
     """One target pass.
 
     Attributes:
@@ -74,7 +74,7 @@ class Trace:
     """All passes of one decoding."""
 
     end_tokens: frozenset[int]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TracedPass] = field(default_factory=list)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -98,7 +98,7 @@ class Trace:
         return sum(isinstance(token.origin, Provenance) and token.id not in self.end_tokens for token in self.tokens)
 
 
-def _settled(step: Step, number: int) -> Iterator[Token]:
+def _settled(step: TracedPass, number: int) -> Iterator[Token]:
     for node in step.verdict.accepted:
         yield Token(step.draft.tokens[node], number, step.drafted[node], step.draft.provenance[node])
     if step.verdict.token is None:
@@ -128,7 +128,7 @@ class Traced:
         last = verdict.accepted[-1] if verdict.accepted else ROOT
         chosen = 0.0 if verdict.token is None else math.exp(rows.logprob(last, verdict.token))
         probable = tuple((token, math.exp(logprob)) for token, logprob in best)
-        self._trace.steps.append(Step(self._start, draft, drafted, probable, verdict, chosen))
+        self._trace.steps.append(TracedPass(self._start, draft, drafted, probable, verdict, chosen))
         self._drafter.observe(draft, rows, verdict)
 
 

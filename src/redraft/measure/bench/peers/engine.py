@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from redraft.measure.eval.record import Pass
+from redraft.measure.eval.record import PassRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Generated:
     """What came of one call of a library.
 
     Attributes:
@@ -27,14 +27,14 @@ class Answer:
     finished: bool = True
     seconds: float = 0.0
     model_seconds: float = 0.0
-    passes: tuple[Pass, ...] = ()
+    passes: tuple[PassRecord, ...] = ()
     draft_passes: int = 0
 
 
-class Engine(Protocol):
+class Library(Protocol):
     """A library with a model loaded."""
 
-    def generate(self, prompt: tuple[int, ...], limit: int) -> Answer:
+    def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
         """Decode greedily at most ``limit`` tokens after ``prompt``, at least one id."""
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class PassLog:
         yield
         self.seconds += time.perf_counter() - started
 
-    def passes(self, prompt: int, output: int, finished: bool) -> tuple[Pass, ...]:
+    def passes(self, prompt: int, output: int, finished: bool) -> tuple[PassRecord, ...]:
         """The target passes, with what of them was draft.
 
         Of the text so far the cache lacks the newest token alone, but for the first pass, which reads the prompt.  What
@@ -90,5 +90,5 @@ class PassLog:
         found = []
         for (cached, new), length, end in zip(self._seen, lengths, ends, strict=False):
             depth = cached + new - length
-            found.append(Pass(cached, new, depth, depth, min(max(0, end - length), depth)))
+            found.append(PassRecord(cached, new, depth, depth, min(max(0, end - length), depth)))
         return tuple(found)

@@ -16,7 +16,7 @@ from redraft.backends import kernels
 from redraft.backends.llama_model import check_gguf, usable_cores
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.errors import ModelError
-from redraft.measure.bench.peers.engine import Answer, PassLog
+from redraft.measure.bench.peers.engine import Generated, PassLog
 
 
 class LlamaCppPython:
@@ -65,7 +65,7 @@ class LlamaCppPython:
             with self._log.target(self._llama.n_tokens, len(tokens)):
                 self._evaluate(tokens)
 
-    def generate(self, prompt: tuple[int, ...], limit: int) -> Answer:
+    def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
         """Decode greedily at most ``limit`` tokens after ``prompt``."""
         log = self._log = PassLog()
         output: list[int] = []
@@ -79,7 +79,7 @@ class LlamaCppPython:
             if len(output) == limit:
                 break
         seconds = time.perf_counter() - started
-        return Answer(tuple(output), finished, seconds, log.seconds, log.passes(len(prompt), len(output), finished))
+        return Generated(tuple(output), finished, seconds, log.seconds, log.passes(len(prompt), len(output), finished))
 
     def close(self) -> None:
         """Free the model."""

@@ -15,10 +15,10 @@ from functools import reduce
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.drive import Lane, run_together
+from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Option
 from redraft.decoding.types import TARGET, Backend, common_prefix
-from redraft.measure.bench.peers.engine import Answer
+from redraft.measure.bench.peers.engine import Generated
 from redraft.measure.bench.peers.retranslate import Retranslation, Task
 from redraft.measure.eval.meter import Meter
 
@@ -32,14 +32,14 @@ class Greedy:
         self._backend, self._meter = backend, Meter()
         self._slot = backend.open_slot()
 
-    def generate(self, prompt: tuple[int, ...], limit: int) -> Answer:
+    def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
         """Decode greedily at most ``limit`` tokens after ``prompt``."""
         asking = decode(prompt, Nothing(), Exact(), end_tokens=self._backend.end_tokens, limit=limit)
         started = time.perf_counter()
-        (output,) = run_together([Lane(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
+        (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
         seconds = time.perf_counter() - started
         passes, model_seconds = self._meter.take(len(prompt), len(output.tokens), output.finished)
-        return Answer(output.tokens, output.finished, seconds, model_seconds, passes)
+        return Generated(output.tokens, output.finished, seconds, model_seconds, passes)
 
     def close(self) -> None:
         """Give the slot back."""
@@ -68,10 +68,10 @@ class LocalAgreement(Retranslation):
         self._committed: tuple[int, ...] = ()
         self._hypotheses: list[tuple[int, ...]] = []
 
-    def _decode(self, prompt: tuple[int, ...], limit: int) -> Answer:
+    def _decode(self, prompt: tuple[int, ...], limit: int) -> Generated:
         forced = self._committed
         if not prompt or len(forced) >= limit:  # the source was taken back, or so much of it that the rest is too long
-            return Answer(forced, finished=not prompt)
+            return Generated(forced, finished=not prompt)
         answer = self.engine.generate(prompt + forced, limit - len(forced))
         hypothesis = forced + answer.tokens
         self._hypotheses = [*self._hypotheses, hypothesis][-self._n :]

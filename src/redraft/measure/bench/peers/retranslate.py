@@ -14,7 +14,7 @@ from redraft.captions.stabilise import Mask, stabilise
 from redraft.captions.style import Style
 from redraft.decoding.types import Backend, Prompt
 from redraft.errors import OptionError
-from redraft.measure.bench.peers.engine import Answer, Engine
+from redraft.measure.bench.peers.engine import Generated, Library
 from redraft.measure.eval.record import Step
 
 
@@ -70,7 +70,7 @@ class Retranslation:
     not given up, as no library does that: the limit cuts it.
     """
 
-    def __init__(self, task: Task, engine: Engine) -> None:
+    def __init__(self, task: Task, engine: Library) -> None:
         self.task, self.engine = task, engine
         self.caption: Caption | None = None
         self._utterance: str | None = None
@@ -94,7 +94,7 @@ class Retranslation:
             self._forget()
         prompt = self.task.encode(update.text, final=update.final)
         limit = self.task.limit(prompt)
-        call, failures = Answer(), []
+        call, failures = Generated(), []
         if limit < 1:
             failures.append(self._failure(update, f"the source is too long: its prompt has {len(prompt)} tokens"))
         elif prompt != self._latest.prompt:
@@ -105,9 +105,9 @@ class Retranslation:
             failures.append(self._failure(update, f"the translation was cut at {len(self._latest.tokens)} tokens"))
         return self._step(update, call), failures
 
-    def _decode(self, prompt: tuple[int, ...], limit: int) -> Answer:
+    def _decode(self, prompt: tuple[int, ...], limit: int) -> Generated:
         """The output for a prompt that has changed; it may be empty."""
-        return self.engine.generate(prompt, limit) if prompt else Answer()
+        return self.engine.generate(prompt, limit) if prompt else Generated()
 
     def _unstable(self) -> int:
         """How many tokens at the end of the latest output are not shown before the final update."""
@@ -116,7 +116,7 @@ class Retranslation:
     def _failure(self, update: Update, message: str) -> Failure:
         return Failure(message, None, update.utterance, update.seq, self.task.language)
 
-    def _step(self, update: Update, call: Answer) -> Step:
+    def _step(self, update: Update, call: Generated) -> Step:
         latest = self._latest
         pieces = [self.task.backend.token_bytes(token) for token in latest.tokens]
         view = stabilise(pieces, Mask(self._unstable()), final=update.final)

@@ -15,7 +15,7 @@ from typing import Any
 
 from redraft.backends.hf.options import HfOptions
 from redraft.errors import ModelError, first_sentence
-from redraft.measure.bench.peers.engine import Answer, PassLog
+from redraft.measure.bench.peers.engine import Generated, PassLog
 
 #: What `prompt_lookup_num_tokens` has no default for: 10, as in prompt lookup decoding and in llama-cpp-python.
 LOOKUP = {"prompt_lookup_num_tokens": 10}
@@ -70,7 +70,7 @@ class Transformers:
         model.register_forward_pre_hook(before, with_kwargs=True)
         model.register_forward_hook(lambda *_: running.close())
 
-    def generate(self, prompt: tuple[int, ...], limit: int) -> Answer:
+    def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
         """Decode greedily at most ``limit`` tokens after ``prompt``."""
         import torch
 
@@ -92,7 +92,7 @@ class Transformers:
         # On a GPU a pass returns before it is done, so its time cannot be told without slowing the call down.
         model_seconds = log.seconds if self._model.device.type == "cpu" else seconds
         passes = log.passes(len(prompt), len(output), finished)
-        return Answer(output, finished, seconds, model_seconds, passes, log.draft_passes)
+        return Generated(output, finished, seconds, model_seconds, passes, log.draft_passes)
 
     def close(self) -> None:
         """Free the models."""

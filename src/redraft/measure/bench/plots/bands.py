@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.read import Result
 from redraft.measure.bench.plots.chart import BLUE, INK, POINTS
 from redraft.measure.bench.plots.labels import SIZE
 from redraft.measure.bench.plots.scatter import SPEEDS, measured, value
+from redraft.measure.bench.read import Result
 from redraft.measure.eval.columns import named
 
 if TYPE_CHECKING:

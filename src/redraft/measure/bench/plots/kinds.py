@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.read import Result
 from redraft.measure.bench.plots import bands, live, masks, scatter
 from redraft.measure.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
+from redraft.measure.bench.read import Result
 from redraft.measure.bench.results import LAST_POSITION
 
 if TYPE_CHECKING:

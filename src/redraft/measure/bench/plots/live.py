@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.read import Result
 from redraft.measure.bench.plots.chart import COLOURS, INK
 from redraft.measure.bench.plots.labels import Label, at_ends
 from redraft.measure.bench.plots.scatter import draw_line
+from redraft.measure.bench.read import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from redraft.measure.bench.read import Result
 from redraft.measure.bench.pick import pick
 from redraft.measure.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft.measure.bench.plots.labels import Label, at_ends, beside
 from redraft.measure.bench.plots.scatter import draw_line, leave_room, measured, points_of, value
+from redraft.measure.bench.read import Result
 from redraft.measure.eval.columns import column
 from redraft.measure.eval.figures import Row
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from redraft.measure.bench.read import Result
 from redraft.measure.bench.pick import number, options, pick
 from redraft.measure.bench.plots.chart import BLUE, COLOURS, GREEN, INK, ORANGE, PURPLE
 from redraft.measure.bench.plots.labels import Label, at_ends, beside
+from redraft.measure.bench.read import Result
 from redraft.measure.eval.figures import Row
 
 if TYPE_CHECKING:
