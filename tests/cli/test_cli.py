@@ -19,7 +19,7 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions import prompt, stabilise
 from redraft.cli import captioning
 from redraft.cli import translate as command
-from redraft.cli.main import cli
+from redraft.cli.main import COMMANDS, cli
 from redraft.decoding.cost import SIZES
 from redraft.decoding.methods import all_methods
 from redraft.errors import OptionError
@@ -32,7 +32,10 @@ NEEDS_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this sys
 
 
 def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, found in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
         yield (*path, name), found
         if isinstance(found, click.Group):
             yield from commands(found, *path, name)
@@ -64,7 +67,7 @@ class TestHelp:
             assert shown in text
 
     def test_every_first_command_shows_examples(self, redraft: Run) -> None:
-        assert [name for name in ("", *cli.commands) if "Examples:" not in redraft(*name.split(), "-h").out] == []
+        assert [name for name in ("", *COMMANDS) if "Examples:" not in redraft(*name.split(), "-h").out] == []
 
     def test_a_letter_means_the_same_everywhere(self) -> None:
         options = {each for _, found in commands(cli) for each in found.params if isinstance(each, click.Option)}
@@ -213,3 +216,12 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         text = b'{"utterance": 1, "seq": 0, "text": ""}\n'  # nothing heard yet: no failure of the model can come in
         done = subprocess.run(["sh", "-c", f"{command} --input jsonl --output jsonl"], input=text, capture_output=True)
         assert (done.returncode, done.stderr.decode()) == (status, said)
+
+
+def test_every_command_of_the_list_is_there_and_listing_them_imports_none() -> None:
+    context = click.Context(cli)
+    assert [name for name in COMMANDS if cli.get_command(context, name) is None] == []
+    query = "from redraft.cli.main import cli, COMMANDS; import sys; cli.main(['--help'], standalone_mode=False)"
+    query += "; print([name for name in COMMANDS if f'redraft.cli.{name}' in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

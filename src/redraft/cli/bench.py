@@ -21,7 +21,7 @@ Examples:
 """
 
 
-@click.group(epilog=EXAMPLES, short_help="Run benchmarks and load tests.")
+@click.group(epilog=EXAMPLES)
 def bench() -> None:
     """Benchmark methods on your model, text and machine. Needs the `eval` extra.
 

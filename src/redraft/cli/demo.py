@@ -31,7 +31,7 @@ COLUMNS = (
 )
 
 
-@click.command(epilog=EXAMPLES, short_help="Watch a talk being translated live by two methods.")
+@click.command(epilog=EXAMPLES)
 @click.option(
     "--to",
     "-t",

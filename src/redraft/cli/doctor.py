@@ -27,7 +27,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Check the engine and measure the cost of a pass.")
+@click.command(epilog=EXAMPLES)
 @options.gguf_model
 @options.threads
 @options.gpu_layers

@@ -26,7 +26,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Fine-tune a model so that it flickers less.")
+@click.command(epilog=EXAMPLES)
 @click.option("--model", "-m", metavar="MODEL", required=True, help=common.HF_MODELS)
 @click.option(
     "--data",

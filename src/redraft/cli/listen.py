@@ -63,7 +63,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
 
 
-@click.command(epilog=EXAMPLES, short_help="Translate speech from a microphone or a recording.")
+@click.command(epilog=EXAMPLES)
 @click.argument("file", required=False, metavar="[FILE|-]")
 @captioning.languages
 @click.option(

@@ -7,21 +7,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from redraft import __version__
-from redraft.cli.bench import bench
-from redraft.cli.demo import demo
-from redraft.cli.doctor import doctor
-from redraft.cli.finetune import finetune
-from redraft.cli.listen import listen
-from redraft.cli.methods import methods
-from redraft.cli.models import models
-from redraft.cli.serve import serve
-from redraft.cli.translate import translate
-from redraft.cli.viz import viz
 from redraft.errors import RedraftError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
@@ -40,25 +31,54 @@ Shell completion (also zsh_source, fish_source):
 """
 
 
-class Ordered(click.Group):
-    """Lists its commands in the order of their use instead of that of their names."""
+#: What there is, in the order of use; each is a module here and the command in it.
+COMMANDS = {
+    "demo": "Watch a talk being translated live by two methods.",
+    "translate": "Translate a live transcript or a text.",
+    "listen": "Translate speech from a microphone or a recording.",
+    "serve": "Serve live translation to many sessions.",
+    "models": "List, download and make models.",
+    "methods": "List the decoding methods.",
+    "doctor": "Check the engine and measure the cost of a pass.",
+    "viz": "Draw how a translation was decoded.",
+    "bench": "Run benchmarks and load tests.",
+    "finetune": "Fine-tune a model so that it flickers less.",
+}
+
+
+class Commands(click.Group):
+    """Imports a command when it is run or explains itself; the list has stand-ins that know their short help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names."""
         return list(self.commands)
 
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        if cmd_name not in self.commands:
+            return None
+        found: click.Command = getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name)
+        return found
 
-@click.group(cls=Ordered, epilog=EXAMPLES, invoke_without_command=True, context_settings=SETTINGS)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``redraft --help``."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str()) for name, command in self.commands.items()])
+
+
+@click.group(
+    cls=Commands,
+    commands=[click.Command(name, short_help=text) for name, text in COMMANDS.items()],
+    epilog=EXAMPLES,
+    invoke_without_command=True,
+    context_settings=SETTINGS,
+)
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and exit.")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Translate live speech into captions that appear quickly and rarely change."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for command in (demo, translate, listen, serve, models, methods, doctor, viz, bench, finetune):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -22,7 +22,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="List the decoding methods.")
+@click.command(epilog=EXAMPLES)
 @click.argument("name", required=False, metavar="[METHOD]")
 @as_json
 def methods(name: str | None, as_json: bool) -> None:

@@ -20,7 +20,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Serve live translation to many sessions.")
+@click.command(epilog=EXAMPLES)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),

@@ -24,7 +24,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Translate a live transcript or a text.")
+@click.command(epilog=EXAMPLES)
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
 @common.form_or_server

@@ -35,7 +35,7 @@ out = click.option(
 )
 
 
-@click.group(epilog=EXAMPLES, short_help="Draw how a translation was decoded.", invoke_without_command=True)
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
 @click.pass_context
 def viz(context: click.Context) -> None:
     """Draw how a translation was decoded, as SVG, PNG or a single HTML page."""
