@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redraft.errors import ModelError
-from redraft.models.hub import fetch, hub_host
+from redraft.errors import ModelError, OptionError
+from redraft.models.hub import SPEECH, fetch, hub_host, speech_folder
 
 
 def test_a_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,3 +92,23 @@ def test_a_revision_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert fetch("qwen3-4b", "0123abc") == Path("x.gguf")
     fetch("qwen3-4b")
     assert asked == ["0123abc", "main"]
+
+
+def test_a_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
+    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
+
+    def download(repository: str, file: str, revision: str, local_dir: Path) -> str:
+        assert repository == SPEECH["kroko-de"].repository
+        local_dir.mkdir(exist_ok=True)
+        (local_dir / file).touch()
+        return str(local_dir / file)
+
+    monkeypatch.setattr(hub, "hf_hub_download", download)
+    with pytest.raises(ModelError, match="has not been fetched yet; run: redraft models get kroko-de"):
+        speech_folder("kroko-de")
+    assert fetch("kroko-de") == tmp_path / "kroko-de" == speech_folder("kroko-de")
+    assert speech_folder("qwen3-4b") is None
+    with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: qwen3-0.6b, .*, kroko-es"):
+        fetch("nope")

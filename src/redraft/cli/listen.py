@@ -79,6 +79,11 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     help="Seconds of silence that end an utterance; half that if it is long.",
 )
 @click.option(
+    "--punctuation",
+    metavar="FOLDER",
+    help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
+)
+@click.option(
     "--speed",
     type=common.Real(0, min_open=True),
     help="Playback speed of FILE; 1 is live.  [default: as fast as possible]",
@@ -94,6 +99,7 @@ def listen(
     source: str,
     recogniser: str,
     pause: float,
+    punctuation: str | None,
     speed: float | None,
     device: str | None,
     rate: int,
@@ -114,11 +120,15 @@ def listen(
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
         from redraft.speech.newest import newest
-        from redraft.speech.recogniser import transcribe
+        from redraft.speech.punctuation import Punctuated, punctuator
+        from redraft.speech.recogniser import Recogniser, transcribe
         from redraft.speech.registry import open_recogniser
 
         with _blocks(file, device, rate, channels, speed) as blocks:
-            items = transcribe(blocks, open_recogniser(recogniser, source, pause))
+            recognising: Recogniser = open_recogniser(recogniser, source, pause)
+            if punctuation is not None:
+                recognising = Punctuated(recognising, punctuator(punctuation))
+            items = transcribe(blocks, recognising)
             # What is read as fast as it is recognised waits for its captions; what is live does not.
             yield items if file is not None and file != "-" and speed is None else newest(items)
 

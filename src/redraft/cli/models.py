@@ -10,7 +10,7 @@ import click
 from redraft.cli.options import Whole, as_json
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.hub import CATALOGUE, cached_path, fetch, models_folder
+from redraft.models.hub import CATALOGUE, SPEECH, cached_path, fetch, models_folder, speech_folder
 from redraft.models.shape import FORMATS, SHAPES
 
 EXAMPLES = """\b
@@ -34,7 +34,7 @@ def models(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    rows = [_shipped_row(name) for name in SHIPPED] + [_hub_row(name) for name in CATALOGUE]
+    rows = [_shipped_row(name) for name in SHIPPED] + [_hub_row(name) for name in (*CATALOGUE, *SPEECH)]
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -57,7 +57,11 @@ def models(context: click.Context, as_json: bool) -> None:
     console.print(
         f"\nFetched models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True
     )
-    console.print("Fetch one: redraft models get NAME. Use it: redraft translate --model NAME.", style="dim")
+    console.print(
+        "Fetch one: redraft models get NAME. Use it: redraft translate --model NAME, or\n"
+        "redraft listen --recogniser sherpa:NAME if it recognises speech.",
+        style="dim",
+    )
 
 
 def _shipped_row(name: str) -> dict[str, str | int]:
@@ -68,9 +72,9 @@ def _shipped_row(name: str) -> dict[str, str | int]:
 
 
 def _hub_row(name: str) -> dict[str, str | int]:
-    model = CATALOGUE[name]
+    model = CATALOGUE.get(name) or SPEECH[name]
     try:
-        state = "fetched" if cached_path(name) else ""
+        state = "fetched" if cached_path(name) or speech_folder(name) else ""
     except ModelError:
         state = "not fetched"
     return {
@@ -83,7 +87,7 @@ def _hub_row(name: str) -> dict[str, str | int]:
 
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")
-@click.argument("name", metavar="NAME", type=click.Choice(list(CATALOGUE)))
+@click.argument("name", metavar="NAME", type=click.Choice([*CATALOGUE, *SPEECH]))
 @click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
 def get(name: str, revision: str) -> None:
     """Download a listed model from the Hugging Face hub; needs the `hub` extra."""

@@ -45,6 +45,57 @@ CATALOGUE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class HubFolder:
+    """Files of a repository on the hub that are used together: a model that recognises speech in ``language``."""
+
+    repository: str
+    files: tuple[str, ...]
+    size: float
+    note: str
+    language: str
+
+
+_ZIPFORMER = "csukuangfj/sherpa-onnx-streaming-zipformer-"
+_KROKO = "encoder.onnx", "decoder.onnx", "joiner.onnx", "tokens.txt"
+
+#: Streaming recognisers for sherpa-onnx, by name.
+SPEECH = {
+    "zipformer-en": HubFolder(
+        f"{_ZIPFORMER}en-2023-06-26",
+        (
+            "encoder-epoch-99-avg-1-chunk-16-left-128.int8.onnx",
+            "decoder-epoch-99-avg-1-chunk-16-left-128.onnx",
+            "joiner-epoch-99-avg-1-chunk-16-left-128.int8.onnx",
+            "tokens.txt",
+        ),
+        0.08,
+        "recognises English speech; capitals only, no punctuation",
+        "en",
+    ),
+    "zipformer-zh-en": HubFolder(
+        f"{_ZIPFORMER}bilingual-zh-en-2023-02-20",
+        (
+            "encoder-epoch-99-avg-1.int8.onnx",
+            "decoder-epoch-99-avg-1.onnx",
+            "joiner-epoch-99-avg-1.int8.onnx",
+            "tokens.txt",
+        ),
+        0.2,
+        "recognises Chinese speech with English words in it",
+        "zh",
+    ),
+    "kroko-en": HubFolder(
+        f"{_ZIPFORMER}en-kroko-2025-08-06", _KROKO, 0.07, "recognises English speech; licence CC-BY-SA 4.0", "en"
+    ),
+    "kroko-de": HubFolder(
+        f"{_ZIPFORMER}de-kroko-2025-08-06", _KROKO, 0.07, "recognises German speech; licence CC-BY-SA 4.0", "de"
+    ),
+    "kroko-es": HubFolder(
+        f"{_ZIPFORMER}es-kroko-2025-08-06", _KROKO, 0.15, "recognises Spanish speech; licence CC-BY-SA 4.0", "es"
+    ),
+}
+
 #: Seconds that the hub has to answer.
 _PATIENCE = 5
 
@@ -70,6 +121,20 @@ def cached_path(name: str) -> Path | None:
     return path
 
 
+def speech_folder(name: str) -> Path | None:
+    """The folder of a listed recogniser; None if the name is not in the list.
+
+    Raises:
+        ModelError: it is in the list but has not been fetched, or not to its end.
+    """
+    if name not in SPEECH:
+        return None
+    folder = models_folder() / name
+    if not all((folder / file).exists() for file in SPEECH[name].files):
+        raise ModelError(f"model {name!r} has not been fetched yet; run: redraft models get {name}")
+    return folder
+
+
 def hub_host() -> str | None:
     """The host of the hub if nothing answers there, so that its client need not retry for a minute; else None.
 
@@ -88,7 +153,7 @@ def hub_host() -> str | None:
 
 
 def fetch(name: str, revision: str = "main") -> Path:
-    """Download a catalogued model, with a progress bar, and return its file.
+    """Download a listed model, with a progress bar, and return its file, or the folder of a recogniser.
 
     Args:
         revision: branch, tag or commit of its repository; a commit pins the file.
@@ -98,18 +163,22 @@ def fetch(name: str, revision: str = "main") -> Path:
         MissingExtra: huggingface_hub is not installed.
         ModelError: there is no network, or the download failed.
     """
-    if name not in CATALOGUE:
-        raise OptionError(f"model {name!r} is not in the catalogue: {', '.join(CATALOGUE)}")
+    model = CATALOGUE.get(name) or SPEECH.get(name)
+    if model is None:
+        raise OptionError(f"model {name!r} is not in the catalogue: {', '.join((*CATALOGUE, *SPEECH))}")
     try:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
         raise MissingExtra("fetching models needs the hub extra: pip install 'redraft[hub]'") from error
-    model = CATALOGUE[name]
     if (host := hub_host()) is not None:
         raise ModelError(f"model {name!r} could not be fetched: no network, {host} does not answer")
     try:
-        return Path(hf_hub_download(model.repository, model.file, revision=revision, local_dir=models_folder()))
+        if isinstance(model, HubModel):
+            return Path(hf_hub_download(model.repository, model.file, revision=revision, local_dir=models_folder()))
+        for file in model.files:
+            hf_hub_download(model.repository, file, revision=revision, local_dir=models_folder() / name)
+        return models_folder() / name
     except (HfHubHTTPError, OSError) as error:
         raise ModelError(
             f"model {name!r} could not be fetched from {model.repository}: {first_sentence(error)}"

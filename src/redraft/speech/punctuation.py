@@ -1,0 +1,73 @@
+"""Punctuation and capitals for recognisers that write none, by models of sherpa-onnx.
+
+A model is a folder with ``model.int8.onnx`` or ``model.onnx`` and ``bpe.vocab`` (punctuation and capitals), or without
+that file (punctuation alone, for Chinese and English).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from redraft.errors import ModelError, OptionError, first_sentence
+from redraft.speech.audio import Samples, library
+from redraft.speech.recogniser import Heard, Hypothesis, Recogniser
+
+
+def punctuator(folder: str) -> Callable[[str], str]:
+    """What gives a text its punctuation.
+
+    Raises:
+        OptionError: the folder does not exist.
+        ModelError: it holds no such model, or that cannot be used.
+        MissingExtra: the extra ``listen-sherpa`` is not installed.
+    """
+    if not Path(folder).is_dir():
+        raise OptionError(f"--punctuation must be the folder of a model, not {folder!r}")
+    files = [file for name in ("model.int8.onnx", "model.onnx") if (file := Path(folder) / name).exists()]
+    if not files:
+        raise ModelError(f"folder {folder!r} holds no model for punctuation: model.onnx is missing")
+    sherpa, vocabulary = library("sherpa_onnx", "listen-sherpa"), Path(folder) / "bpe.vocab"
+    try:
+        if vocabulary.exists():
+            model = sherpa.OnlinePunctuationModelConfig(cnn_bilstm=str(files[0]), bpe_vocab=str(vocabulary))
+            online = sherpa.OnlinePunctuation(sherpa.OnlinePunctuationConfig(model_config=model))
+            return lambda text: str(online.add_punctuation_with_case(text))
+        offline = sherpa.OfflinePunctuation(
+            sherpa.OfflinePunctuationConfig(sherpa.OfflinePunctuationModelConfig(ct_transformer=str(files[0])))
+        )
+        return lambda text: str(offline.add_punctuation(text))
+    except Exception as error:
+        raise ModelError(f"folder {folder!r} holds no model for punctuation: {first_sentence(error)}") from error
+
+
+class Punctuated:
+    """A recogniser whose hypotheses get punctuation; a full stop at the end only where the utterance has ended.
+
+    Args:
+        recogniser: what recognises.
+        punctuate: what gives a text its punctuation.
+    """
+
+    def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
+        self._recogniser, self._punctuate = recogniser, punctuate
+
+    def hear(self, samples: Samples) -> Iterator[Heard]:
+        """What a block of audio adds."""
+        yield from self._all(self._recogniser.hear(samples))
+
+    def finish(self) -> Iterator[Heard]:
+        """The utterance that is still open, ended."""
+        yield from self._all(self._recogniser.finish())
+
+    def close(self) -> None:
+        """Free what the recogniser holds."""
+        self._recogniser.close()
+
+    def _all(self, heard: Iterable[Heard]) -> Iterator[Heard]:
+        for each in heard:
+            if isinstance(each, Hypothesis) and each.text.strip():
+                text = self._punctuate(each.text)
+                each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
+            yield each
