@@ -25,7 +25,7 @@ def test_viewers_wait_in_a_room_and_go_over_to_the_next_talk(server: Running, vi
     page = visit("/watch/hall-1")
     assert page.url.endswith("/watch?room=hall-1")
     expect(page.locator("#state")).to_have_text("Not started")
-    expect(page.locator("#notice")).to_contain_text("The talk has not started. This page waits for it")
+    expect(page.locator("#notice")).to_contain_text("The talk has not started. Captions appear here")
     expect(page.locator("#problem")).not_to_be_visible()
     page.evaluate("window.here = true")
     for targets, texts in ((("de", "ar"), ("we saw", "her duck")), (("ja", "de"), ("it was",))):

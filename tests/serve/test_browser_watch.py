@@ -39,7 +39,7 @@ def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> 
     token = new_token()
     page = visit(f"/watch?session={public_name(token)}", tolerated=ABSENT)
     expect(page.locator("#state")).to_have_text("Waiting")
-    expect(page.locator("#notice")).to_contain_text("captions appear as soon as it begins")
+    expect(page.locator("#notice")).to_contain_text("Captions appear here as soon as it begins")
     expect(page.locator("#problem")).not_to_be_visible()
     with server.socket() as socket:
         speak(socket, token, "we saw", "her duck")

@@ -192,10 +192,10 @@ def test_rooms_in_the_settings_are_checked(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "serve.toml").write_text('[rooms]\nhall-1 = ["stage"]\nopen = []\n')
     rooms = load(tmp_path / "serve.toml").rooms
     assert rooms == {"hall-1": ("stage",), "open": ()}
-    with pytest.raises(OptionError, match="room 'hall-1' is for key 'stage', which needs the setting keys"):
+    with pytest.raises(OptionError, match="room 'hall-1' names key 'stage', but the setting keys is missing"):
         check_rooms(rooms, None)
     new_key(tmp_path / "keys", "hall")
-    with pytest.raises(OptionError, match="for key 'stage', which the file of keys has not"):
+    with pytest.raises(OptionError, match="names key 'stage', which is not in the file of keys"):
         check_rooms(rooms, Keys(tmp_path / "keys"))
     with pytest.raises(OptionError, match="the name of a room must be 1 to 63 lower-case letters"):
         check_rooms({"Hall": ()}, None)

@@ -17,7 +17,7 @@ class Translations(Message):
     """The translations of one text (HTTP)."""
 
     translations: dict[str, str] = Field(description="by target language")
-    failures: list[str] = Field(default_factory=list, description="what could not be done, a sentence each")
+    failures: list[str] = Field(default_factory=list, description="what went wrong, one sentence each")
 
 
 class OfferedOption(Message):
@@ -27,7 +27,7 @@ class OfferedOption(Message):
     help: str = Field(description="what it is")
     default: float | str
     allowed: str = Field(description="the allowed values in words")
-    words: tuple[str, ...] = Field((), description="the allowed values, where they are words")
+    words: tuple[str, ...] = Field((), description="the allowed values, if they are words")
 
 
 class OfferedMethod(Message):
@@ -41,13 +41,13 @@ class Offer(Message):
     """What a client may ask for on this server (HTTP)."""
 
     protocol: int = VERSION
-    methods: tuple[str, ...] = Field(description="decoding methods; the first is usual")
-    about: dict[str, OfferedMethod] = Field(description="each of these methods, with its options")
-    source_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
-    target_languages: tuple[str, ...] = Field((), description="what the model was trained on; any, if empty")
-    most_targets: int = Field(description="the most target languages of a session")
-    most_context: int = Field(description="the most earlier sentences in a prompt")
-    most_glossary: int = Field(description="the most entries of a glossary")
+    methods: tuple[str, ...] = Field(description="decoding methods, the default first")
+    about: dict[str, OfferedMethod] = Field(description="these methods with their options")
+    source_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
+    target_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
+    most_targets: int = Field(description="maximum target languages per session")
+    most_context: int = Field(description="maximum earlier sentences in a prompt")
+    most_glossary: int = Field(description="maximum entries of a glossary")
     key: bool = Field(description="whether an API key is needed")
     model: str = Field(description="name of the model that translates")
-    demo: bool = Field(description="whether that is a small model made for trying Redraft out")
+    demo: bool = Field(description="whether that is the small model for trying Redraft out")

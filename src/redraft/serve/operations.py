@@ -79,10 +79,10 @@ _BODY = ("protocol", "size")
 _TEXT = ("text/plain",)
 _TRANSCRIPT = (
     Query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
-    Query("language", {"type": "array", "items": {"type": "string"}}, "target languages; all, if absent"),
-    Query("live", {"type": "boolean", "default": False}, "go on until the session ends"),
+    Query("language", {"type": "array", "items": {"type": "string"}}, "target languages; all if absent"),
+    Query("live", {"type": "boolean", "default": False}, "keep sending until the session ends"),
 )
-_SEQ = Query("seq", {"type": "integer", "minimum": 0}, "counts the POSTs", required=True)
+_SEQ = Query("seq", {"type": "integer", "minimum": 0}, "counts the captions; must grow", required=True)
 _FINAL = Query("final", {"type": "boolean", "default": True}, "false while the text still grows")
 _LINK = Query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
 

@@ -33,11 +33,11 @@ class Message(BaseModel):
 
 
 class Wanted(Message):
-    """How to translate; what is left out is chosen by the operator, who also sets bounds."""
+    """How to translate; the operator sets the bounds and the defaults."""
 
     targets: tuple[Language, ...] = Field(min_length=1, max_length=64)
     source: Language = "en"
-    method: ShortText | None = Field(None, description="decoding method, one of those that the operator allows")
+    method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
     mask_k: int = Field(0, ge=0, le=100, description="units hidden at the end of partial captions")
     mask_unit: Literal["tokens", "words"] = "tokens"
@@ -45,10 +45,10 @@ class Wanted(Message):
         USUAL.margin,
         ge=-1,
         le=1,
-        description="by how much a token must be more probable than all others before it is shown; -1 shows all",
+        description="hide from the first token whose lead over the runner-up is below this; -1 hides nothing",
     )
-    max_tokens: int | None = Field(None, ge=1, description="the most tokens of one translation")
-    context: int = Field(0, ge=0, le=100, description="earlier sentences that the prompt carries")
+    max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
+    context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
     glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
 
     @property
@@ -58,23 +58,23 @@ class Wanted(Message):
 
 
 class Begin(Wanted):
-    """A new session, and the room that it takes place in, whose name stays the same from session to session."""
+    """A new session, optionally in a room, whose name stays the same from session to session."""
 
     room: RoomName | None = Field(None, description="viewers of the room see this session")
-    take_over: bool = Field(False, description="whether to end the session that the room may have now")
+    take_over: bool = Field(False, description="replace the session that is running in the room")
 
 
 class Start(Begin):
-    """The first message of a connection: begins a session, or goes on with one after a drop."""
+    """The first message of a connection: begins a session, or resumes one after a drop."""
 
     type: Literal["start"] = "start"
     protocol: int = Field(VERSION, description="version of this protocol")
-    key: str | None = Field(None, max_length=200, description="API key, where the server wants one")
-    token: Token | None = Field(None, description="that of `started`, to go on with a session after a drop")
+    key: str | None = Field(None, max_length=200, description="API key, if the server needs one")
+    token: Token | None = Field(None, description="token from `started`, to resume a session after a drop")
 
 
 class Hypothesis(Message):
-    """All of an utterance's text so far, which may revise what was said before; never only what is new."""
+    """The whole text of an utterance so far, not only the new words; it may change earlier ones."""
 
     type: Literal["update"] = "update"
     utterance: Utterance
@@ -89,7 +89,7 @@ class Hypothesis(Message):
 
 
 class Ack(Message):
-    """The client has a final caption, or the error in place of one; it will not be sent again."""
+    """Acknowledges a final caption, or the error in its place; it will not be sent again."""
 
     type: Literal["ack"] = "ack"
     utterance: Utterance
@@ -97,23 +97,23 @@ class Ack(Message):
 
 
 class Pause(Message):
-    """Hold captions back from viewers, or let them see what was held back and what comes.  The owner sees them all."""
+    """Hold captions back from viewers, or release them.  The owner sees all of them."""
 
     type: Literal["pause"] = "pause"
     paused: bool = True
 
 
 class Hide(Message):
-    """Take the captions of an utterance away from viewers and from the transcript, or show them again."""
+    """Hide the captions of an utterance from viewers and the transcript, or show them again."""
 
     type: Literal["hide"] = "hide"
     utterance: Utterance
-    language: Language | None = Field(None, description="all languages, if absent")
+    language: Language | None = Field(None, description="all languages if absent")
     hidden: bool = True
 
 
 class Correct(Message):
-    """Give a final caption another text, for everybody and in the transcript."""
+    """Replace the text of a final caption, for everyone and in the transcript."""
 
     type: Literal["correct"] = "correct"
     utterance: Utterance
@@ -122,7 +122,7 @@ class Correct(Message):
 
 
 class End(Message):
-    """No more updates; what is still to be translated is, then comes `done`."""
+    """No more updates follow; the server finishes what is left, then sends `done`."""
 
     type: Literal["end"] = "end"
 
@@ -136,8 +136,8 @@ class Started(Message):
 
     type: Literal["started"] = "started"
     protocol: int = VERSION
-    session: str = Field(description="names the session to viewers; they can watch and nothing else")
-    token: Token = Field(description="for going on after a drop; a secret")
+    session: str = Field(description="name of the session for viewers, who can only watch")
+    token: Token = Field(description="for resuming after a drop; a secret")
     targets: tuple[str, ...]
     room: str | None = None
     resumed: bool = False
@@ -148,18 +148,18 @@ class Partial(Message):
 
     type: Literal["partial"] = "partial"
     utterance: str
-    seq: int = Field(description="of the update that it answers")
+    seq: int = Field(description="`seq` of the update that it answers")
     language: str
-    text: str = Field(description="what is to be shown")
-    unstable: str = Field("", description="the rest of the translation, which the mask hides")
+    text: str = Field(description="text to show")
+    unstable: str = Field("", description="the rest of the translation, hidden by the mask")
     source: str = ""
     time: float | None = None
-    cut: bool | None = Field(None, description="true if the model did not end it, so that it was cut")
-    lag_ms: float = Field(0, description="how long the oldest news in it have waited in the server")
+    cut: bool | None = Field(None, description="true if the model did not finish it, so that it was cut")
+    lag_ms: float = Field(0, description="how long the oldest new word in it has waited in the server")
 
 
 class Final(Message):
-    """The translation of an utterance; there is one for every target language, and none is lost."""
+    """The final translation of an utterance; there is exactly one per target language."""
 
     type: Literal["final"] = "final"
     utterance: Utterance
@@ -169,36 +169,36 @@ class Final(Message):
     source: str = Field("", max_length=100_000)
     time: Seconds | None = None
     begun: Seconds | None = Field(None, description="time of the utterance's first update, for subtitles")
-    cut: bool | None = Field(None, description="true if the model did not end it, so that it was cut")
+    cut: bool | None = Field(None, description="true if the model did not finish it, so that it was cut")
     lag_ms: float = 0
-    corrected: bool | None = Field(None, description="whether it takes the place of one that came before")
-    hidden: bool | None = Field(None, description="in `restore`: whether viewers are not to see it")
+    corrected: bool | None = Field(None, description="whether it replaces an earlier one")
+    hidden: bool | None = Field(None, description="in `restore`: whether it is hidden from viewers")
 
 
 class Restore(Message):
-    """Final captions that the client has from a server that has forgotten them; they are not translated again."""
+    """Final captions from before a restart of the server; they are not translated again."""
 
     type: Literal["restore"] = "restore"
     finals: tuple[Final, ...] = Field(max_length=1000)
 
 
 class TargetStats(Message):
-    """Counts of one target language since the session began."""
+    """Counts for one target language since the session began."""
 
     updates: int = Field(0, description="updates translated")
     tokens: int = Field(0, description="tokens of all outputs")
     passes: int = Field(0, description="passes of the model")
-    plain_passes: int = Field(0, description="passes that plain re-translation would have taken for the same outputs")
+    plain_passes: int = Field(0, description="passes that re-translation would have needed for the same outputs")
     drafted: int = Field(0, description="tokens drafted")
-    accepted: int = Field(0, description="drafted tokens kept")
+    accepted: int = Field(0, description="drafted tokens accepted")
     shown: int = Field(0, description="words of the final captions")
-    erased: int = Field(0, description="words taken back; erased / shown is the normalised erasure (NE)")
-    coalesced: int = Field(0, description="updates passed over for a newer one")
-    abandoned: int = Field(0, description="updates given up half-way for a newer one")
+    erased: int = Field(0, description="retracted words; erased / shown is the normalised erasure (NE)")
+    coalesced: int = Field(0, description="updates skipped for a newer one")
+    abandoned: int = Field(0, description="updates abandoned for a newer one")
 
 
 class Stats(Message):
-    """How the session goes; comes every few seconds while captions do."""
+    """Statistics of the session, sent every few seconds while there are captions."""
 
     type: Literal["stats"] = "stats"
     targets: dict[str, TargetStats]
@@ -214,7 +214,7 @@ class Paused(Message):
 
 
 class Hidden(Message):
-    """An utterance's caption is hidden from viewers, who remove it; or, to the owner, is shown again."""
+    """A caption is hidden, so that viewers remove it, or, to the owner, shown again."""
 
     type: Literal["hidden"] = "hidden"
     utterance: str
@@ -223,18 +223,18 @@ class Hidden(Message):
 
 
 class RoomState(Message):
-    """What a room shows, to its viewers: at first, when a session begins, and when it is over."""
+    """The state of a room, sent to viewers when they connect and when a session begins or ends."""
 
     type: Literal["room"] = "room"
     room: RoomName
     state: Literal["waiting", "live", "over"] = Field(description="before a session, in one, or after it")
-    session: str | None = Field(None, description="names the session, if there is one")
-    source: str | None = Field(None, description="the language spoken there")
+    session: str | None = Field(None, description="name of the session, if there is one")
+    source: str | None = Field(None, description="source language")
     targets: tuple[str, ...] = ()
 
 
 class Error(Message):
-    """Something that could not be done; the session is over if ``fatal``.
+    """Something went wrong; ``fatal`` if that ends the session.
 
     With ``final`` it stands in place of a final caption that could not be made, and is acknowledged like one.
     """

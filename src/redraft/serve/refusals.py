@@ -21,22 +21,22 @@ class Code:
 
 
 CODES = {
-    "protocol": Code("a message is not as this page says", close=1002),
-    "version": Code("another version of the protocol is needed", close=1002),
-    "key": Code("an API key is needed, or the one given is not known", 401),
-    "option": Code("something was asked for that is unknown or not allowed here"),
+    "protocol": Code("a message or request is malformed", close=1002),
+    "version": Code("the protocol version is not supported", close=1002),
+    "key": Code("the API key is missing or unknown", 401),
+    "option": Code("an option is unknown or not allowed here"),
     "room": Code("the room is in use, or this API key may not use it", 409),
-    "caption": Code("there is no such caption to hide or to correct", 409),
-    "capacity": Code("the server has no room for another session; try again later", 503, 1013),
-    "limit": Code("one of the operator's limits is reached", 429),
-    "draining": Code("the server is being stopped; connect again in a moment", 503, 1012),
+    "caption": Code("there is no such caption to hide or correct", 409),
+    "capacity": Code("the server is full; try again later", 503, 1013),
+    "limit": Code("one of the operator's limits has been reached", 429),
+    "draining": Code("the server is stopping; reconnect in a moment", 503, 1012),
     "stale": Code("an update is older than one that came before", 409),
-    "translation": Code("an update could not be translated, or not to its end"),
-    "replaced": Code("another connection goes on with this session"),
-    "slow": Code("the connection was dropped, since messages were not read in time"),
-    "engine": Code("the server cannot translate any more", 503, 1011),
-    "missing": Code("there is nothing under this address", 404),
-    "size": Code("a request is larger than is allowed here", 413),
+    "translation": Code("an update could not be translated, or not completely"),
+    "replaced": Code("another connection has taken over this session"),
+    "slow": Code("the connection was closed because messages were not read in time"),
+    "engine": Code("the engine has failed", 503, 1011),
+    "missing": Code("there is nothing at this address", 404),
+    "size": Code("the request is too large", 413),
 }
 
 

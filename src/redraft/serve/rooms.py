@@ -36,9 +36,9 @@ def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None
             raise OptionError(f"setting rooms: the name of a room must be {ROOM_RULE}, not {room!r}")
         for name in names:
             if keys is None:
-                raise OptionError(f"setting rooms: room {room!r} is for key {name!r}, which needs the setting keys")
+                raise OptionError(f"setting rooms: room {room!r} names key {name!r}, but the setting keys is missing")
             if name not in keys:
-                raise OptionError(f"setting rooms: room {room!r} is for key {name!r}, which the file of keys has not")
+                raise OptionError(f"setting rooms: room {room!r} names key {name!r}, which is not in the file of keys")
 
 
 @dataclass(slots=True, eq=False)

@@ -89,7 +89,9 @@ def new_key(path: Path, name: str) -> str:
         OptionError: the name is invalid or taken, or the file cannot be read or written.
     """
     if not name or ":" in name or name.strip() != name or not name.isprintable() or name.startswith("#"):
-        raise OptionError(f"the name of a key must be letters without a colon or spaces around them, not {name!r}")
+        raise OptionError(
+            f"the name of a key must not contain a colon, begin with # or have spaces around it, not {name!r}"
+        )
     if path.exists() and name in Keys(path):
         raise OptionError(
             f"keys file {str(path)!r} has a key named {name!r} already: choose another name, or delete its line first, "

@@ -42,7 +42,9 @@ class Service:
         for method in self.methods.values():
             method.require(backends[TARGET].capabilities)
             if method.draft_model == "layers":
-                raise CapabilityError(f"method {method.name!r} makes a model for every stream and cannot be served")
+                raise CapabilityError(
+                    f"method {method.name!r} needs a model of its own for every stream and cannot be served"
+                )
             if method.draft_model and DRAFT_MODEL not in backends:
                 raise CapabilityError(f"method {method.name!r} needs a small model; name it with --draft-model")
         if DRAFT_MODEL in backends:

@@ -46,66 +46,72 @@ class ServeSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
-    host: str = Field("127.0.0.1", description="address to listen on; any but this machine's own needs API keys")
-    port: int = Field(8765, ge=0, le=65535, description="port; 0 takes a free one")
+    host: str = Field("127.0.0.1", description="address to listen on; needs API keys unless it is a loopback address")
+    port: int = Field(8765, ge=0, le=65535, description="port; 0 picks a free one")
     keys: Path | None = Field(None, description="file of hashed API keys")
-    origins: tuple[str, ...] = Field((), description="further web origins whose pages may connect")
-    hosts: tuple[str, ...] = Field((), description="further names under which the server is reached")
+    origins: tuple[str, ...] = Field((), description="other web origins whose pages may connect")
+    hosts: tuple[str, ...] = Field((), description="other host names that the server answers to")
     rooms: dict[str, tuple[str, ...]] = Field(
         {},
-        description="rooms, with the names of the keys that may use each, none for all; empty allows any room",
+        description="rooms, each with the names of the keys that may use it (none: all keys); empty allows any room",
     )
 
     model: str = Field("demo", description="name or path of the model")
-    draft_model: str | None = Field(None, description="small model, for methods that draft with one")
-    methods: tuple[str, ...] = Field(("ssbd", "redraft", "ar"), min_length=1, description="allowed; the first is usual")
-    template: str | None = Field(None, description="prompt template; as the model's file says, if not given")
-    context_length: int = Field(512, ge=16, le=1 << 20, description="tokens of context of a slot")
+    draft_model: str | None = Field(None, description="small model for methods that need one")
+    methods: tuple[str, ...] = Field(
+        ("ssbd", "redraft", "ar"), min_length=1, description="methods that clients may choose, the default first"
+    )
+    template: str | None = Field(None, description="prompt template; the model's own if not set")
+    context_length: int = Field(512, ge=16, le=1 << 20, description="context length of a slot, in tokens")
     slots: int = Field(32, ge=1, le=255, description="translations whose cache is kept")
-    threads: int = Field(0, ge=0, le=1024, description="CPU threads of an engine; 0 shares all cores")
-    engines: int = Field(0, ge=0, le=64, description="engines side by side; 0 one a core for a small model, else 1")
-    gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 all that fit")
-    exact: bool = Field(False, description="bit-equal batched and single passes; slower")
-    pass_seconds: float = Field(0.1, gt=0, le=10, description="the longest that a pass may take, about")
+    threads: int = Field(0, ge=0, le=1024, description="CPU threads per engine; 0 divides all cores")
+    engines: int = Field(0, ge=0, le=64, description="number of engines; 0 is one per core for a small model, else 1")
+    gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
+    exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
+    pass_seconds: float = Field(0.1, gt=0, le=10, description="target for the longest pass, in seconds")
     batch_lanes: int = Field(
-        USUAL_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 batches nothing"
+        USUAL_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 turns batching off"
     )
 
-    sessions: int = Field(128, ge=1, le=10_000, description="the most sessions")
-    sessions_per_address: int = Field(64, ge=1, le=10_000, description="the most sessions of one address")
-    languages: int = Field(256, ge=1, le=10_000, description="the most target languages of all sessions together")
+    sessions: int = Field(128, ge=1, le=10_000, description="maximum number of sessions")
+    sessions_per_address: int = Field(64, ge=1, le=10_000, description="maximum sessions per address")
+    languages: int = Field(256, ge=1, le=10_000, description="maximum target languages of all sessions together")
     busy: float = Field(
         0.85,
         gt=0,
         le=1000,
-        description="share of the engine's time above which nobody new is admitted; 1000: all are",
+        description="engine load above which new sessions are refused; 1000 admits all",
     )
-    targets: int = Field(8, ge=1, le=64, description="the most target languages of a session")
-    max_tokens: int = Field(256, ge=1, le=65536, description="the most tokens of one translation")
-    context: int = Field(4, ge=0, le=100, description="the most earlier sentences in a prompt")
-    glossary: int = Field(64, ge=0, le=1000, description="the most entries of a glossary")
-    viewers: int = Field(200, ge=0, le=100_000, description="the most viewers of a session")
-    transcript_length: int = Field(10_000_000, ge=1000, le=10**9, description="the most characters kept of a session")
+    targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
+    max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
+    context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
+    glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary")
+    viewers: int = Field(200, ge=0, le=100_000, description="maximum viewers per session")
+    transcript_length: int = Field(10_000_000, ge=1000, le=10**9, description="maximum characters kept per session")
 
-    message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="the longest message or request body")
-    updates_per_second: float = Field(50, gt=0, le=10_000, description="updates read from a connection a second")
-    starts_per_second: float = Field(5, gt=0, le=10_000, description="sessions that an address may begin a second")
-    waiting_messages: int = Field(256, ge=8, le=100_000, description="messages that may wait for a slow reader")
-    slow_seconds: float = Field(10, gt=0, le=600, description="seconds until a reader that takes nothing is dropped")
-    start_seconds: float = Field(10, gt=0, le=600, description="seconds that a connection has to send `start`")
-    ping_seconds: float = Field(20, gt=0, le=600, description="seconds between two pings of a connection")
-    pong_seconds: float = Field(40, gt=0, le=600, description="seconds until one that answers no ping is closed")
-    keep_seconds: float = Field(120, ge=0, le=86_400, description="how long a session is kept without a connection")
-    post_seconds: float = Field(3600, ge=0, le=86_400, description="how long one is kept without captions by POST")
-    drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish after SIGTERM")
-
-    compat: tuple[str, ...] = Field(
-        (), description="translation services to stand in for: `deepl`, `libretranslate`, `openai`"
+    message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="maximum length of a message or request body")
+    updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per connection and second")
+    starts_per_second: float = Field(5, gt=0, le=10_000, description="new sessions per address and second")
+    waiting_messages: int = Field(256, ge=8, le=100_000, description="messages queued for a slow reader")
+    slow_seconds: float = Field(
+        10, gt=0, le=600, description="seconds until a client that reads nothing is disconnected"
     )
-    compat_source: str = Field("en", description="source language of their requests that name none")
+    start_seconds: float = Field(10, gt=0, le=600, description="seconds within which a connection must send `start`")
+    ping_seconds: float = Field(20, gt=0, le=600, description="seconds between pings")
+    pong_seconds: float = Field(40, gt=0, le=600, description="seconds until a connection that misses a ping is closed")
+    keep_seconds: float = Field(120, ge=0, le=86_400, description="seconds that a session is kept without a connection")
+    post_seconds: float = Field(
+        3600, ge=0, le=86_400, description="seconds that a session by POST is kept without captions"
+    )
+    drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
 
-    transcripts: Path | None = Field(None, description="folder for transcripts; kept in memory only, if not given")
-    log_text: bool = Field(False, description="whether logs may hold transcript text")
+    compat: tuple[str, ...] = Field((), description="services whose APIs to offer: `deepl`, `libretranslate`, `openai`")
+    compat_source: str = Field("en", description="source language of such requests that name none")
+
+    transcripts: Path | None = Field(
+        None, description="folder for transcripts; if not set, they are kept in memory only"
+    )
+    log_text: bool = Field(False, description="allow transcript text in logs")
 
     @classmethod
     def settings_customise_sources(

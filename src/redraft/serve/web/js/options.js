@@ -10,12 +10,12 @@ const MASK = [
   {
     name: "mask_margin",
     label: "Margin",
-    help: "By how much a word must be more probable than any other not to be dimmed while the sentence grows. From -1 to 1.",
+    help: "Dims a growing sentence from the first word whose lead over the runner-up is below this. From -1 to 1.",
     usual: 0,
     attributes: NUMBER,
   },
-  { name: "mask_k", label: "Dimmed at the end", help: "How much, whatever its probability. From 0 to 100.", usual: 0, attributes: NUMBER },
-  { name: "mask_unit", label: "Counted in", help: "Parts of words, as the model has them, or words.", words: ["tokens", "words"], usual: "tokens" },
+  { name: "mask_k", label: "Dimmed at the end", help: "Dims this many at the end in any case. From 0 to 100.", usual: 0, attributes: NUMBER },
+  { name: "mask_unit", label: "Counted in", help: "Tokens are parts of words, as the model sees them.", words: ["tokens", "words"], usual: "tokens" },
 ];
 
 const ROOM = [
@@ -25,20 +25,20 @@ const ROOM = [
     help: "A name such as hall-1, so that viewers' links stay the same from talk to talk.",
     attributes: { maxLength: 63, autocapitalize: "none", spellcheck: false },
   },
-  { name: "take_over", label: "Take over", help: "Ends the session that the room may have now.", words: ["no", "yes"], usual: "no" },
+  { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], usual: "no" },
 ];
 
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
-  help: `How many the model is told of, as context. From 0 to ${most}.`,
+  help: `Number of earlier sentences that the model gets as context. From 0 to ${most}.`,
   usual: 0,
   attributes: NUMBER,
 });
 const glossary = (most) => ({
   name: "glossary",
   label: "Glossary",
-  help: `One entry a line, at most ${most}; the same for all languages. Not every model takes one.`,
+  help: `One entry per line, at most ${most}, the same for all languages. Not every model supports glossaries.`,
   attributes: { rows: 3, maxLength: 50_000, placeholder: "term = translation", dir: "auto", spellcheck: false },
 });
 

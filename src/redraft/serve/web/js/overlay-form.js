@@ -13,7 +13,7 @@ const at = (id) => document.getElementById(id);
 const CANVAS = 1920;
 /** Opacity of a new box, as the last two hexadecimal digits of its colour. */
 const BOX = "000000cc";
-const ABSENT = "There is no such session now. The overlay waits for it.";
+const ABSENT = "No such session is running. The overlay waits for it.";
 
 const form = at("overlay-options");
 const given = new URLSearchParams(location.search);
@@ -39,7 +39,7 @@ async function build() {
   const targets = name ? await targetsOf(kind, name) : null;
   const languages = targets
     ? { name: "language", label: "Language", help: "", words: targets, usual: targets[0] }
-    : { name: "language", label: "Language", help: "Its tag, such as de. Left empty: the first to come." };
+    : { name: "language", label: "Language", help: "A tag such as de. If empty, the first one with captions." };
   const fields = [
     { name: kind, label: kind === "room" ? "Room" : "Session", help: "", attributes: { rows: 2, value: name, spellcheck: false } },
     languages,

@@ -7,7 +7,7 @@ export const DEAF = "This browser has no speech recognition. Chrome, Edge and Sa
 
 /** What recognition cannot go on after. */
 const HOPELESS = {
-  "not-allowed": "The browser does not allow the microphone here: its settings for this page decide that, and it wants https.",
+  "not-allowed": "The browser blocks the microphone on this page. Check its settings; the page also needs https.",
   "service-not-allowed": "The browser does not allow speech recognition here.",
   "language-not-supported": "The browser does not recognise this language.",
   "audio-capture": "There is no microphone.",
@@ -43,7 +43,7 @@ export class Speech {
     };
     recognition.onerror = ({ error }) => {
       if (error === "no-speech" || error === "aborted") return;
-      this.#problem(HOPELESS[error] ?? `Speech recognition failed (${error}); it is tried again.`);
+      this.#problem(HOPELESS[error] ?? `Speech recognition failed (${error}); trying again.`);
       if (error in HOPELESS) this.stop();
     };
     // Browsers stop listening after a silence, and count results from 0 when they begin again.

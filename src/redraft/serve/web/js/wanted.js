@@ -8,7 +8,7 @@ const USUAL = ["de", "zh", "ja"];
 const KEY = {
   name: "key",
   label: "API key",
-  help: "This server needs one. Its operator hands it out.",
+  help: "This server needs one. Ask its operator.",
   attributes: { type: "password", maxLength: 200, required: true, autocomplete: "current-password", spellcheck: false },
 };
 const NO_KEY = "Enter the API key that the operator of this server gave you.";

@@ -18,8 +18,8 @@ const named = Boolean(of.session || of.room);
 
 const SENTENCES = {
   waiting: "The connection is lost. This page keeps trying to reconnect.",
-  absent: "There is no such session now. This page waits for it: captions appear as soon as it begins.",
-  before: "The talk has not started. This page waits for it: captions appear as soon as it does.",
+  absent: "No such session is running. Captions appear here as soon as it begins.",
+  before: "The talk has not started. Captions appear here as soon as it does.",
   paused: "Captions are paused.",
   next: "The talk is over. This page stays for the next one in this room.",
 };
