@@ -11,11 +11,12 @@ import time
 from pathlib import Path
 
 import click
+import torch
 from rich.console import Console
 from rich.progress import track
 
 from recipe.export_hf import gguf_to_hf
-from redraft.backends.hf.beam import beam_search
+from redraft.backends.hf.base import HfBackend
 from redraft.backends.hf.model import open_hf
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import resolve
@@ -73,6 +74,28 @@ def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool
         print_json(figures, line, sys.stdout)
     else:
         print_table(figures, line, Console())
+
+
+@torch.inference_mode()
+def beam_search(backend: HfBackend, prompt: Prompt, beams: int, limit: int) -> tuple[int, ...]:  # type: ignore[type-arg]
+    """Output ids of the best of ``beams`` hypotheses, without the end token; at most ``limit`` of them."""
+    read = torch.tensor([prompt.ids], device=backend.device)
+    inputs = {"input_ids": read, "attention_mask": torch.ones_like(read)}
+    if prompt.encoder:
+        source = torch.tensor([prompt.encoder], device=backend.device)
+        inputs = {"input_ids": source, "attention_mask": torch.ones_like(source), "decoder_input_ids": read}
+        # The prompt has the start token and the target's code already; ``generate`` would add its own to them.
+        inputs |= {"decoder_start_token_id": prompt.ids[0], "forced_bos_token_id": None}
+    found = backend.model.generate(
+        **inputs,
+        num_beams=beams,
+        do_sample=False,
+        max_new_tokens=limit,
+        eos_token_id=sorted(backend.end_tokens),
+        pad_token_id=backend.pad_token,
+    )[0, len(prompt.ids) :].tolist()
+    end = next((place for place, token in enumerate(found) if token in backend.end_tokens), len(found))
+    return tuple(found[:end])
 
 
 if __name__ == "__main__":

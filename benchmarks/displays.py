@@ -108,7 +108,7 @@ def _decode(backend: Backend, stream: Stream, language: str, beta: float, file: 
             with Translator(backend, [language], method=noting, options=options) as translator:
                 for update in segment.updates:
                     translator.translate(update)
-                    ids = translator.latest_ids(language)[1]
+                    ids = translator.translation(language).output
                     margins = rules[0].margins[: len(ids)] if rules else []
                     outputs.append((ids, [round(margin, 4) for margin in margins]))
             lines.write(json.dumps(outputs) + "\n")

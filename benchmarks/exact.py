@@ -110,9 +110,9 @@ def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable
     def keep(_update: Update, _runs: Sequence[Run]) -> None:
         for each in followed:
             if isinstance(each.run.system, MethodSystem):
-                prompt, output = each.run.system.translator.latest_ids(each.run.contender.language)
-                each.prompts.append(prompt)
-                each.outputs.append(output)
+                latest = each.run.system.translator.translation(each.run.contender.language)
+                each.prompts.append(latest.prompt)
+                each.outputs.append(latest.output)
 
     compare(runs, updates, keep)
     for run in runs:

@@ -32,7 +32,7 @@ from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend, Prompt, Tally
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend, Prompt
 from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
 
 
@@ -182,11 +182,6 @@ class Translator:
             self.seconds += time.perf_counter() - started
         return [event for events in answers for event in events]
 
-    @property
-    def tallies(self) -> dict[str, Tally]:
-        """Counts of updates, tokens, passes and acceptance by target language."""
-        return {translation.language: translation.tally for translation in self._session.translations}
-
     def translation(self, language: str) -> Translation:
         """The state of a target language, named as in ``to``: ids of its latest prompt and output, its counts.
 
@@ -197,11 +192,6 @@ class Translator:
         if language not in found:
             raise OptionError(f"language must be one of {', '.join(found)}, not {language!r}")
         return found[language]
-
-    def latest_ids(self, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Ids of the latest prompt and output of a language, the end token left out."""
-        translation = self.translation(language)
-        return translation.prompt, translation.output
 
     def close(self) -> None:
         """Give the slots back, and free the models that `open` has loaded; a call under way is waited for."""

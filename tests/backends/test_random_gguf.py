@@ -43,9 +43,10 @@ def test_llama_cpp_runs_every_shape_in_every_format(tmp_path: Path, shape: Shape
     path = write(tmp_path / "a.gguf", shape, format)
     with opened(path) as backend:
         assert llama_cpp.llama_model_n_params(backend.model.handle) == shape.parameters
-        assert (backend.vocabulary_size, backend.model.trained_context) == (shape.vocabulary, shape.context)
+        assert backend.vocabulary_size == shape.vocabulary
+        assert llama_cpp.llama_model_n_ctx_train(backend.model.handle) == shape.context
         assert backend.metadata["general.name"] == "tiny"
-        assert backend.model.has_sliding_window is bool(shape.window)
+        assert (llama_cpp.llama_model_n_swa(backend.model.handle) > 0) is bool(shape.window)
         ids = tuple(range(3, 103))
         rows = backend.score([(backend.open_slot(), Score(ids, Draft.chain((900, 5), Provenance.MODEL)))])[0]
         logs = [rows.logprob(node, rows.argmax(node)) for node in (ROOT, 0, 1)]

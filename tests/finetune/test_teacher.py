@@ -40,7 +40,7 @@ def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
             sent.clear()
             translator.translate(Update(str(number), 0, text))
             assert (sent[0].prefix, sent[0].encoder) == (prompt.ids, prompt.encoder)
-            live = translator.latest_ids("de")[1]
+            live = translator.translation("de").output
             if output is not None:
                 assert (live, output[-1]) == (output[:-1], END)
 

@@ -176,19 +176,9 @@ class LlamaModel:
             size = needed + 1
 
     @property
-    def trained_context(self) -> int:
-        """The context length that the model was trained for, in tokens."""
-        return int(lib.llama_model_n_ctx_train(self.handle))
-
-    @property
     def in_floats(self) -> bool:
         """Whether the weights are not quantised."""
         return self.metadata.get("general.file_type") in _FLOAT_FILE_TYPES
-
-    @property
-    def has_sliding_window(self) -> bool:
-        """Whether some layers attend to a window only."""
-        return int(lib.llama_model_n_swa(self.handle)) > 0
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if there is one.

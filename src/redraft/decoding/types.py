@@ -372,11 +372,6 @@ class Tally:
         self.draft_passes += output.draft_passes
 
     @property
-    def draft_acceptance(self) -> float:
-        """A/D: accepted draft tokens over drafted ones, 0-1 (0 when nothing was drafted)."""
-        return self.accepted / self.drafted if self.drafted else 0.0
-
-    @property
     def output_acceptance(self) -> float:
         """A/O: accepted draft tokens over output tokens, 0-1."""
         return self.accepted / self.tokens if self.tokens else 0.0

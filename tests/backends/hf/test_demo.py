@@ -60,9 +60,9 @@ def test_the_ids_of_generate(on_transformers: HfDecoder) -> None:
     with Translator(on_transformers, ["de"], method="ssbd", options={"beta": 0.0}) as translator:
         for number, text in enumerate(TEXTS):
             translator.translate(Update("1", number, text))
-            prompt, output = translator.latest_ids("de")
-            assert output == tiny.greedy(on_transformers.model, prompt, limit=60)[0]
-        assert translator.tallies["de"].accepted > 0
+            latest = translator.translation("de")
+            assert latest.output == tiny.greedy(on_transformers.model, latest.prompt, limit=60)[0]
+        assert translator.translation("de").tally.accepted > 0
 
 
 def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], Tally]:
@@ -75,14 +75,14 @@ def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], T
         max_tokens=40,
         engine=ENGINE,
     ) as translator:
-        return outputs(translator), translator.tallies["de"]
+        return outputs(translator), translator.translation("de").tally
 
 
 def outputs(translator: Translator) -> list[tuple[int, ...]]:
     found = []
     for number, text in enumerate(TEXTS):
         translator.translate(Update("1", number, text))
-        found.append(translator.latest_ids("de")[1])
+        found.append(translator.translation("de").output)
     return found
 
 
@@ -90,7 +90,7 @@ def test_an_early_exit_drafts_and_both_kinds_of_pass_are_counted(
     folders: dict[str, Path], on_transformers: HfDecoder
 ) -> None:
     with Translator(on_transformers, ["de"], method="ar", max_tokens=40) as translator:
-        expected, plain = outputs(translator), translator.tallies["de"]
+        expected, plain = outputs(translator), translator.translation("de").tally
     ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=0)  # all is drafted, nothing kept
     assert (ids, tally.passes, tally.accepted) == (expected, plain.passes, 0)
     assert tally.draft_passes == tally.drafted > tally.passes

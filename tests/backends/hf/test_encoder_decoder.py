@@ -182,9 +182,9 @@ def test_captions(make: Make) -> None:
             for update in UPDATES:
                 events = translator.translate(update)
                 assert [event.language for event in events if isinstance(event, Caption)] == ["de", "ja"]
-                outputs[method].append(translator.latest_ids("de")[1])
-            passes[method] = translator.tallies["de"].passes
-            drafted = translator.tallies["de"].drafted
+                outputs[method].append(translator.translation("de").output)
+            passes[method] = translator.translation("de").tally.passes
+            drafted = translator.translation("de").tally.drafted
     assert outputs["ssbd"] == outputs["ar"]
     assert drafted == 0 or passes["ssbd"] <= passes["ar"]
     for update, output in zip(UPDATES, outputs["ar"], strict=True):

@@ -108,8 +108,9 @@ def translated(pair: Pair, method: str, options: Options) -> tuple[list[object],
         for update in UPDATES:
             captions = [event for event in translator.translate(update) if isinstance(event, Caption)]
             assert [caption.language for caption in captions] == LANGUAGES
-            found += [(caption.text, translator.latest_ids(caption.language)) for caption in captions]
-        return found, translator.tallies
+            latest = [translator.translation(language) for language in LANGUAGES]
+            found += [(caption.text, each.prompt, each.output) for caption, each in zip(captions, latest, strict=True)]
+        return found, {language: translator.translation(language).tally for language in LANGUAGES}
 
 
 def test_no_method_is_left_out(hf: Pair, llama: Pair) -> None:

@@ -6,10 +6,11 @@ import pytest
 
 pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
+pytest.importorskip("gguf", reason="the gguf extra is not installed")
 
 import torch
 
-from redraft.backends.hf.beam import beam_search
+from benchmarks.beam import beam_search
 from redraft.backends.hf.model import backend_of
 from redraft.backends.hf.options import HfOptions
 from redraft.decoding.accept.exact import Exact
@@ -17,7 +18,6 @@ from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.types import Prompt
-from redraft.errors import OptionError
 from tests.backends.hf import models as tiny
 
 OPTIONS = HfOptions(context_length=64, slots=1, device="cpu", threads=1)
@@ -66,10 +66,3 @@ def test_a_decoder_starts_with_the_prompt_and_nothing_else(begun: tuple[int, ...
             asking = decode(begun, Nothing(), Exact(), encoder=source, end_tokens=backend.end_tokens, limit=tiny.LIMIT)
             expected = run(asking, backend, slot).tokens
             assert beam_search(backend, Prompt(begun, encoder=source), beams=1, limit=tiny.LIMIT) == expected
-
-
-@pytest.mark.parametrize("options", [{"beams": 0}, {"limit": 0}])
-def test_what_is_refused(options: dict[str, int]) -> None:
-    backend = backend_of(tiny.qwen3(), tiny.tokenizer(), "tiny", OPTIONS)
-    with pytest.raises(OptionError, match=r"must be a whole number of 1 or more, not 0$"):
-        beam_search(backend, Prompt((5,)), **options)
