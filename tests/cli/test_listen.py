@@ -65,6 +65,20 @@ def test_what_a_recogniser_hears_is_translated(redraft: Run, scripted: Scripted,
 
 
 @pytest.mark.usefixtures("scripted")
+def test_what_is_heard_is_translated_by_a_server(redraft: Run, recording: Path) -> None:
+    pytest.importorskip("starlette")
+    from tests.serve.servers import running
+    from tests.serve.test_sockets import expected
+
+    with running() as server:
+        done = redraft(
+            "listen", str(recording), "--to", "de", "--server", server.url, "--method", "ar", "--output", "srt"
+        )
+    assert done.status == 0 and done.err.startswith("viewers: http://127.0.0.1:")
+    assert done.out.count(expected("I have a dog")) == 2 and "00:00:02,000 --> 00:00:04,000" in done.out
+
+
+@pytest.mark.usefixtures("scripted")
 def test_a_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
     began = time.monotonic()
     done = redraft("listen", str(recording), "--to", "de", "--output", "jsonl", "--speed", "4")
