@@ -12,7 +12,8 @@ python -m benchmarks.displays --limit 150 --out displays
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,12 +23,14 @@ from numpy.typing import NDArray
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_backend
-from redraft.captions.events import Update
+from redraft.captions.events import Caption, Update
+from redraft.captions.reading import Layout, Reading
 from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
 from redraft.decoding.accept.margins import Margins
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Backend, Drafter, Rule, common_prefix
+from redraft.measure.eval.quality import quality
 from redraft.measure.eval.record import Record, Step
 from redraft.measure.eval.sets import lag_stream, load_set
 from redraft.measure.eval.stream import Stream
@@ -44,6 +47,10 @@ DISPLAYS = {
     "margin 0.05": Mask(margin=0.05),
     **{f"survival {least:g}": Mask(survival=least) for least in (0.7, 0.75, 0.8, 0.85, 0.9)},
 }
+#: Reading mode by the longest wait of a line, in seconds; it reads what margin 0 shows.
+READING = {f"reading {longest:g} s": Layout(37, min(1.0, longest), longest) for longest in (0.0, 1.0, 2.0, 4.0)}
+#: Words a second, where a stream has no times.
+RATE = 2.5
 FIGURES = ("laal", "mean_lag", "dal", "atd")
 
 Array: TypeAlias = NDArray[np.float64]
@@ -74,11 +81,14 @@ def main(
                 events += _events(file)
                 continue
             click.echo(f"\n{name} {language}, {len(stream.segments)} segments, beta {beta:g}")
-            click.echo(f"{'display':14} {'NE':>6} " + " ".join(f"{figure:>8}" for figure in FIGURES))
-            for title, mask in DISPLAYS.items():
-                row = latency_figures([*_shown(backend, stream, file, mask)], stream, language)
+            click.echo(f"{'display':14} {'NE':>6} {'chrF':>6} " + " ".join(f"{figure:>8}" for figure in FIGURES))
+            shown = {title: [*_shown(backend, stream, file, mask)] for title, mask in DISPLAYS.items()}
+            shown |= {title: [*_read(shown["margin 0"], layout, language)] for title, layout in READING.items()}
+            for title, records in shown.items():
+                row = latency_figures(records, stream, language)
                 lags = " ".join(f"{row[figure]:8.2f}" for figure in FIGURES)
-                click.echo(f"{title:14} {row['ne_units']:6.3f} {lags}")
+                chrf = quality([record.translation for record in records], _references(stream, language), language).chrf
+                click.echo(f"{title:14} {row['ne_units']:6.3f} {chrf:6.2f} {lags}")
     if fit:
         weights = _fitted(np.array([features for features, _ in events]), np.array([stays for _, stays in events]))
         click.echo(f"{len(events)} tokens: {', '.join(f'{weight:.2f}' for weight in weights)}")
@@ -133,6 +143,23 @@ def _shown(backend: Backend, stream: Stream, file: Path, mask: Mask) -> Iterator
             shown = ids[: view.shown_length]
             steps.append(_step(update, ids, view.shown))
         yield Record(number, updates[0].utterance, "ssbd", tuple(steps))
+
+
+def _read(records: Sequence[Record], layout: Layout, language: str) -> Iterator[Record]:
+    """What reading mode makes of the records of another display."""
+    between = "" if language in ("zh", "ja") else " "
+    for record in records:
+        reading, steps, lines = Reading(layout), [], list[str]()
+        for step in record.steps:
+            now = len(step.source.split()) / RATE if step.time is None else step.time
+            caption = Caption(record.utterance, step.seq, language, step.text, final=step.final)
+            lines += reading.read(caption, now)
+            steps.append(replace(step, text=between.join(lines)))
+        yield replace(record, steps=tuple(steps))
+
+
+def _references(stream: Stream, language: str) -> list[str]:
+    return [segment.references[language] for segment in stream.segments]
 
 
 def _sure(mask: Mask, margins: list[float], ages: list[int]) -> int | None:

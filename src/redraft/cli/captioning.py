@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from redraft import interrupt
 from redraft.captions.formats.read import Item
 from redraft.cli import options as common
 from redraft.errors import OptionError
+
+if TYPE_CHECKING:
+    from redraft.captions.formats.push import Service
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 UNITS = ("tokens", "words")
@@ -61,6 +65,25 @@ translation = common.all_of(
             type=common.Real(0, 1, min_open=True, max_open=True),
             help="Instead of a margin: show the part that will stay with this probability, such as 0.8.",
         ),
+        click.option(
+            "--reading",
+            type=common.Whole(16, 80),
+            metavar="CELLS",
+            help="Reading mode: show complete lines of this width that never change, such as 37.",
+        ),
+        click.option(
+            "--reading-wait",
+            type=common.Real(0),
+            default=4.0,
+            help="Longest time in seconds that a full line of --reading waits for revisions.",
+        ),
+        click.option(
+            "--push",
+            multiple=True,
+            metavar="TARGET",
+            help="Also send final captions to zoom:URL or youtube:URL, the caption URL that it gives you; with "
+            "several languages de=zoom:URL. Repeatable.",
+        ),
         click.option("--plain-mask", is_flag=True, help="Remove hidden tokens from the draft too."),
         common.model,
         common.draft_model,
@@ -108,6 +131,9 @@ def caption(
     mask_unit: str,
     mask_margin: float,
     mask_survival: float | None,
+    reading: int | None,
+    reading_wait: float,
+    push: tuple[str, ...],
     plain_mask: bool,
     model: str,
     draft_model: str | None,
@@ -144,6 +170,7 @@ def caption(
     with interrupt.ends_process():  # imports that take a moment
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.reading import Layout
         from redraft.captions.stabilise import OFF, Mask
         from redraft.captions.style import Style
         from redraft.cli import stream
@@ -156,12 +183,16 @@ def caption(
         raise OptionError("--mask-survival cannot be combined with --mask-margin or --server")
     margin = mask_margin if mask_survival is None else OFF
     mask = Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival)
+    if reading is None and common.is_given("reading_wait"):
+        raise OptionError("--reading-wait needs --reading")
+    layout = None if reading is None else Layout(reading, min(1.0, reading_wait), reading_wait)
+    pushed = [_pushed(each, languages) for each in push]
     if server is not None:
         given = _given()
         decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
         limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
         style = Style(source, None, glossary, context)
-        with opened() as items, stream.writer(output, languages) as writer:
+        with opened() as items, stream.writer(output, languages, layout, pushed) as writer:
             place = stream.RemoteTarget(server, key, room, take_over)
             whole = stream.remote(items, writer, place, languages, mask=mask, style=style, **decoding, **limit)
         raise click.exceptions.Exit(0 if whole and stream.is_whole(writer) else 1)
@@ -180,7 +211,7 @@ def caption(
                 draft_model=draft_model,
                 dtype=dtype,
             )
-        with made as translator, stream.writer(output, languages) as writer:
+        with made as translator, stream.writer(output, languages, layout, pushed) as writer:
             whole = stream.run(items, translator, writer)
     if not (whole and stream.is_whole(writer)):
         raise click.exceptions.Exit(1)
@@ -193,6 +224,22 @@ def _check_server(server: str | None, room: str | None) -> None:
             raise OptionError(f"--{name.replace('_', '-')} needs --server")
     if room is None and common.is_given("take_over"):
         raise OptionError("--take-over needs --room")
+
+
+def _pushed(target: str, languages: Sequence[str]) -> tuple[str, Service]:
+    """Language and service of a ``--push``.
+
+    Raises:
+        OptionError: it is no service, or does not say whose captions are meant.
+    """
+    from redraft.captions.formats.push import service
+
+    language, sign, rest = target.partition("=")
+    if not sign or ":" in language:
+        language, rest = languages[0] if len(languages) == 1 else "", target
+    if language not in languages:
+        raise OptionError(f"--push must name one of the languages {', '.join(languages)}, as in {languages[0]}={rest}")
+    return language, service(rest, language)
 
 
 def _given() -> set[str]:

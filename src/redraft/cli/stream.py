@@ -11,9 +11,12 @@ from typing import Any, BinaryIO
 
 from redraft.captions.events import Failure
 from redraft.captions.formats.live import LiveWriter
+from redraft.captions.formats.push import PushWriter, Service
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
+from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
+from redraft.captions.reading import Layout
 from redraft.errors import InputError, MissingExtra
 from redraft.translator import Translator
 
@@ -47,9 +50,20 @@ def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterat
 
 
 @contextmanager
-def writer(form: str, languages: Sequence[str]) -> Iterator[Writer]:
-    """A writer to standard output; closed at the end, whatever happens."""
+def writer(
+    form: str, languages: Sequence[str], layout: Layout | None = None, push: Sequence[tuple[str, Service]] = ()
+) -> Iterator[Writer]:
+    """A writer to standard output; closed at the end, whatever happens.
+
+    Args:
+        layout: of reading mode, if it is wanted.
+        push: languages whose captions are also sent to a service.
+    """
     made = _writer(form, languages)
+    for language, service in push:
+        made = PushWriter(made, service, language)
+    if layout is not None:
+        made = RowsWriter(made, layout)
     try:
         yield made
     finally:
@@ -58,6 +72,10 @@ def writer(form: str, languages: Sequence[str]) -> Iterator[Writer]:
 
 def is_whole(writer: Writer) -> bool:
     """Whether a writer has written everything as it was given: subtitles have no place for every time."""
+    while isinstance(writer, PushWriter | RowsWriter):
+        if isinstance(writer, PushWriter) and writer.given_up:
+            return False
+        writer = writer.writer
     return not (isinstance(writer, SubtitleWriter) and writer.complained)
 
 

@@ -5,7 +5,6 @@ Where the output is no terminal there is nothing to redraw, and captions come as
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections import deque
@@ -21,9 +20,10 @@ from rich.table import Table
 from rich.text import Text
 
 from redraft.captions.events import Caption, Event, Failure, is_whole
-from redraft.captions.formats.read import CJK, printable
+from redraft.captions.formats.read import printable
 from redraft.captions.formats.resize import SizeWatch
 from redraft.captions.formats.write import LinesWriter, failure_line
+from redraft.captions.reading import UNBREAKABLE
 from redraft.errors import OptionError
 
 #: Columns narrower than this, in character cells, are hard to read: they are stacked instead.
@@ -32,8 +32,6 @@ NARROWEST = 26
 _KEPT = 100
 #: Cells between two columns.
 _GAP = 2
-#: What a line is not broken within: a word, or one Chinese or Japanese character, with closing punctuation and spaces.
-_UNBREAKABLE = re.compile(f"(?:[{CJK}]|[^\\s{CJK}]+)[\u3099\u309a、。，．！？：；」』）】〉》ー々]*\\s*")
 
 
 @dataclass(slots=True)
@@ -227,7 +225,7 @@ class _Wrapped:
 def breaks(text: str, width: int) -> list[int]:
     """Where new lines begin if a line has ``width`` cells; longer words are left to the library to fold."""
     offsets, used = [], 0
-    for piece in _UNBREAKABLE.finditer(text):
+    for piece in UNBREAKABLE.finditer(text):
         if used and used + cell_len(piece[0].rstrip()) > width:
             offsets.append(piece.start())
             used = 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import json
 import sys
-import unicodedata
 from collections.abc import Sequence
 from typing import IO, Protocol
 
@@ -17,6 +16,7 @@ import pysubs2
 
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
+from redraft.captions.reading import cells
 from redraft.errors import OptionError
 
 #: How fast subtitles are read, in character cells a second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
@@ -233,8 +233,7 @@ class SubtitleWriter:
 
 def _reading_time(text: str) -> int:
     """How long it takes to read a text, in milliseconds; wide characters count as two cells."""
-    cells = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-    return cells * 1000 // CELLS_PER_SECOND
+    return cells(text) * 1000 // CELLS_PER_SECOND
 
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:

@@ -1,0 +1,153 @@
+"""Captions pushed to servers written from the two documented protocols: each once, in order, whatever is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from redraft.backoff import Backoff
+from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.formats.push import PushWriter, Spoken, YouTube, service, zoom_language
+from redraft.errors import OptionError
+
+QUICK = Backoff(0.01, 0.02, 0.2)
+
+
+class Kept:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.closed = False
+
+    def write(self, event: Event) -> None:
+        self.events.append(event)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Captions:
+    """What a service has got, and how it behaves."""
+
+    def __init__(self) -> None:
+        self.got: dict[int, str] = {}
+        self.asked: list[tuple[int, str]] = []
+        self.languages: set[str] = set()
+        self.last = 0
+        #: Statuses of the next answers, before all go well again; a negative one is taken all the same.
+        self.answers: list[int] = []
+
+
+@contextmanager
+def serving(captions: Captions) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(200, str(captions.last))
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"])).decode()
+            query = parse_qs(urlsplit(self.path).query)
+            assert self.headers["content-type"].startswith("text/plain") and query["id"] == ["meeting"]
+            seq = int(query["seq"][0])
+            captions.asked.append((seq, body))
+            captions.languages |= set(query.get("lang", ()))
+            status = captions.answers.pop(0) if captions.answers else 200
+            if status == 200 or status < 0:
+                captions.got.setdefault(seq, body)
+            self._answer(abs(status), "2026-11-22T20:15:00.000")
+
+        def _answer(self, status: int, text: str) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/closedcaption?id=meeting"
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
+
+
+def final(text: str, language: str = "de", *, final: bool = True) -> Caption:
+    return Caption("1", 0, language, text, final=final)
+
+
+def push(target: str, *events: Event) -> Kept:
+    kept = Kept()
+    writer = PushWriter(kept, service(target, "de"), "de", patience=QUICK, pace=0, clock=lambda: 1_700_000_000.5)
+    for event in events:
+        writer.write(event)
+    writer.close()
+    assert kept.closed
+    return kept
+
+
+def test_final_captions_of_the_language_go_to_zoom_in_order_and_on_from_its_number() -> None:
+    captions = Captions()
+    captions.last = 41
+    with serving(captions) as url:
+        kept = push(
+            f"zoom:{url}", final("Ich", final=False), final("Ich sah."), final("見た。", "ja"), final("Sie ging.")
+        )
+    assert captions.got == {42: "Ich sah.\n", 43: "Sie ging.\n"}
+    assert captions.languages == {"de-DE"}
+    assert len(kept.events) == 4  # whoever reads them elsewhere gets them all
+
+
+def test_youtube_gets_the_time_in_utc_before_the_text() -> None:
+    captions = Captions()
+    with serving(captions) as url:
+        push(f"youtube:{url}", final("Ich sah."))
+    assert captions.got == {1: "2023-11-14T22:13:20.500\nIch sah.\n"}
+    assert YouTube("http://a/?b=").request(Spoken("x", 0), 7).full_url == "http://a/?b=&seq=7"
+
+
+def test_what_is_refused_or_lost_on_the_way_comes_again_under_the_same_number_and_counts_once() -> None:
+    captions = Captions()
+    captions.answers = [503, -500, 200, 429]  # the second was taken, though its answer says otherwise
+    with serving(captions) as url:
+        kept = push(f"zoom:{url}", final("eins"), final("zwei"), final("drei"))
+    assert captions.got == {1: "eins\n", 2: "zwei\n", 3: "drei\n"}
+    assert [seq for seq, _ in captions.asked] == [1, 1, 1, 2, 2, 3]
+    assert not any(isinstance(event, Failure) for event in kept.events)
+
+
+def test_a_service_that_takes_nothing_is_said_so_and_nothing_waits_for_ever() -> None:
+    captions = Captions()
+    captions.answers = [403] * 1000
+    with serving(captions) as url:
+        kept = push(f"zoom:{url}", final("eins"))
+    (failure,) = [event for event in kept.events if isinstance(event, Failure)]
+    assert failure.message == "a caption could not be pushed and was given up: the service answered 403"
+
+
+def test_a_service_that_is_not_there_is_said_so() -> None:
+    with serving(Captions()) as url:
+        pass
+    (failure,) = [event for event in push(f"zoom:{url}", final("eins")).events if isinstance(event, Failure)]
+    assert "refused" in failure.message
+
+
+@pytest.mark.parametrize(("language", "name"), [("de", "de-DE"), ("ja", "jp-JP"), ("zh", "zh-CN"), ("pt-PT", "pt-PT")])
+def test_zoom_has_names_of_its_own_for_some_languages(language: str, name: str) -> None:
+    assert zoom_language(language) == name
+
+
+@pytest.mark.parametrize("target", ["zoom", "zoom:", "zoom:ftp://a", "teams:https://a", "https://a", "zoom:https://["])
+def test_what_is_no_service_is_refused(target: str) -> None:
+    with pytest.raises(OptionError, match="push must be zoom:URL or youtube:URL"):
+        service(target, "de")

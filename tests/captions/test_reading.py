@@ -1,0 +1,133 @@
+"""Reading mode: complete lines never change, none is too wide, and no word of a text that only grows is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Caption
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.reading import Layout, Reading, broken, cells, continued
+from redraft.errors import OptionError
+
+WORDS = "Ich sah wie sie sich unter den alten Tisch duckte und es war wieder da".split()
+NARROW = Layout(16, 1.0, 4.0)
+
+
+def caption(text: str, *, final: bool = False, utterance: str = "1", language: str = "de") -> Caption:
+    return Caption(utterance, 0, language, text, final=final, time=None, source="x")
+
+
+def test_a_line_comes_when_the_text_has_gone_past_it_and_it_has_stood_for_a_while() -> None:
+    reading = Reading(NARROW)
+    assert reading.read(caption("Ich sah, wie"), 0) == []
+    assert reading.read(caption("Ich sah, wie sie sich"), 1) == []
+    assert reading.read(caption("Ich sah, wie sie sich unter den"), 2) == ["Ich sah, wie sie"]
+    assert reading.read(caption("Ich sah, wie sie sich unter den Tisch", final=True), 2.1) == [
+        "sich unter den",
+        "Tisch",
+    ]
+
+
+def test_a_line_that_keeps_being_revised_waits_no_longer_than_it_may() -> None:
+    reading, shown = Reading(NARROW), list[tuple[float, str]]()
+    for tenth in range(100):
+        text = f"Ich sah {'wie' if tenth % 2 else 'dass'} sie sich unter den"
+        shown += [(tenth / 10, line) for line in reading.read(caption(text), tenth / 10)]
+    assert shown[0][0] == pytest.approx(NARROW.longest)
+
+
+def test_time_alone_completes_a_line() -> None:
+    reading = Reading(NARROW)
+    reading.read(caption("Ich sah, wie sie sich unter"), 0)
+    assert reading.due(0.9) == []
+    assert reading.due(1.0) == ["Ich sah, wie sie"]
+    assert reading.due(9.0) == []
+
+
+def test_what_is_revised_behind_a_complete_line_stays_and_reading_goes_on_where_both_agree() -> None:
+    assert continued(["Ich ", "sah "], ["Ich ", "sah ", "sie "]) == 2
+    assert continued(["Ich ", "sah ", "die "], ["Er ", "sah ", "die ", "Ente "]) == 3
+    assert continued(["Ich ", "sah ", "eine "], ["Ich ", "sah ", "ihre ", "Ente "]) == 3
+    assert continued(["Ich "], []) == 0
+    reading = Reading(Layout(16, 0.0, 0.0))
+    assert reading.read(caption("Ich sah, wie sie sich"), 0) == ["Ich sah, wie sie"]
+    assert reading.read(caption("Ich sah, dass sie sich duckte", final=True), 1) == ["sich duckte"]
+
+
+def test_an_utterance_without_an_end_gives_its_full_lines_away_when_the_next_begins() -> None:
+    reading = Reading(NARROW)
+    reading.read(caption("Ich sah, wie sie sich unter"), 0)
+    assert reading.read(caption("Und", utterance="2"), 0.1) == ["Ich sah, wie sie"]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=14), min_size=1, max_size=8),
+    st.integers(16, 40),
+    st.floats(0, 2),
+)
+def test_lines_are_never_too_wide_and_a_text_that_only_grows_is_read_whole(
+    parts: list[list[str]], width: int, patience: float
+) -> None:
+    reading, words, lines = Reading(Layout(width, patience, 4)), list[str](), list[str]()
+    for now, part in enumerate(parts):
+        words += part
+        lines += reading.read(caption(" ".join(words), final=now == len(parts) - 1), now)
+    assert " ".join(lines) == " ".join(words)
+    assert all(0 < cells(line) <= width for line in lines)
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=14), min_size=1, max_size=8))
+def test_however_a_text_is_revised_a_line_is_read_once_it_is_final(revisions: list[list[str]]) -> None:
+    reading = Reading(NARROW)
+    for now, words in enumerate(revisions):
+        reading.read(caption(" ".join(words)), now)
+    reading.read(caption(" ".join(revisions[-1]), final=True), len(revisions))
+    assert reading.due(1e9) == []
+
+
+def test_chinese_and_japanese_break_anywhere_but_before_what_closes() -> None:
+    reading = Reading(Layout(16, 0, 0))
+    lines = reading.read(caption("彼女が机の下に隠れるのを、私は見ました。", final=True, language="ja"), 0)
+    assert "".join(lines) == "彼女が机の下に隠れるのを、私は見ました。"
+    assert all(cells(line) <= 16 and line[0] not in "、。" for line in lines)
+    assert broken(["Donaudampfschifffahrt "], 16) == [["Donaudampfschifffahrt "]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((15,), "line width must be a whole number from 16 to 80, not 15"),
+        ((37.0,), "line width must be a whole number"),
+        ((37, -1), "line patience must be a number of seconds, 0 or more"),
+        ((37, 2, 1), "longest wait of a line must be at least its patience, not 1"),
+    ],
+)
+def test_a_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: str) -> None:
+    with pytest.raises(OptionError, match=complaint):
+        Layout(*arguments)
+
+
+def test_any_writer_is_given_lines_as_captions_of_their_own() -> None:
+    class Kept:
+        def __init__(self) -> None:
+            self.captions: list[Caption] = []
+
+        def write(self, event: object) -> None:
+            assert isinstance(event, Caption)
+            self.captions.append(event)
+
+        def close(self) -> None:
+            """Nothing is held back."""
+
+    kept, now = Kept(), [0.0]
+    writer = RowsWriter(kept, NARROW, lambda: now[0])
+    writer.write(caption("Ich sah, wie sie sich unter"))
+    now[0] = 2
+    writer.write(caption("Ich sah, wie sie sich unter den Tisch duckte.", final=True))
+    assert [(each.utterance, each.text, each.final) for each in kept.captions] == [
+        ("1.1", "Ich sah, wie sie", True),
+        ("1.2", "sich unter den", True),
+        ("1.3", "Tisch duckte.", True),
+    ]
