@@ -1,4 +1,4 @@
-"""The library's front door: a model, a stream, captions.
+"""Translate a stream: the main entry point of the library.
 
 Example:
     >>> from redraft import Translator, Update
@@ -37,22 +37,22 @@ from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelEr
 
 
 class Translator:
-    """One stream translated into one or several languages by one model.
+    """Translates one stream into one or several languages.
 
-    Several translators may share a backend; each takes a slot of its cache for every target language.  Calls of one
-    translator from several threads wait for each other; those that share a backend must not translate at the same time,
-    since a pass overwrites the rows of the one before.
+    Several translators can share a backend; each takes one slot of its cache per target language. Calls from several
+    threads wait for each other. Translators that share a backend must not translate at the same time, because a pass
+    overwrites the rows of the previous one.
 
     Args:
         backend: a loaded model with enough free slots.
         to: target languages, as BCP 47 tags or English names.
-        method, options: decoding method and its options, by name.
+        method, options: name of the decoding method, and its options by name.
         mask: what is hidden of partial captions.
         style: how prompts are made.
         max_tokens: the most tokens of one translation.
-        small: the small model of methods that draft with one; of the same vocabulary as ``backend``.
-        watch: told of every pass; lanes are numbered as the languages in ``to``.
-        curve: what a pass costs, for methods that draft by it; None measures it where it is not known yet.
+        small: the small model, for methods that need one; must share the vocabulary of ``backend``.
+        watch: called for every pass; lanes are numbered like the languages in ``to``.
+        curve: cost of a pass, for methods that draft by it; None measures it if it is not known yet.
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -123,13 +123,13 @@ class Translator:
         draft_model: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
     ) -> Translator:
-        """Load a model by name or path and translate with it; `close` frees it.  Arguments as of the class.
+        """Load a model by name or path and translate with it; `close` frees it. Other arguments as for the class.
 
         Args:
-            engine: options of the backend; slots, and branches for methods that draft trees, are raised as needed.
-            draft_model: name or path of the small model of methods that need one; None takes the one that is known to
-                go with ``model``.
-            dtype: ``float32`` (None too) or ``bfloat16``: what a model of transformers computes in.
+            engine: options of the backend; slots, and branches for methods that draft trees, are increased as needed.
+            draft_model: name or path of the small model, for methods that need one; None uses the one that ships for
+                ``model``.
+            dtype: data type of transformers models, ``float32`` (the default) or ``bfloat16``.
         """
         chosen = get_method(method) if isinstance(method, str) else method
         small = None if draft_model is None else os.fspath(draft_model)
@@ -156,8 +156,8 @@ class Translator:
     def translate(self, update: Update) -> list[Event]:
         """Translate one update into every language.
 
-        What cannot be done comes back as a `Failure`: so does an update that is not newer than the last one of its
-        utterance, or comes after its final one.
+        Problems are returned as a `Failure`, including updates that are not newer than the last one of their utterance,
+        or follow its final one.
 
         Raises:
             InputError: ``update`` is not an `Update`.
@@ -183,7 +183,7 @@ class Translator:
         return [event for events in answers for event in events]
 
     def translation(self, language: str) -> Translation:
-        """The state of a target language, named as in ``to``: ids of its latest prompt and output, its counts.
+        """The state of a target language, named as in ``to``: ids of the latest prompt and output, and counts.
 
         Raises:
             OptionError: it is not in ``to``.
@@ -194,7 +194,7 @@ class Translator:
         return found[language]
 
     def close(self) -> None:
-        """Give the slots back, and free the models that `open` has loaded; a call under way is waited for."""
+        """Release the slots, and free models loaded by `open`; waits for a call in progress."""
         with self._lock:
             self._close()
 

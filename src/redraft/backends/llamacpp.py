@@ -39,14 +39,14 @@ class LlamaOptions:
 
     Attributes:
         context_length: ids that one slot can hold.
-        slots: how many independent sequences (one for every stream and target language).
-        branches: how many further branches a draft tree may have; 0 means chains only.  Trees need a cache that all
-            sequences share, which is slower for many slots.
+        slots: number of independent sequences, one for every stream and target language.
+        branches: maximum number of further branches of a draft tree; 0 allows only chains. Trees need a shared cache,
+            which is slower with many slots.
         threads: CPU threads; 0 finds the fastest number while it runs (`redraft.backends.threads`).
-        gpu_layers: layers on the GPU; -1 all that fit, 0 none.
-        batch: the most ids handed to the engine in one call; longer requests are split.
-        exact: bit-equal batched and single passes, on the CPU only; slower, most of all for weights in floats and for
-            trees in several slots, which take turns.
+        gpu_layers: layers on the GPU; -1 for all that fit.
+        batch: maximum ids per call of the engine; longer requests are split.
+        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
+            with trees in several slots, which take turns.
     """
 
     context_length: int = 2048

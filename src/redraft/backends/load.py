@@ -1,4 +1,4 @@
-"""From what a user types after ``--model`` to a backend."""
+"""Open backends by the name of a model, as given to ``--model``."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ BRANCHES_OF_A_TREE = 15
 
 
 def resolve(name: str) -> Path:
-    """The model file that a name stands for: a shipped model, a fetched one, or a path.
+    """The file of a model: one that ships, a downloaded one, or a path.
 
     Raises:
-        ModelError: the name stands for nothing, or a known model has not been fetched yet.
+        ModelError: unknown name, or a listed model that has not been downloaded yet.
     """
     if name in SHIPPED:
         return shipped_path(name)
@@ -48,7 +48,7 @@ def resolve(name: str) -> Path:
 
 
 def on_transformers(name: str) -> bool:
-    """Whether a name is that of a model of transformers: ``hf:NAME``, or a folder with a configuration."""
+    """Whether a name is a transformers model: ``hf:NAME``, or a folder with a configuration."""
     return name.startswith(HF_PREFIX) or _folder(name) is not None
 
 
@@ -95,9 +95,9 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
 
 
 def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:
-    """Load a model by name or path on the backend that runs it: transformers for ``hf:NAME`` or a folder, or llama.cpp.
+    """Load a model by name or path: on transformers for ``hf:NAME`` or a folder, otherwise on llama.cpp.
 
-    Of the options, transformers is given those that it knows; without layers for the GPU it runs on the CPU.
+    transformers uses the options that it knows; with 0 GPU layers it runs on the CPU.
 
     Args:
         dtype: what a model of transformers computes in, one of `DTYPES`; None takes the first.

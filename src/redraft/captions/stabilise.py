@@ -1,14 +1,14 @@
-"""What is shown of a translation: mask-k in its two forms, what the model is sure of, and whole characters only.
+"""Decide which part of a partial translation is shown.
 
-Mask-k hides the last k units of a partial translation, where most corrections happen.  *Display-only* (SSBD v2,
-section 3.4) hides them from the reader alone; the draft keeps them.  *Plain* mask-k (Arivazhagan et al. 2020, the upper
-half of SSBD v2's Table 4) takes them from the draft as well.
+Mask-k hides the last k units of a partial translation, where most corrections happen.  *Display-only* (SSBD v2, section
+3.4) hides them only from the reader; the draft keeps them. *Plain* mask-k (Arivazhagan et al. 2020, the upper half of
+SSBD v2's Table 4) removes them from the draft too.
 
-A *margin* hides a partial translation from the first token on that the model is not sure of, wherever that stands
-(`redraft.decoding.accept.margins`).  A *survival* hides it from where a beginning is no longer likely enough to stay
-(`surviving`).  Doubt about a token that is shown already and is still there hides nothing.
+A *margin* hides everything from the first token that the model is not sure of (`redraft.decoding.accept.margins`). A
+*survival* shows the beginning that is likely enough to stay (`surviving`). Doubt never hides a token again that is
+already shown and still there.
 
-A final translation is never masked.
+Final translations are never masked, and incomplete characters are never shown.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ class Mask:
     """Which part of a partial translation is hidden.
 
     Attributes:
-        k: how many units are hidden at the end; 0 shows everything.
+        k: number of units to hide at the end.
         unit: ``tokens`` of the model or ``words`` (single characters in Chinese, Japanese, Thai, ...).
-        display_only: whether the draft keeps what is hidden.
+        display_only: keep the hidden part in the draft.
         margin: by how much a token must be more probable than every other one before it is shown, from -1, which hides
             nothing, to 1.  At 0 it must be the model's own choice; below 0 it may be one that a bias has kept.
-        survival: how likely a beginning must be to stay before it is shown, above 0 and below 1; None shows it anyway.
+        survival: show the beginning that will stay with at least this probability, above 0 and below 1; None turns this
+            off.
 
     Raises:
         OptionError: ``k``, ``unit``, ``margin`` or ``survival`` is out of range, or both of the last are given.

@@ -7,9 +7,9 @@ Example:
     ...     async for event in client:
     ...         print(event.text)
 
-The client keeps what a server needs to go on: updates that no final caption has answered yet, and the final captions
-that it has received.  After a drop it connects again, sends the former anew and, to a server that was restarted and
-knows nothing, tells the latter.  So every final caption comes exactly once.
+The client keeps what a server needs to resume: updates without a final caption, and the final captions that it has
+received. After a drop it reconnects and sends the former again; if the server was restarted, it also restores the
+latter. So every final caption arrives exactly once.
 """
 
 from redraft.backoff import Backoff

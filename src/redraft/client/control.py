@@ -1,4 +1,4 @@
-"""What the owner of a session decides over the captions that viewers see, kept until the server has confirmed it."""
+"""Control what viewers see of a session; requests are kept until the server has confirmed them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ M = TypeVar("M", bound=protocol.Message)
 
 
 class Control:
-    """What viewers of a session see.  Whoever sent the updates gets all captions all the same.
+    """Controls what viewers of a session see. Its owner always gets all captions.
 
     Args:
         targets: the languages of the session.
-        asked: told when there is something to be sent; raises `ServerError` if the session is over.
+        asked: called when there is something to send; raises `ServerError` if the session is over.
 
     Attributes:
         paused: whether captions are held back from viewers.
@@ -36,7 +36,7 @@ class Control:
         self._unsent: dict[tuple[str, ...], protocol.Control] = {}
 
     def pause(self, paused: bool = True) -> None:
-        """Hold captions back from viewers and from the transcript; False shows them what was held back.
+        """Hold captions back from viewers and the transcript; False releases them.
 
         Raises:
             ServerError: the session is over.
@@ -44,9 +44,9 @@ class Control:
         self._ask(protocol.Pause(paused=paused))
 
     def hide(self, utterance: str, language: str | None = None, *, hidden: bool = True) -> None:
-        """Remove the captions of an utterance for viewers and from the transcript; False shows them again.
+        """Hide the captions of an utterance from viewers and the transcript; ``hidden=False`` shows them again.
 
-        What the server refuses, since it has no such utterance, comes as a failure when the client is iterated.
+        If the server has no such utterance, iterating over the client yields a failure.
 
         Args:
             utterance: its name; it need not be final.
@@ -54,19 +54,19 @@ class Control:
             hidden: whether viewers do not see it.
 
         Raises:
-            InputError: the utterance or the language cannot be one.
+            InputError: the utterance or the language is invalid.
             ServerError: the session is over.
         """
         for each in self._targets if language is None else (language,):
             self._ask(_made(protocol.Hide, utterance=utterance, language=each, hidden=hidden))
 
     def correct(self, utterance: str, language: str, text: str) -> None:
-        """Give a final caption another text, for viewers and in the transcript.
+        """Replace the text of a final caption, for viewers and in the transcript.
 
-        What the server refuses, since it has no such caption, comes as a failure when the client is iterated.
+        If the server has no such caption, iterating over the client yields a failure.
 
         Raises:
-            InputError: the text is empty, or longer than servers take.
+            InputError: the text is empty or too long.
             ServerError: the session is over.
         """
         self._ask(_made(protocol.Correct, utterance=utterance, language=language, text=text))

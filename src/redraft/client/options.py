@@ -21,7 +21,7 @@ def address(server: str) -> str:
     """The address of a server's websocket.
 
     Raises:
-        OptionError: it is no address.
+        OptionError: invalid address.
     """
     try:
         parts = urlsplit(server if "://" in server else f"http://{server}")
@@ -35,7 +35,7 @@ def address(server: str) -> str:
 
 
 def viewers_page(address: str, session: str, room: str | None = None) -> str:
-    """Where others read the captions of a session in a browser.
+    """Address where others read the captions of a session in a browser.
 
     Args:
         address: of the server's websocket.

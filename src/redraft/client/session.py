@@ -1,4 +1,4 @@
-"""One session on a server: updates in, captions out, whatever happens to the connection in between."""
+"""One session on a server, which survives dropped connections."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class Client:
 
     Attributes:
         session: its public name, once it has begun.
-        control: what viewers see: pause captions, hide one, correct one.
-        reconnected: how often a connection was replaced by another.
+        control: pauses, hides and corrects what viewers see.
+        reconnected: number of reconnections.
 
     Args:
         server: its address, such as ``http://127.0.0.1:8765``.
         to: target languages, as BCP 47 tags or English names.
         method, options: decoding method and its options, by name; None leaves it to the server.
         mask: what is hidden of partial captions.
-        style: how prompts are made; the server chooses the template.
+        style: how prompts are made, except for the template, which the server chooses.
         max_tokens: the most tokens of one translation; None leaves it to the server.
-        key: API key, where the server wants one.
-        room: name of a room, whose viewers see this session and the next one that begins there.
-        take_over: whether to end the session that the room may have now.
-        backoff: how long is waited before connecting again.
+        key: API key, if the server needs one.
+        room: name of a room, whose link stays the same from session to session.
+        take_over: replace the session that is running in the room.
+        backoff: delays before reconnecting.
 
     Raises:
         OptionError: the address is invalid, or an option is out of range or not for servers.
@@ -97,7 +97,7 @@ class Client:
 
     @property
     def viewers_page(self) -> str:
-        """Where others read the captions in a browser, once the session has begun; the same after a drop."""
+        """Address where others read the captions in a browser, once the session has begun; the same after a drop."""
         return viewers_page(self._address, self.session, self._start.room)
 
     async def __aenter__(self) -> Client:
@@ -121,7 +121,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Leave at once, whatever is still under way; iterating ends."""
+        """Disconnect immediately, without waiting for captions; iterating ends."""
         if self._runner:
             self._runner.cancel()
             with suppress(asyncio.CancelledError):
@@ -133,9 +133,9 @@ class Client:
         self._events.put_nowait(None)
 
     async def send(self, update: Update) -> None:
-        """Send an update; waits while too many final ones are unanswered.
+        """Send an update; waits while too many final updates are unanswered.
 
-        Somebody must iterate meanwhile: what waits to be fetched holds back what is sent.
+        Iterate over the client concurrently: captions that are not fetched hold back updates.
 
         Raises:
             InputError: it is longer than servers take.
@@ -149,7 +149,7 @@ class Client:
         self._news.set()
 
     async def end(self) -> None:
-        """No more updates will come; iterating ends when all is translated."""
+        """Send no more updates; iterating ends when everything is translated."""
         self._ending = True
         self._news.set()
 

@@ -17,9 +17,9 @@ class HfOptions:
 
     Attributes:
         context_length: ids that one slot can hold; a model trained for fewer lowers it.
-        slots: how many independent sequences (one for every stream and target language).
+        slots: number of independent sequences, one for every stream and target language.
         dtype: ``float32`` or ``bfloat16``, of weights and cache.
-        device: ``cpu``, ``cuda``, or ``auto`` for a GPU where there is one.
+        device: ``cpu``, ``cuda``, or ``auto`` for a GPU if there is one.
         threads: CPU threads, of the whole process; 0 leaves them as they are.
 
     Raises:

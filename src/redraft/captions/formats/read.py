@@ -1,12 +1,12 @@
-"""Readers of transcripts: bytes of a pipe or file become updates, one at a time as the lines arrive.
+"""Read transcripts: turn the lines of a pipe or file into updates, one at a time as they arrive.
 
 Each reader takes a binary file (``sys.stdin.buffer``, or a file opened with ``"rb"``), reads a line only when the next
-item is asked for, and yields `Update` and `Failure` in the order of the lines.  Bad content never raises: it becomes
-one `Failure`, and the lines before and after it are read as if it were not there.  Lines are numbered from 1.
+item is requested, and yields `Update` and `Failure` in the order of the lines. Invalid content never raises: it becomes
+one `Failure`, and the other lines are read as if it were missing.  Lines are numbered from 1.
 
 All readers accept LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.
 Control characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and
-spaces around the text are dropped.  An input with nothing in it is one failure.
+spaces around the text are dropped.  An empty input is one failure.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def printable(text: str) -> str:
 
 
 def read_lines(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
-    """One hypothesis a line, the whole text so far; a blank line ends the utterance.
+    """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
 
-    Every hypothesis is a partial update at once.  That it was the last one is known only at the blank line or at the
-    end of the input: then it comes once more, as a final update with the next ``seq``.  Utterances are named "1", "2",
+    Every hypothesis is a partial update immediately. Only the blank line or the end of the input shows that it was the
+    last; then it is repeated as a final update with the next ``seq``.  Utterances are named "1", "2",
     ... and a line of spaces and control characters alone counts as blank.
 
     Raises:
@@ -85,13 +85,13 @@ def finished(last: Update) -> Update:
 
 
 def read_jsonl(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
-    """One JSON object a line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
+    """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
     ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of 0 or more that grows
     within an utterance, ``text`` a string; ``final`` (false) and ``time`` (null; seconds from the start, 0 or more) may
-    be absent.  An empty text says that nothing is recognised yet.  Other fields are refused by name, and so is an
-    update of an utterance that is final.  Of a key given twice the last counts; blank lines are passed over.  The names
-    of all utterances are remembered to the end.
+    be absent.  An empty text means that nothing is recognised yet. Unknown fields are refused by name, and so are
+    updates of a final utterance. If a key occurs twice, the last one counts; blank lines are ignored. The names of all
+    utterances are remembered to the end.
 
     Raises:
         OptionError: ``max_line_bytes`` is below 1.
@@ -127,7 +127,7 @@ def ended(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def prefixes(text: str, lag: int = 3) -> list[str]:
-    """The beginnings of a text as a recogniser would reveal it, ``lag`` words at a time; the last is all of it.
+    """The beginnings of a text as a recogniser would reveal them, ``lag`` words at a time; the last is the whole text.
 
     A word is a run of non-spaces, and in Chinese and Japanese a character.  This is how the SSBD paper (v2, section
     4.1) streams Flores, with a lag of 3.  A blank text has none.
@@ -148,7 +148,7 @@ def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
 def read_text(
     source: LineSource, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Item]:
-    """Plain text, streamed: every line that is not blank is an utterance, revealed ``lag`` words at a time.
+    """Stream plain text: every line that is not blank is an utterance, revealed ``lag`` words at a time.
 
     Args:
         source: the text.
@@ -183,9 +183,9 @@ def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float
 def paced(
     items: Iterable[Item], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
 ) -> Iterator[Item]:
-    """The items, each held back until its ``time`` has passed since the first was asked for.
+    """The items, each delayed until its ``time`` has passed since the first one was requested.
 
-    Items without a time, and those that are late, come at once.
+    Items without a time, and late ones, are not delayed.
     """
     start = clock()
     for item in items:

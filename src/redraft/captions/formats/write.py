@@ -1,7 +1,7 @@
-"""Writers of captions: events become lines, JSON Lines or subtitles on a text stream, each flushed at once.
+"""Write captions as lines, JSON Lines or subtitles to a text stream, flushed immediately.
 
-Every writer has ``write(event)`` and ``close()``; ``close`` writes what was held back and leaves the stream open.
-Whatever a process has written when it is killed is whole and stays.
+Every writer has ``write(event)`` and ``close()``; ``close`` writes what was held back and leaves the stream open. If
+the process is killed, everything written so far is complete.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def _put(stream: IO[str], text: str) -> None:
 
 
 class LinesWriter:
-    """One caption a line, in three fields with a tab between them: ``final`` or ``partial``, the language, the text.
+    """Writes one caption per line in three tab-separated fields: ``final`` or ``partial``, language, text.
 
-    Final captions are written always, partial ones when they say something new.  No text holds a tab.
+    Final captions are always written, partial ones if their text has changed. Texts contain no tabs.
 
     Args:
         out: where captions go.
@@ -86,7 +86,7 @@ class LinesWriter:
 
 
 class TextWriter:
-    """The final captions as plain text, a line each; with two or more languages each line begins with ``de: ``.
+    """Writes final captions as plain text, one per line; with several languages, lines begin with ``de: ``.
 
     Args:
         out: where captions go.
@@ -107,7 +107,7 @@ class TextWriter:
 
 
 class JsonlWriter:
-    """One JSON object a line (`redraft.captions.events.as_object`)."""
+    """Writes one JSON object per line (`redraft.captions.events.as_object`)."""
 
     def __init__(self, out: IO[str]) -> None:
         self._out = out
@@ -121,7 +121,7 @@ class JsonlWriter:
 
 
 class SubtitleWriter:
-    """SRT or WebVTT: one cue an utterance, made of its final captions, with a line for every language.
+    """Writes SRT or WebVTT: one cue per utterance, made of its final captions, with a line for every language.
 
     A cue begins at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
     final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its
