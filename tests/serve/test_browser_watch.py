@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from redraft.captions.events import Caption
+from redraft.captions.reading import Layout, Reading
 from redraft.serve.names import new_token, public_name
 from tests.serve.browsers import CHROMIUM, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
@@ -257,3 +260,56 @@ def test_a_form_builds_the_address_of_an_overlay(server: Running, visit: Callabl
         expect(address).to_be_empty()
         for control in form.locator("form [name]").all():
             assert form.locator(f"label[for={control.get_attribute('id')}]").count() == 1
+
+
+REVISED = (
+    "we saw her duck",
+    "we saw her duck under the old table",
+    "we saw a duck under the old table and it was there",
+)
+
+
+def test_lines_of_reading_mode_are_those_of_the_library(server: Running, visit: Callable[..., Any]) -> None:
+    reading, lines = Reading(Layout(16, 1, 4)), []
+    for now, text in enumerate(REVISED):
+        caption = Caption("1", now, "de", text, final=now == 2)
+        lines += reading.read(caption, now * 2)
+    page = visit("/overlay-form", tolerated=ABSENT)
+    found = page.evaluate(
+        """async (texts) => {
+          const { Reading } = await import("/js/reading.js");
+          const reading = new Reading(16);
+          return texts.flatMap((text, place) => reading.read({ text, final: place === texts.length - 1 }, 2 * place));
+        }""",
+        list(REVISED),
+    )
+    assert found == lines and len(lines) >= 3
+
+
+def test_lines_of_an_overlay_in_reading_mode_never_change(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    words = "we saw her duck under the old table and it was there again".split()
+    with server.socket() as socket:
+        socket.start("de", token=token)
+        page = visit(f"/overlay?session={public_name(token)}&reading=16&lines=20&clear=0")
+        page.evaluate(
+            """() => {
+              window.seen = [];
+              const texts = () => [...document.querySelectorAll(".cell")].map((cell) => cell.textContent.trim());
+              const look = new MutationObserver(() => window.seen.push(texts()));
+              look.observe(document.body, { subtree: true, childList: true, characterData: true });
+            }"""
+        )
+        for seq in range(1, len(words) + 1):
+            socket.say("update", utterance="1", seq=seq, text=" ".join(words[:seq]), final=seq == len(words))
+            heard = socket.until("final" if seq == len(words) else "partial")
+        last = str(heard[-1]["text"])
+        until(
+            page,
+            f"[...document.querySelectorAll('.cell')].at(-1)?.textContent.trim() && "
+            f"{json.dumps(last)}.endsWith([...document.querySelectorAll('.cell')].at(-1).textContent.trim())",
+        )
+        seen = page.evaluate("window.seen")
+    for before, after in itertools.pairwise(seen):
+        assert after[: len(before)] == before
+    assert max(map(len, seen)) >= 2 and all(len(line) <= 16 for line in seen[-1])

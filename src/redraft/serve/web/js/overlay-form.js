@@ -20,7 +20,7 @@ const given = new URLSearchParams(location.search);
 
 const number = (name, label, help) => {
   const { least, most } = OPTIONS[name][0];
-  return { name, label, help: `${help} From ${least} to ${most}.`, attributes: { type: "number", min: least, max: most, value: OPTIONS[name][1] } };
+  return { name, label, help: `${help} From ${least} to ${most}.`, attributes: { type: "number", min: least, max: most, value: OPTIONS[name][1] ?? "" } };
 };
 const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, usual: OPTIONS[name][1] });
 const colour = (name, label, value) => ({ name, label, help: "", attributes: { type: "color", value } });
@@ -49,6 +49,7 @@ async function build() {
     colour("colour", "Text", OPTIONS.colour[1]),
     colour("outline", "Outline", OPTIONS.outline[1]),
     choice("unstable", "Unstable words", "Words that may still change."),
+    number("reading", "Whole lines", "Characters of a line; lines never change then. Empty: words appear as they come."),
     number("clear", "Clear after", "Seconds of silence; 0 keeps the last caption."),
     { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], usual: "no" },
     colour("background", "Box", `#${BOX.slice(0, 6)}`),

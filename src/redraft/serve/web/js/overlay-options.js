@@ -26,6 +26,7 @@ export const OPTIONS = {
   align: [word("start", "center", "end"), "center"],
   unstable: [word("dim", "plain", "hide"), "dim"],
   clear: [number(0, 600), 8],
+  reading: [number(16, 80), null],
 };
 
 /**

@@ -6,6 +6,7 @@ import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
 import { notice, problem } from "./problem.js";
 import { qrButton } from "./qr.js";
+import { ReadingViewer } from "./reading.js";
 import { showState } from "./state.js";
 import { Viewer } from "./viewer.js";
 import { addViewTools } from "./viewtools.js";
@@ -14,6 +15,8 @@ const at = (id) => document.getElementById(id);
 const given = new URLSearchParams(location.search);
 /** What is watched; an address has one of them. */
 const of = { session: given.get("session"), room: given.get("room") };
+/** Cells of a line, where the address asks for lines that never change. */
+const reading = Math.min(Math.max(Number(given.get("reading")) || 0, 0), 80);
 const named = Boolean(of.session || of.room);
 
 const SENTENCES = {
@@ -51,7 +54,7 @@ function original({ utterance, seq, source }, final) {
 }
 
 function watch(of) {
-  const viewer = new Viewer(of);
+  const viewer = reading ? new ReadingViewer(new Viewer(of), reading) : new Viewer(of);
   let about = "";
   viewer.addEventListener("about", ({ detail }) => {
     const found = JSON.stringify([detail.session, detail.targets, detail.source]);

@@ -1,0 +1,134 @@
+// Reading mode: complete lines that never change, as television has them.  The rules are those of the Python module
+// redraft.captions.reading: a line is shown when the text has gone past it and it has stood, or has waited, long enough.
+
+/** What a line is not broken within: a word, or one Chinese or Japanese character with what closes it. */
+const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
+const UNIT = new RegExp(`(?:[${CJK}]|[^\\s${CJK}]+)[\\u3099\\u309a、。，．！？：；」』）】〉》ー々]*\\s*`, "gu");
+const WIDE = new RegExp(`[${CJK}\\uac00-\\ud7af]`, "u");
+/** Seconds for which a line must have stood, and for which it waits at most. */
+const PATIENCE = 1;
+const LONGEST = 4;
+/** Milliseconds between two looks at lines that wait. */
+const TICK = 250;
+
+export const cells = (text) => [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
+
+/** Units in lines of at most `width` cells. */
+export function broken(units, width) {
+  const lines = [];
+  let used = 0;
+  for (const unit of units) {
+    if (!lines.length || used + cells(unit.trimEnd()) > width) {
+      lines.push([]);
+      used = 0;
+    }
+    lines.at(-1).push(unit);
+    used += cells(unit);
+  }
+  return lines;
+}
+
+/** How many units of a text count as shown, where `shown` are those that were. */
+export function continued(shown, units) {
+  if (shown.every((unit, place) => unit === units[place])) return shown.length;
+  // Longest common subsequence; its last pair is where both agree for the last time.
+  const best = Array.from({ length: shown.length + 1 }, () => new Array(units.length + 1).fill(0));
+  for (let a = 1; a <= shown.length; a++)
+    for (let b = 1; b <= units.length; b++)
+      best[a][b] = shown[a - 1] === units[b - 1] ? best[a - 1][b - 1] + 1 : Math.max(best[a - 1][b], best[a][b - 1]);
+  let [a, b] = [shown.length, units.length];
+  while (a && b && shown[a - 1] !== units[b - 1]) [a, b] = best[a - 1][b] >= best[a][b - 1] ? [a - 1, b] : [a, b - 1];
+  return Math.min(b + shown.length - a, units.length);
+}
+
+/** The lines of one utterance in one language. */
+export class Reading {
+  #width;
+  #shown = [];
+  #waiting = [];
+
+  constructor(width) {
+    this.#width = width;
+  }
+
+  /** The lines that are complete now; `now` is in seconds. */
+  read({ text, final }, now) {
+    const units = text.split(/\s+/).join(" ").trim().match(UNIT) ?? [];
+    const lines = broken(units.slice(continued(this.#shown, units)), this.#width);
+    const full = final ? lines : lines.slice(0, -1);
+    this.#waiting = full.map((line, place) => {
+      const before = this.#waiting[place];
+      const same = before && before.line.join("") === line.join("");
+      return { line, stood: same ? before.stood : now, waited: before?.waited ?? now };
+    });
+    return this.due(final ? Infinity : now);
+  }
+
+  /** The lines that have become complete since, though no caption has come. */
+  due(now) {
+    const found = [];
+    while (this.#waiting.length && (now - this.#waiting[0].stood >= PATIENCE || now - this.#waiting[0].waited >= LONGEST)) {
+      const { line } = this.#waiting.shift();
+      this.#shown.push(...line);
+      found.push(line.join("").trim());
+    }
+    return found;
+  }
+}
+
+/** A viewer whose captions are lines, each final and with a name of its own; what else it says is passed on. */
+export class ReadingViewer extends EventTarget {
+  #viewer;
+  #width;
+  /** Utterance and language -> its lines, until it has ended; then only how many there were. */
+  #open = new Map();
+  #counts = new Map();
+
+  constructor(viewer, width) {
+    super();
+    this.#viewer = viewer;
+    this.#width = width;
+    for (const type of ["about", "paused", "done", "problem", "state"]) {
+      viewer.addEventListener(type, ({ detail }) => this.dispatchEvent(new CustomEvent(type, { detail })));
+    }
+    viewer.addEventListener("partial", ({ detail }) => this.#read(detail, false));
+    viewer.addEventListener("final", ({ detail }) => this.#read(detail, true));
+    viewer.addEventListener("hidden", ({ detail }) => this.#hide(detail));
+  }
+
+  connect() {
+    this.#viewer.connect();
+    setInterval(() => {
+      for (const { reading, caption } of [...this.#open.values()]) this.#tell(caption, reading.due(performance.now() / 1000));
+    }, TICK);
+  }
+
+  #read(caption, final) {
+    const key = JSON.stringify([caption.utterance, caption.language]);
+    if (!this.#open.has(key) && this.#counts.has(key)) return; // after a drop all that there was comes again
+    const { reading } = this.#open.get(key) ?? { reading: new Reading(this.#width) };
+    this.#open.set(key, { reading, caption });
+    this.#counts.set(key, this.#counts.get(key) ?? 0);
+    this.#tell(caption, reading.read({ text: caption.text, final }, performance.now() / 1000));
+    if (final) this.#open.delete(key);
+  }
+
+  #tell({ utterance, seq, language }, lines) {
+    const key = JSON.stringify([utterance, language]);
+    for (const text of lines) {
+      const count = this.#counts.get(key) + 1;
+      this.#counts.set(key, count);
+      const detail = { utterance: `${utterance}.${count}`, seq, language, text, source: "" };
+      this.dispatchEvent(new CustomEvent("final", { detail }));
+    }
+  }
+
+  #hide({ utterance, language }) {
+    const key = JSON.stringify([utterance, language]);
+    for (let count = 1; count <= (this.#counts.get(key) ?? 0); count++) {
+      this.dispatchEvent(new CustomEvent("hidden", { detail: { utterance: `${utterance}.${count}`, language } }));
+    }
+    this.#open.delete(key);
+    this.#counts.set(key, this.#counts.get(key) ?? 0);
+  }
+}
