@@ -20,7 +20,8 @@ import click
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.talk import load_talk
-from redraft.decoding.types import TARGET, Backend, Rows, Score
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import TARGET, Rows, Score
 from redraft.measure.eval.metrics import Erasure
 from redraft.serve.app import make_hub, open_backends
 from redraft.serve.compat.callers import Caller, Callers

@@ -27,9 +27,10 @@ from redraft.captions.events import Caption, Update
 from redraft.captions.reading import Layout, Reading
 from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
 from redraft.decoding.accept.margins import Margins
+from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import Backend, Drafter, Rule, common_prefix
+from redraft.decoding.types import Drafter, Rule, common_prefix
 from redraft.measure.eval.quality import quality
 from redraft.measure.eval.record import Record, Step
 from redraft.measure.eval.sets import lag_stream, load_set

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.decoding.backend import Capabilities
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import ROOT, Capabilities, Rows, Score
+from redraft.decoding.types import ROOT, Rows, Score
 
 END = 0
 

@@ -28,11 +28,12 @@ from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import Encode, Session, Settings, Translation, Vocabulary
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
+from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend, Prompt
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
 
 

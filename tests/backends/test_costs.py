@@ -12,8 +12,8 @@ from redraft.backends import costs
 from redraft.backends.machine import Processor
 from redraft.backends.stopwatch import Measured
 from redraft.decoding import cost
+from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import Backend
 from tests.fakes import RandomModel
 
 

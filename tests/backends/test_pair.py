@@ -9,8 +9,8 @@ import pytest
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.pair import check_same_vocabulary, drafting_backend
+from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import Backend, Capabilities
 from redraft.errors import CapabilityError
 from tests.fakes import RandomModel
 

@@ -139,14 +139,14 @@ def test_mistakes_in_the_walk(mistake: str, old: str, new: str, monkeypatch: pyt
     [
         (
             "too little rolled back",
-            "kept = min(common_prefix(state.ids, prefix)",
-            "kept = min(common_prefix(state.ids, prefix) + 1",
+            "kept = min(common_prefix(self.ids, prefix)",
+            "kept = min(common_prefix(self.ids, prefix) + 1",
         ),
-        ("nothing rolled back", "state.context.remove(state.sequence, kept)", "True"),
+        ("nothing rolled back", "self.context.remove(self.sequence, kept)", "True"),
         (
             "a swapped branch",
-            "state.context.share(best, state.sequence, own)",
-            "state.context.share(min(state.branches), state.sequence, own)",
+            "self.context.share(best, self.sequence, own)",
+            "self.context.share(min(self.branches), self.sequence, own)",
         ),
         ("a branch at the wrong depth", "length - 1 + depth for depth in draft.depths", "length + n for n in range(5)"),
         ("a row too late", "logits[start:end], score.prompt_rows - 1)", "logits[start:end], score.prompt_rows)"),
@@ -160,7 +160,12 @@ def test_mistakes_in_the_cache(
     path = tmp_path / "tiny.gguf"
     write_llama(path)
     check_cache(llamacpp, path)
-    module = mutated("redraft.backends.llamacpp", old, new, monkeypatch)
+    if old in inspect.getsource(llamacpp):
+        module = mutated("redraft.backends.llamacpp", old, new, monkeypatch)
+    else:
+        module = llamacpp
+        slot = mutated("redraft.backends.llama_slot", old, new, monkeypatch)
+        monkeypatch.setattr(llamacpp, "LlamaSlot", slot.LlamaSlot)
     assert noticed(lambda: check_cache(module, path)), mistake
 
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from redraft.backends.machine import cache_folder, library_hash, processor
 from redraft.backends.stopwatch import Measured, best_of, measure, thread_counts
+from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import Backend
 
 LOGGER = logging.getLogger("redraft.costs")
 

@@ -63,7 +63,7 @@ class LlamaContext:
         self, model: LlamaModel, *, cells: int, sequences: int, shared: bool, batch: int, threads: Threads, exact: bool
     ) -> None:
         self.threads, self._running = threads, threads.choose(1)
-        self._model, self._in_pairs = model, exact and needs_pairs(model)
+        self.model, self._in_pairs = model, exact and needs_pairs(model)
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
         limit = min(batch, _EXACT_PASS) if self._in_pairs else batch
@@ -153,7 +153,7 @@ class LlamaContext:
         address = addressof(buffer.contents)
         # A view takes longer to make than all else about a row, so it is kept while it serves.
         if len(self._logits) < rows or self._address != address:
-            self._logits = np.ctypeslib.as_array(buffer, (rows, self._model.vocabulary_size))
+            self._logits = np.ctypeslib.as_array(buffer, (rows, self.model.vocabulary_size))
             self._address = address
         return self._logits[:rows]
 

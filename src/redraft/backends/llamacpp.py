@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from redraft.backends.llama_batch import Feed, leaf_paths
+from redraft.backends.llama_batch import Feed
 from redraft.backends.llama_context import LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
+from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.captions.events import is_whole
-from redraft.decoding.types import ROOT, Capabilities, Rows, Score, common_prefix
+from redraft.decoding.backend import Capabilities
+from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 
 #: Sequences that llama.cpp's cache can tell apart.
@@ -74,28 +76,8 @@ class LlamaOptions:
             raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
 
 
-@dataclass(slots=True)
-class _Slot:
-    """One sequence of a cache.
-
-    Attributes:
-        context, sequence: where it is.
-        spare: sequences that its branches may take, shared by all slots of the context.
-        ids: what the slot's own sequence holds.
-        branches: what each further sequence holds that is a branch of it.
-        ordered: after a tree, how many of its ids have their cells in the order of their positions.
-    """
-
-    context: LlamaContext
-    sequence: int
-    spare: list[int]
-    ids: tuple[int, ...] = ()
-    branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    ordered: int = 0
-
-
 class LlamaCpp:
-    """A model with a cache of several slots; implements `redraft.decoding.types.Backend`.
+    """A model with a cache of several slots; implements `redraft.decoding.backend.Backend`.
 
     Args:
         path: the file.
@@ -125,11 +107,11 @@ class LlamaCpp:
         self._threads = self._choose_threads(free)
         apart = options.exact and (options.branches > 0 or needs_pairs(self.model))
         self._contexts: list[LlamaContext] = []
-        self._places: list[_Slot] = []  # an empty slot for every number
+        self._places: list[LlamaSlot] = []  # an empty slot for every number
         for _ in range(options.slots if apart else 1):
             self._open_context(1 if apart else options.slots)
         self.context_length = min(options.context_length, self._contexts[0].length)
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[int, LlamaSlot] = {}
 
     def _open_context(self, slots: int) -> None:
         options = self.options
@@ -149,7 +131,7 @@ class LlamaCpp:
             raise
         self._contexts.append(context)
         spare = list(range(slots, slots + options.branches))
-        self._places += [_Slot(context, sequence, spare) for sequence in range(slots)]
+        self._places += [LlamaSlot(context, sequence, spare) for sequence in range(slots)]
 
     def _choose_threads(self, free: FreeCores) -> Threads:
         options, cores = self.options, usable_cores()
@@ -200,7 +182,7 @@ class LlamaCpp:
 
     def close_slot(self, slot: int) -> None:
         """Forget a sequence and its branches."""
-        self._forget(self._slots.pop(slot))
+        self._slots.pop(slot).forget()
 
     def close(self) -> None:
         """Free the context, and the weights if they are its own."""
@@ -228,7 +210,7 @@ class LlamaCpp:
                 answers |= self._answer(context, [each for each in ordered if self._slots[each[0]].context is context])
         except RedraftError:
             for slot, _score in requests:
-                self._forget(self._slots[slot])
+                self._slots[slot].forget()
             raise
         return [answers[slot] for slot, _score in requests]
 
@@ -240,7 +222,7 @@ class LlamaCpp:
         starts = []
         for slot, score in requests:
             starts.append(feed.rows)
-            self._prepare(self._slots[slot], score, feed)
+            self._slots[slot].prepare(score, feed, exact=self.options.exact)
         ends = [*starts[1:], feed.rows]
         logits = context.decode(feed)
         spans = zip(requests, starts, ends, strict=True)
@@ -265,68 +247,10 @@ class LlamaCpp:
             )
         for slot, score in requests:
             if self._slots[slot].branches:
-                self._adopt_branch(self._slots[slot], score.prefix)
+                self._slots[slot].adopt_branch(score.prefix, exact=self.options.exact)
         for context, branches in wanted.items():
             here = [state for state in self._slots.values() if state.context is context]
             if branches > len(here[0].spare):
                 # A branch that another slot would have gone on with is only a cache: that slot computes it again.
                 for state in here:
-                    self._drop_branches(state)
-
-    def _prepare(self, state: _Slot, score: Score, feed: Feed) -> None:
-        """Roll the slot's cache back to what it shares with the request, and add the ids to decode."""
-        prefix, draft = score.prefix, score.draft
-        length = len(prefix)
-        kept = min(common_prefix(state.ids, prefix), length - score.prompt_rows)
-        # An exact pass may have left an id more than it was asked for.
-        if (len(state.ids) > kept or self.options.exact) and not state.context.remove(state.sequence, kept):
-            raise CapabilityError(f"the memory of model {self.model.path.name!r} cannot be rolled back")
-        tokens = prefix[kept:] + draft.tokens
-        positions: Sequence[int] = range(kept, kept + len(tokens))
-        if draft.is_chain:
-            state.ids = prefix + draft.tokens
-            sequences = [[state.sequence]] * len(tokens)
-        else:
-            positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
-            sequences = self._branch_off(state, score, kept)
-        feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
-
-    def _branch_off(self, state: _Slot, score: Score, kept: int) -> list[list[int]]:
-        """Give each branch of a tree but the first a sequence of its own; the sequences of every id to decode."""
-        draft = score.draft
-        paths = leaf_paths(draft)
-        every = [state.sequence, *(state.spare.pop() for _ in paths[1:])]
-        members: list[list[int]] = [[] for _ in draft.tokens]
-        for sequence, path in zip(every, paths, strict=True):
-            if sequence != state.sequence:
-                state.context.share(state.sequence, sequence, 0, kept)
-            for node in path:
-                members[node].append(sequence)
-        held = [score.prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
-        state.ids, state.branches = held[0], dict(zip(every[1:], held[1:], strict=True))
-        state.ordered = len(score.prefix) + common_prefix(paths[0], range(len(paths[0])))
-        return [every] * (len(score.prefix) - kept) + members
-
-    def _adopt_branch(self, state: _Slot, prefix: Sequence[int]) -> None:
-        """After a tree: continue on the branch that the rule accepted, forget the others."""
-        own = common_prefix(state.ids, prefix)
-        best = max(state.branches, key=lambda branch: common_prefix(state.branches[branch], prefix))
-        if self.options.exact:
-            state.context.remove(state.sequence, state.ordered)
-            state.ids = state.ids[: state.ordered]
-        elif common_prefix(state.branches[best], prefix) > own:
-            state.context.remove(state.sequence, own)
-            state.context.share(best, state.sequence, own)
-            state.ids = state.branches[best]
-        self._drop_branches(state)
-
-    def _drop_branches(self, state: _Slot) -> None:
-        for branch in state.branches:
-            state.context.remove(branch)
-            state.spare.append(branch)
-        state.branches = {}
-
-    def _forget(self, state: _Slot) -> None:
-        self._drop_branches(state)
-        state.context.remove(state.sequence)
-        state.ids = ()
+                    state.drop_branches()

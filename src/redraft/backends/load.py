@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
+from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method
-from redraft.decoding.types import Backend
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path

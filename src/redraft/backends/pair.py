@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method, Value
-from redraft.decoding.types import Backend
 from redraft.errors import CapabilityError
 
 

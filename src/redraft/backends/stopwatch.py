@@ -16,8 +16,8 @@ from statistics import median
 from typing import Protocol, runtime_checkable
 
 from redraft.decoding import cost
+from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import Backend
 
 #: Rounds of a measurement: at least, and at most where times vary.
 ROUNDS, MOST_ROUNDS = 5, 15

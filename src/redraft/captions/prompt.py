@@ -145,7 +145,7 @@ class Prompter:
         return tuple(_cut(self.layout(marked), texts, self.end_token))
 
     def encode(self, request: Request, encode: Callable[[Sequence[PromptSegment]], list[int]]) -> tuple[int, ...]:
-        """The prompt's ids; ``encode`` is `redraft.decoding.types.Backend.encode`.
+        """The prompt's ids; ``encode`` is `redraft.decoding.backend.Backend.encode`.
 
         Raises:
             OptionError, ModelError: as `segments`.

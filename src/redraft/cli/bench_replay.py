@@ -16,7 +16,7 @@ from redraft.errors import MissingExtra, OptionError
 from redraft.models.shape import SHAPES
 
 if TYPE_CHECKING:
-    from redraft.decoding.types import Backend
+    from redraft.decoding.backend import Backend
 
 EXAMPLES = """\b
 Examples:

@@ -9,20 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from redraft.decoding.backend import Backend, EncodesSources
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.types import (
-    ROOT,
-    Asking,
-    Backend,
-    Context,
-    Draft,
-    EncodesSources,
-    Provenance,
-    Rows,
-    Score,
-    Verdict,
-)
+from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Ids in the cache before the pass: about a prompt with half of its translation.

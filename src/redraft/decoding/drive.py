@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from redraft.decoding.types import TARGET, Asking, Backend, Rows, Score
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import TARGET, Asking, Rows, Score
 
 T = TypeVar("T")
 

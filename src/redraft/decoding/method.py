@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import Capabilities, Drafter, Rule
+from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any
 
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import HF_PREFIX, open_transformers
-from redraft.decoding.types import Backend
+from redraft.decoding.backend import Backend
 from redraft.finetune.adapt import FineTuning, adapt
 from redraft.finetune.sources import Sentence
 from redraft.measure.eval.signature import signature, text_hash

@@ -15,8 +15,9 @@ from starlette.routing import WebSocketRoute
 
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_contexts, usual_contexts
+from redraft.decoding.backend import Backend
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend
+from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
 from redraft.serve import operations, pages, schema

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from redraft.decoding.types import Backend, Rows
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import Rows
 from redraft.errors import RedraftError
 from redraft.serve.batch import USUAL_LANES, Part, choose
 from redraft.serve.lanes import Lane

@@ -10,9 +10,10 @@ from redraft.captions.languages import parse_language
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.session import Settings, Translation
 from redraft.captions.style import Style
+from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Backend
+from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.protocol import Wanted

@@ -12,7 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
-from redraft.decoding.types import Backend, Score, common_prefix
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import Score, common_prefix
 
 
 @dataclass(slots=True, eq=False)

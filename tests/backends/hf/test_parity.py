@@ -21,9 +21,10 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.captions.events import Caption
+from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.types import Backend, Capabilities, Rows, Score, Tally
+from redraft.decoding.types import Rows, Score, Tally
 from redraft.errors import CapabilityError
 
 UPDATES = [

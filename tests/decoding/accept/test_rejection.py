@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.rejection import Rejection, residual
+from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.draft.previous import PreviousOutput
@@ -27,8 +28,6 @@ from redraft.decoding.types import (
     DRAFT_MODEL,
     ROOT,
     TARGET,
-    Backend,
-    Capabilities,
     Draft,
     Drafter,
     Output,

@@ -21,7 +21,8 @@ from redraft.backends.hf.masks import Masks, PassRow
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Capabilities, Draft, Provenance, Rows, Score, common_prefix
+from redraft.decoding.backend import Capabilities
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
 
 #: Share of the largest logit by which two ways to the same row may differ, in 32 bits and in fewer.
@@ -37,7 +38,7 @@ class _Slot:
 
 
 class HfDecoder(HfBackend[_Slot]):
-    """A decoder-only model; implements `redraft.decoding.types.Backend`.  Arguments as of `HfBackend`."""
+    """A decoder-only model; implements `redraft.decoding.backend.Backend`.  Arguments as of `HfBackend`."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         super().__init__(model, tokenizer, name, options)

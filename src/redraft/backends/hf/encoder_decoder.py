@@ -22,7 +22,8 @@ from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.languages import Language
-from redraft.decoding.types import Capabilities, Prompt, Rows, Score, common_prefix
+from redraft.decoding.backend import Capabilities
+from redraft.decoding.types import Prompt, Rows, Score, common_prefix
 from redraft.errors import CapabilityError, ModelError
 
 
@@ -44,7 +45,7 @@ class _Slot:
 
 
 class HfEncoderDecoder(HfBackend[_Slot]):
-    """An encoder-decoder model; implements `redraft.decoding.types.Backend`.  Arguments as of `HfBackend`."""
+    """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  Arguments as of `HfBackend`."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         super().__init__(model, tokenizer, name, options)

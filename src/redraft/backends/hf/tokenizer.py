@@ -65,7 +65,7 @@ class HfTokenizer:
         return begin + list(self._ids(text, special))
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Ids of a prompt; see `redraft.decoding.types.Backend.encode`."""
+        """Ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 
     @cached_property

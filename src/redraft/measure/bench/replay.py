@@ -19,7 +19,8 @@ from typing import Any
 
 from redraft import __version__
 from redraft.decoding import cost
-from redraft.decoding.types import ROOT, Backend, Draft, Provenance, Score
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.measure.bench.recording import Recording, passes_of
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.figures import Row, TableLine

@@ -6,7 +6,7 @@ from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS
-from redraft.decoding.types import Backend
+from redraft.decoding.backend import Backend
 from redraft.errors import OptionError
 from redraft.measure.eval.signature import model_label
 

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from redraft.backends.hf.model import backend_of, device_of
 from redraft.backends.hf.options import HfOptions
-from redraft.decoding.types import Backend
+from redraft.decoding.backend import Backend
 from redraft.models.shape import SHAPES, Shape
 
 

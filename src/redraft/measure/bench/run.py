@@ -26,8 +26,8 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
 from redraft.captions.style import Style
 from redraft.decoding import cost
+from redraft.decoding.backend import Backend
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import Backend
 from redraft.errors import InputError
 from redraft.measure.bench.peers import PEERS, open_peer, version
 from redraft.measure.bench.tables import Table

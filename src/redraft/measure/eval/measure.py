@@ -12,8 +12,8 @@ from typing import Protocol
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.style import Style
+from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import Backend
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.meter import Meter
 from redraft.measure.eval.metrics import Erasure

@@ -10,7 +10,7 @@ from rich.progress import track
 
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
-from redraft.decoding.types import Backend
+from redraft.decoding.backend import Backend
 from redraft.errors import OptionError
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.measure import Run, compare, open_runs

@@ -18,8 +18,8 @@ from redraft import __version__
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.style import Style
+from redraft.decoding.backend import Backend
 from redraft.decoding.method import Option, Value
-from redraft.decoding.types import Backend
 from redraft.errors import CapabilityError, MissingExtra, OptionError
 from redraft.measure.bench.peers.llama_cpp_python import LlamaCppPython
 from redraft.measure.bench.peers.local_agreement import AGREEMENT, LocalAgreement

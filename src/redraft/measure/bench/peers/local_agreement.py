@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import reduce
 
 from redraft.decoding.accept.exact import Exact
+from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Option
-from redraft.decoding.types import TARGET, Backend, common_prefix
+from redraft.decoding.types import TARGET, common_prefix
 from redraft.measure.bench.peers.engine import Generated
 from redraft.measure.bench.peers.retranslate import Retranslation, Task
 from redraft.measure.eval.meter import Meter

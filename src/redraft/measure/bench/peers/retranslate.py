@@ -12,7 +12,8 @@ from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import longest_output
 from redraft.captions.stabilise import Mask, stabilise
 from redraft.captions.style import Style
-from redraft.decoding.types import Backend, Prompt
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import Prompt
 from redraft.errors import OptionError
 from redraft.measure.bench.peers.engine import Generated, Library
 from redraft.measure.eval.record import Step

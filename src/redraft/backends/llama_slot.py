@@ -1,0 +1,95 @@
+"""One slot of llama.cpp's cache: what it holds, how it is rolled back, and the branches of its draft tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from redraft.backends.llama_batch import Feed, leaf_paths
+from redraft.backends.llama_context import LlamaContext
+from redraft.decoding.types import Score, common_prefix
+from redraft.errors import CapabilityError
+
+
+@dataclass(slots=True)
+class LlamaSlot:
+    """One sequence of a cache.
+
+    Attributes:
+        context, sequence: where it is.
+        spare: sequences that its branches may take, shared by all slots of the context.
+        ids: what the slot's own sequence holds.
+        branches: what each further sequence holds that is a branch of it.
+        ordered: after a tree, how many of its ids have their cells in the order of their positions.
+    """
+
+    context: LlamaContext
+    sequence: int
+    spare: list[int]
+    ids: tuple[int, ...] = ()
+    branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    ordered: int = 0
+
+    def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
+        """Roll the cache back to what it shares with the request, and add the ids to decode.
+
+        Raises:
+            CapabilityError: the memory of the model cannot be rolled back.
+        """
+        prefix, draft = score.prefix, score.draft
+        length = len(prefix)
+        kept = min(common_prefix(self.ids, prefix), length - score.prompt_rows)
+        # An exact pass may have left an id more than it was asked for.
+        if (len(self.ids) > kept or exact) and not self.context.remove(self.sequence, kept):
+            raise CapabilityError(f"the memory of model {self.context.model.path.name!r} cannot be rolled back")
+        tokens = prefix[kept:] + draft.tokens
+        positions: Sequence[int] = range(kept, kept + len(tokens))
+        if draft.is_chain:
+            self.ids = prefix + draft.tokens
+            sequences = [[self.sequence]] * len(tokens)
+        else:
+            positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
+            sequences = self._branch_off(score, kept)
+        feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
+
+    def _branch_off(self, score: Score, kept: int) -> list[list[int]]:
+        """Give each branch of a tree but the first a sequence of its own; the sequences of every id to decode."""
+        draft = score.draft
+        paths = leaf_paths(draft)
+        every = [self.sequence, *(self.spare.pop() for _ in paths[1:])]
+        members: list[list[int]] = [[] for _ in draft.tokens]
+        for sequence, path in zip(every, paths, strict=True):
+            if sequence != self.sequence:
+                self.context.share(self.sequence, sequence, 0, kept)
+            for node in path:
+                members[node].append(sequence)
+        held = [score.prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
+        self.ids, self.branches = held[0], dict(zip(every[1:], held[1:], strict=True))
+        self.ordered = len(score.prefix) + common_prefix(paths[0], range(len(paths[0])))
+        return [every] * (len(score.prefix) - kept) + members
+
+    def adopt_branch(self, prefix: Sequence[int], *, exact: bool) -> None:
+        """After a tree: continue on the branch that the rule accepted, forget the others."""
+        own = common_prefix(self.ids, prefix)
+        best = max(self.branches, key=lambda branch: common_prefix(self.branches[branch], prefix))
+        if exact:
+            self.context.remove(self.sequence, self.ordered)
+            self.ids = self.ids[: self.ordered]
+        elif common_prefix(self.branches[best], prefix) > own:
+            self.context.remove(self.sequence, own)
+            self.context.share(best, self.sequence, own)
+            self.ids = self.branches[best]
+        self.drop_branches()
+
+    def drop_branches(self) -> None:
+        """Forget the branches, and give their sequences back."""
+        for branch in self.branches:
+            self.context.remove(branch)
+            self.spare.append(branch)
+        self.branches = {}
+
+    def forget(self) -> None:
+        """Forget the sequence and its branches."""
+        self.drop_branches()
+        self.context.remove(self.sequence)
+        self.ids = ()
