@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long is waited before connecting again, in seconds: doubled from try to try, and varied.
+    """Delays between attempts to reconnect, in seconds; they double each time, with random variation.
 
     Attributes:
-        first, longest: the shortest and the longest wait.
-        patience: after so long without a connection the client gives up.
+        first: the first delay.
+        longest: the longest delay.
+        patience: give up after this long without a connection.
     """
 
     first: float = 0.2
@@ -21,7 +22,7 @@ class Backoff:
     patience: float = 300.0
 
     def waits(self) -> Iterator[float]:
-        """The waits, until patience is at its end; variation keeps many clients from coming back all at once."""
+        """The delays, until patience runs out; their variation keeps clients from reconnecting all at once."""
         wait, total = self.first, 0.0
         while total < self.patience:
             varied = wait * random.uniform(0.5, 1.0)

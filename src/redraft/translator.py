@@ -1,6 +1,6 @@
 """Translate a stream: the main entry point of the library.
 
-Example:
+Examples:
     >>> from redraft import Translator, Update
     >>> with Translator.open("demo", to=["de"]) as translator:
     ...     events = translator.translate(Update("1", 0, "I have a dog.", final=True))
@@ -47,7 +47,8 @@ class Translator:
     Args:
         backend: a loaded model with enough free slots.
         to: target languages, as BCP 47 tags or English names.
-        method, options: name of the decoding method, and its options by name.
+        method: decoding method, or its name.
+        options: options of the method by name.
         mask: what is hidden of partial captions.
         style: how prompts are made.
         max_tokens: the most tokens of one translation.

@@ -1,4 +1,4 @@
-"""What goes into a session and what comes out: updates of a transcript, captions, failures.
+"""Input and output of a session: updates of a transcript, captions, failures.
 
 Plain data without I/O; `redraft.captions.formats` reads and writes these as lines, JSON Lines and subtitles.
 """
@@ -94,16 +94,19 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A translation of an update into one language: a partial one until ``final``.
+    """A translation of an update into one language.
 
     Attributes:
-        utterance, seq, final, time: those of the update it answers.
+        utterance: that of the update it answers.
+        seq: that of the update.
         language: BCP 47 tag of the target language, as the user gave it.
-        text: what is to be shown.
+        text: the text to show.
         unstable: the rest of the translation, hidden by a mask; ``text + unstable`` is all of it.  Empty
-            when final.
+            if final.
+        final: whether this is the last caption of the utterance in its language.
+        time: that of the update.
         source: the update's text.
-        cut: whether the model did not end the translation, so that it was cut at a limit or where it repeats itself.
+        cut: whether the model did not finish the translation, so that it was cut at a limit or a repetition.
     """
 
     utterance: str
@@ -119,12 +122,14 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that could not be done; the stream goes on after it.
+    """Something went wrong; the stream continues after it.
 
     Attributes:
         message: one sentence that names the field and the allowed values.
-        line: number of the input line, from 1, where that is known.
-        utterance, seq, language: what it concerns, where that is known.
+        line: number of the input line, from 1, if known.
+        utterance: utterance that it concerns, if known.
+        seq: update that it concerns, if known.
+        language: target language that it concerns, if known.
     """
 
     message: str

@@ -1,6 +1,6 @@
 """A client of ``redraft serve``.
 
-Example:
+Examples:
     >>> async with Client("http://127.0.0.1:8765", to=["de"]) as client:
     ...     await client.send(Update("1", 0, "I have a dog.", final=True))
     ...     await client.end()

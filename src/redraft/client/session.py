@@ -42,7 +42,8 @@ class Client:
     Args:
         server: its address, such as ``http://127.0.0.1:8765``.
         to: target languages, as BCP 47 tags or English names.
-        method, options: decoding method and its options, by name; None leaves it to the server.
+        method: name of the decoding method; None leaves it to the server.
+        options: options of the method by name.
         mask: what is hidden of partial captions.
         style: how prompts are made, except for the template, which the server chooses.
         max_tokens: the most tokens of one translation; None leaves it to the server.

@@ -136,7 +136,8 @@ class Method:
         name: what users type.
         summary: one line: what it does.
         source: the paper, with its section or algorithm.
-        drafter, rule: names of its two parts, for the table of methods.
+        drafter: name of its drafter, for the table of methods.
+        rule: name of its acceptance rule.
         build: makes a fresh drafter and rule for one decoding.
         options: its options.
         needs: names of `Capabilities` that the backend must have.

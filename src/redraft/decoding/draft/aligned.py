@@ -63,7 +63,8 @@ class Aligned:
         ngram: the most tokens of an n-gram, at least 1; the paper's ``n`` is 6.
         width: the most siblings of a token by alignment sampling; the paper's are 2, and 0 is none.
         end_tokens: ids that end an output; they are not drafted.
-        leaves, nodes: the most of each in a tree.
+        leaves: maximum leaves of a tree.
+        nodes: maximum nodes of a tree.
         rows: of the stream.
     """
 

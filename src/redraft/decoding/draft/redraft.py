@@ -50,7 +50,9 @@ class TreeShape:
     Attributes:
         branches: the most leaves; 1 is a chain.
         length: the most tokens of a branch.
-        recycle, lookup, beyond: which guesses are used.
+        recycle: guess what the model said after the same tokens.
+        lookup: guess what followed the same tokens in source and output.
+        beyond: guess what the model nearly said instead of the end.
     """
 
     branches: int = 1
@@ -77,7 +79,11 @@ class Redraft:
 
     Args:
         shape: of the trees.
-        successors, beyond, acceptance, last_prompt, pace: what lasts as long as the stream.
+        successors: the table of recycled tokens; this and the next four last as long as the stream.
+        beyond: guesses beyond the previous end.
+        acceptance: how often each kind of guess is accepted.
+        last_prompt: the previous prompt.
+        pace: tokens per second of the passes that verify guesses or nothing.
         curve: T(n); None verifies all that is drafted.
         end_tokens: ids that end an output; they are not drafted.
     """

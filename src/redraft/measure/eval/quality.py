@@ -35,7 +35,8 @@ def quality(
     """Corpus scores of translations into ``language`` (a primary subtag).
 
     Args:
-        hypotheses, references: one a segment.
+        hypotheses: translations, one per segment.
+        references: references, one per segment.
         language: decides on the tokenizer of BLEU (`TOKENIZERS`).  Japanese is split by characters, which needs no
             dictionary.
         tokenizer: another one of `CHOICES`.

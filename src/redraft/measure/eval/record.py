@@ -40,10 +40,14 @@ class Step:
     """What one update came to.
 
     Attributes:
-        seq, source, final, time: those of the update.
+        seq: that of the update.
+        source: the update's text.
+        final: whether the update was final.
+        time: that of the update.
         prompt: ids of the prompt.
         tokens: ids of the output, the end token left out.
-        text, unstable: what is shown, and what mask-k hides.
+        text: what is shown.
+        unstable: what the mask hides.
         finished: whether the model ended the output.
         seconds: wall time of the update; ``model_seconds`` of it were spent in passes.
         passes: target passes; none where the source had not changed.
