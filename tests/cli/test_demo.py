@@ -169,7 +169,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("imported", ["click", "redraft.cli.bench", "rich.console", "llama_cpp", "redraft.cli.stage"])
+@pytest.mark.parametrize("imported", ["click", "redraft.cli.demo", "rich.console", "llama_cpp", "redraft.cli.stage"])
 def test_ctrl_c_while_modules_are_imported_shows_no_traceback(imported: str) -> None:
     done = subprocess.run([sys.executable, "-c", PRESS_AT, imported], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -15,6 +15,7 @@ from redraft.cli import options as common
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
     from redraft.cli.stage import Played
 
 EXAMPLES = """\b
@@ -90,7 +91,7 @@ def demo(
         from rich.console import Console
 
         from redraft.backends.llamacpp import LlamaOptions
-        from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+        from redraft.backends.load import BRANCHES_OF_A_TREE
         from redraft.captions.stabilise import Mask
         from redraft.captions.talk import load_talk
         from redraft.cli import stage
@@ -105,22 +106,13 @@ def demo(
     drafting = [each.name for each in chosen if each.draft_model == "small"]
     if drafting and model not in SMALL_OF:
         raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
-    engine = LlamaOptions(
-        context_length=512,
-        slots=len(contenders),
-        branches=BRANCHES_OF_A_TREE * trees,
-        threads=threads,
-        gpu_layers=gpu_layers,
-        exact=exact,
-    )
+    engine = LlamaOptions(512, len(contenders), BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
+    small_engine = replace(engine, slots=max(1, len(drafting)), branches=0)
     console = Console()
     with ExitStack() as stack:
         with interrupt.ends_process():
-            backend = stack.enter_context(closing(open_model(model, engine)))
-            small = None
-            if drafting:
-                small_engine = replace(engine, slots=len(drafting), branches=0)
-                small = stack.enter_context(closing(open_model(SMALL_OF[model], small_engine)))
+            backend = _open(stack, model, engine)
+            small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
         # On a terminal the talk plays in its own time; otherwise nobody watches.
         if console.is_terminal and not as_json:
             played = stage.play(backend, contenders, talk, speed, console, small)
@@ -132,6 +124,13 @@ def demo(
         of = f"{played.sentences} of {talk[-1].utterance} sentences"
         click.echo(f"redraft: stopped after {of}" + (", which the table counts" if played.sentences else ""), err=True)
         raise click.exceptions.Exit(130)
+
+
+def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
+    """A model that is closed with the stack."""
+    from redraft.backends.load import open_model
+
+    return stack.enter_context(closing(open_model(model, engine)))
 
 
 def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from redraft.decoding.method import Method
+    from redraft.measure.viz.ddg import Graph
     from redraft.measure.viz.figure import Sheet
 
 ENDINGS = (".svg", ".png", ".html")
@@ -109,6 +110,11 @@ def ddg(
         f"{_run_of(source, to, model, translator.method, chosen)}: {len(found.tokens)} tokens in "
         f"{found.iterations} iterations, {sum(token.parallel for token in found.tokens)} of them in parallel"
     )
+    _write_graph(out, found, labels, text, translation, summary)
+
+
+def _write_graph(out: Path, found: Graph, labels: Mapping[int, str], text: str, translation: str, summary: str) -> None:
+    """Write the picture in the format that the file's name asks for."""
     if out.suffix == ".html":
         from redraft.measure.viz.page import graph_page
 
