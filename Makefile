@@ -39,7 +39,7 @@ check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/python -m tools.build_docs --check
 	$(BIN)/python -m tools.build_benchmarks --check
 
-fix: $(DEV_READY) ## mend what lint and formatting can mend by themselves
+fix: $(DEV_READY) ## fix lint and formatting automatically
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
@@ -55,7 +55,7 @@ benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours)
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size
 
-train: $(RECIPE_READY) ## train the demo models again (hours)
+train: $(RECIPE_READY) ## train the demo models (hours)
 	$(BIN)/python -m recipe train $(ARGS)
 
 $(RUN_READY): $(SETUP)

@@ -111,7 +111,7 @@ def require_data(folder: Path) -> None:
 def align(settings: Settings) -> tuple[list[Alignment], str]:
     """Make the aligned small model; returns what came of each language, and the fingerprint of the calibration data.
 
-    Calibration goes on where an earlier run with the same settings was cut off; fine-tuning starts anew.
+    Calibration resumes an interrupted run with the same settings; fine-tuning starts over.
 
     Raises:
         ModelError: a model was not made by the recipe, or the large one finishes none of its outputs.

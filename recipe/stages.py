@@ -1,6 +1,6 @@
 """Runs one stage of the recipe in one process, and exports what a stage has made.
 
-Apart from the command line, since processes that are started anew must be able to import it.
+Apart from the command line, since processes that are started afresh must be able to import it.
 """
 
 from __future__ import annotations

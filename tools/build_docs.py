@@ -151,7 +151,7 @@ def stale(root: Path = ROOT) -> list[str]:
 
 
 def write(root: Path = ROOT) -> None:
-    """Write all pages anew."""
+    """Write all pages."""
     for path, text in documents(root).items():
         path.write_text(text, encoding="utf-8", newline="\n")
 

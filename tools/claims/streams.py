@@ -207,7 +207,7 @@ def _drafting(rows: Sequence[Row]) -> Compared:
 
 PEERS = (
     Claim(
-        "Libraries that decode every update anew give the translations of `ar`, but for rounding.",
+        "Libraries that decode every update from scratch give the translations of `ar`, except for rounding.",
         lambda rows: as_ar([row for row in _peers(rows) if row["method"] != "local-agreement"], ROUNDED),
     ),
     Claim("A library needs fewer target passes with drafts than without.", _drafting),

@@ -2,7 +2,7 @@
 
 Most recognisers write no full stop, and many no capitals.  A model that was trained on the beginnings of sentences
 takes such a text for one and translates a part of it: "I have a dog" became an empty caption.  So the prompt of a final
-update has a capital and a full stop, which nobody sees; captions carry the text as it came.
+update has a capital and a full stop, which are not shown; captions carry the text as it came.
 """
 
 from __future__ import annotations

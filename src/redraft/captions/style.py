@@ -1,4 +1,4 @@
-"""How prompts are made; what a translator is told, and a client tells a server."""
+"""How prompts are made: options of a translator, and of a client."""
 
 from __future__ import annotations
 

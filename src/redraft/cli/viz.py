@@ -225,5 +225,5 @@ def _save(sheet: Sheet, path: Path) -> None:
 def _missing(characters: Sequence[str]) -> str:
     return (
         f"no font here has {len(characters)} of the characters, such as {characters[0]}; SVG files are shown with the "
-        "fonts of whoever opens them, PNG files have boxes instead (install a font such as Noto Sans CJK)"
+        "fonts of the viewer's machine, PNG files have boxes instead (install a font such as Noto Sans CJK)"
     )

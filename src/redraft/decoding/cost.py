@@ -85,7 +85,7 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
     now = clock or time.perf_counter
     seconds = []
     for size in sizes_for(backend):
-        # The last prefix token is always run anew, so a pass over n tokens is a draft of n - 1.
+        # The last prefix token is always run again, so a pass over n tokens is a draft of n - 1.
         given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
         backend.score([(slot, Score(prefix, encoder=encoder))])
         started = now()

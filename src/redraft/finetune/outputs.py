@@ -20,7 +20,7 @@ class Kept:
 
     Args:
         file: its first line says what was asked; every other is a JSON object with the ids of prompt and output and
-            their texts.  A file of another question is begun anew.
+            their texts.  A file of another question starts over.
         question: what tells this run from others: the model, what it is asked.
     """
 

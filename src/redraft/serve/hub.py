@@ -105,7 +105,7 @@ class Hub:
     async def open(
         self, begin: protocol.Begin, owner: str, address: str, token: str | None = None, *, by_post: bool = False
     ) -> tuple[LiveSession, bool]:
-        """Go on with the session of a token, or begin one; the second value tells which.
+        """Resume the session of a token, or begin one; the second value says which.
 
         Args:
             begin: how to translate, and in which room.
@@ -256,7 +256,7 @@ class Hub:
             self._forget(session)
 
     async def drain(self) -> None:
-        """Let nobody in, translate and deliver what was begun, then close all connections; clients go on elsewhere."""
+        """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""
         self.admission.draining = True
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):

@@ -53,7 +53,7 @@ class Load:
             now: the time, in seconds.
         """
         # What a lane needs, on average, the estimate counting as one lane more, so that the first moments of a lane are
-        # not taken for all that it will need.  Batching makes the next one cheaper, never dearer.
+        # not taken for all that it will need.  Batching makes the next one cheaper, never more expensive.
         share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._most:

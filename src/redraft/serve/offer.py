@@ -1,4 +1,4 @@
-"""What a server tells its clients that they may ask for."""
+"""What a server offers its clients."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Started(Message):
     """The session that a connection belongs to.
 
     ``resumed`` is false for a new session.  If a token was given all the same, the server does not know it, since it
-    was started anew: `Restore` tells it what the client has already.
+    was restarted: `Restore` tells it what the client has already.
     """
 
     type: Literal["started"] = "started"

@@ -1,4 +1,4 @@
-"""The slots of the models' caches, lent to whoever is translating.
+"""The slots of the models' caches, lent to the lanes that are translating.
 
 A slot is one sequence of the target's cache and, for methods that draft with a model of their own, one of that
 model's.  There may be more lanes than slots.  A lane keeps its slot while nobody else needs it; a slot that is taken

@@ -26,7 +26,7 @@ class TargetCounts:
     Attributes:
         tally: those of the decoder.
         shown: words of final captions.
-        erased: words that were shown and taken back; over ``shown`` this is NE
+        erased: words that were shown and retracted; divided by ``shown`` this is NE
         (`redraft.measure.eval.metrics.Erasure`), in
             words instead of tokens.
     """
@@ -102,6 +102,6 @@ class SessionCounts:
 
 
 def quantile(values: Collection[float], share: float) -> float:
-    """The value below which this share of the values lies; 0 if there is none."""
+    """The value below which this share of the values is; 0 if there are none."""
     ordered = sorted(values)
     return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1) if ordered else 0.0

@@ -38,7 +38,7 @@ class CellPlan:
 
     @classmethod
     def of(cls, slots: Sequence[int], cells: Tensor, length: int, past: int = 0) -> CellPlan:
-        """The plan of a pass over ``slots``; ``cells`` lies on the model's device."""
+        """The plan of a pass over ``slots``; ``cells`` is on the model's device."""
         rows, first = torch.tensor(list(slots), device=cells.device), slots[0]
         neighbours = list(slots) == list(range(first, first + len(slots)))
         return cls(rows, cells, length, slice(first, first + len(slots)) if neighbours else rows, past)

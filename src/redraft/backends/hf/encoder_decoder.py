@@ -111,7 +111,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         return TorchRows(self.allowed(output.logits[0, -wanted:]), score.prompt_rows - 1)
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:
-        """Read a source; the decoder starts anew, since all that it made depends on the source."""
+        """Read a source; the decoder starts over, since all that it made depends on the source."""
         source = torch.tensor([ids], device=self.device)
         states = self.model.get_encoder()(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
         self.encoder_passes += 1

@@ -1,4 +1,4 @@
-"""`redraft.decoding.types.Rows` over a torch matrix of logits, computed on the device where it lies."""
+"""`redraft.decoding.types.Rows` over a torch matrix of logits, computed on the device where it is."""
 
 from __future__ import annotations
 

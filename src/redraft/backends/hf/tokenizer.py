@@ -20,7 +20,7 @@ def _byte_of_character() -> dict[str, int]:
 
 
 class HfTokenizer:
-    """Tokenizes for prompts and tells the bytes of tokens.
+    """Tokenizes prompts and returns the bytes of tokens.
 
     Args:
         tokenizer: of transformers, fast or slow.

@@ -94,7 +94,7 @@ class YouTube:
         self._url = url
 
     def first(self) -> int:
-        """Numbers begin anew with every program."""
+        """Numbers start over with every program."""
         return 1
 
     def request(self, caption: Spoken, seq: int) -> Request:

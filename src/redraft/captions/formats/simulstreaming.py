@@ -1,6 +1,6 @@
 """Reader of the JSON Lines that SimulStreaming (ufal) prints, by recogniser and translator alike.
 
-Each line is a row that tells what is new::
+Each line is a row with what is new::
 
     {"emission_time": 8.8, "status": "COMPLETE", "text": " So,", "unconfirmed_text": "please ask", "is_final": false}
 

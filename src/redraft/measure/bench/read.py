@@ -90,7 +90,7 @@ class Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """What lies in the ``.rows.jsonl`` files of a folder, in the order of the tables; replays come last.
+    """The results in the ``.rows.jsonl`` files of a folder, in the order of the tables; replays come last.
 
     Raises:
         InputError: a line is no object, lacks a field, or has text where a number belongs; or a file holds the rows of

@@ -1,7 +1,7 @@
 """From records to delays: when every unit of a final caption came to stand as it is on the display.
 
 A unit is a word, or a character in languages that are written without spaces; spaces do not count.  What a caption has
-in common with the one before it stands, everything behind that is erased and shown anew, even where it is the same
+in common with the one before it stands, everything behind that is erased and shown again, even where it is the same
 again: so normalized erasure counts, and so do the deletions of simulstream's log.  What mask-k hides is not there.
 """
 

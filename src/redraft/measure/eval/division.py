@@ -4,7 +4,7 @@ The first pass of an update *verifies*: it runs the new source, and the draft if
 one token beside the draft tokens that it accepts, and is counted by what that token is in the output, set against the
 previous output of the segment:
 
-    new      it lies beyond the end of the previous output, since the source has grown; the end of the output too
+    new      it is beyond the end of the previous output, since the source has grown; the end of the output too
     changed  it stands where the previous output had something else, or nothing
     again    the previous output has it too: the pass was wasted, for a better draft would have held it
 """

@@ -145,7 +145,7 @@ export class Session extends EventTarget {
     this.#tell("state", "live");
   }
 
-  /** Tell a server that was started anew what it has forgotten. */
+  /** Tell a restarted server what it has forgotten. */
   #restore() {
     const { paused, hidden = [] } = this.#memory.session;
     if (paused) this.#say({ type: "pause" }); // before there is anything that viewers could see
@@ -168,7 +168,7 @@ export class Session extends EventTarget {
     this.#memory.note({ hidden: hidden ? [...others, key] : others });
   }
 
-  /** Tell a server that was started anew which unfinished utterances are hidden, and have all that are confirmed. */
+  /** Tell a restarted server which unfinished utterances are hidden, and have all that are confirmed. */
   #hideOpen() {
     for (const key of this.#memory.session.hidden ?? []) {
       const [utterance, language] = JSON.parse(key);
