@@ -261,7 +261,7 @@ class Hub:
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
             await asyncio.sleep(0.02)
-        log.info("drained; %d sessions are closed", len(self._sessions))
+        log.info("drained; closing %d sessions", len(self._sessions))
         for session in self._sessions.values():
             session.rewrite()
             session.fail("draining", DRAINING, 1012)

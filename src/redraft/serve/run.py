@@ -93,7 +93,7 @@ class Server(uvicorn.Server):
         return self._dead_since is not None and time.monotonic() - self._dead_since >= _WITHOUT_ENGINE
 
     async def _drain(self) -> None:
-        log.info("stopping: what was begun is finished first")
+        log.info("stopping after the captions in progress")
         try:
             await self._hub.drain()
         finally:
