@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from redraft import __version__
+from redraft import __version__, interrupt
 from redraft.errors import RedraftError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
@@ -57,7 +57,8 @@ class Commands(click.Group):
         """The command of a name."""
         if cmd_name not in self.commands:
             return None
-        found: click.Command = getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name)
+        with interrupt.ends_process():
+            found: click.Command = getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
