@@ -1,4 +1,4 @@
-"""What a pass costs: T(n), the time of one pass over n new tokens, of this model on this machine."""
+"""The cost of a pass: T(n), the time of one pass over n new tokens, for a model on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTEXT = 100
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """Seconds of one pass by how many tokens are new; between two measured sizes, and beyond the last, on a line.
+    """Seconds of one pass by the number of new tokens, interpolated linearly between and beyond measured sizes.
 
     Attributes:
         sizes: numbers of new tokens, growing, the first of them 1.
@@ -105,5 +105,5 @@ def curve(samples: Sequence[Sequence[float]]) -> CostCurve:
 
 
 def least(samples: Sequence[Sequence[float]]) -> CostCurve:
-    """The curve of the least of several samples: what else the machine does only ever adds to a time."""
+    """The curve of the fastest of several samples: other load can only add to a time."""
     return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))

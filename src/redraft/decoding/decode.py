@@ -1,8 +1,8 @@
-"""The only decode loop: propose a draft, score it in one target pass, accept a path and one token more.
+"""The only decode loop: propose a draft, score it in one target pass, accept a path and one more token.
 
-It is a generator: it yields `Score` requests and is sent `Rows`.  It knows neither model, nor thread, nor clock; a
-driver (`redraft.decoding.drive`) answers, for one decoding or for many at once.  Autoregression is the empty draft, so
-there is no second loop.
+It is a generator that yields `Score` requests and receives `Rows`. It knows nothing about models, threads or time; a
+driver (`redraft.decoding.drive`) answers, for one decoding or for many at once. Autoregression is the empty draft, so
+it needs no second loop.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def decode(
 
     Args:
         prompt: at least one id.
-        drafter: fresh for this decoding.
+        drafter: made for this decoding.
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
         source: ids of the source text alone, for drafters that copy from it.
         encoder: what the encoder of an encoder-decoder model reads.
-        end_tokens: ids that end the output; the first one met ends it, inside an accepted draft too.
-        limit: the most output tokens, at least 1.
-        stop_loops: give up an output that repeats itself (`redraft.decoding.loops`), and keep its cycle once.
+        end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
+        limit: maximum output tokens, at least 1.
+        stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
 
     Returns:
         The output ids without the end token, with the counts that the papers report.

@@ -1,4 +1,4 @@
-"""Drivers: they run the generators of `redraft.decoding.decode` on backends, one alone or many in lock-step.
+"""Drivers: run the generators of `redraft.decoding.decode` on backends, alone or many in lock-step.
 
 Every round collects the next request of each generator and answers all of a model's requests with one batched pass.
 """
@@ -21,20 +21,20 @@ Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
 
 @dataclass(slots=True)
 class Decoding(Generic[T]):
-    """A generator under way with its slot of every model's cache."""
+    """A running generator with its slot of every model's cache."""
 
     asking: Asking[T]
     slots: Mapping[str, int]
 
 
 def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
-    """Run several decodings to their ends; results in the order of ``lanes``.
+    """Run several decodings to the end; results are in the order of ``lanes``.
 
     Args:
-        watch: told of every pass.
+        watch: called for every pass.
 
     Raises:
-        ContextOverflow: a request does not fit; all lanes are given up.
+        ContextOverflow: a request does not fit; all lanes are abandoned.
     """
     results: dict[int, T] = {}
     waiting: dict[int, Score] = {}

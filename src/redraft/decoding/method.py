@@ -1,4 +1,4 @@
-"""What a decoding method is: a name, a drafter, an acceptance rule, and options with their ranges.
+"""Decoding methods: a name, a drafter, an acceptance rule, and options with their ranges.
 
 `redraft.decoding.methods` holds the table.
 """
@@ -96,9 +96,9 @@ class Setup:
     Attributes:
         options: its checked options.
         end_tokens: ids that end an output.
-        pad_token: an id that stands for nothing.
-        memory: what the drafters of one stream into one language keep between its updates, by type.
-        curve: what a pass costs; None where that is not known, or of no account.
+        pad_token: id of the padding token.
+        memory: what drafters keep between the updates of a stream in one language, by type.
+        curve: cost of a pass; None if it is unknown or does not matter.
         trees: whether the backend scores draft trees.
     """
 
@@ -110,7 +110,7 @@ class Setup:
     trees: bool = False
 
     def recall(self, kind: type[T]) -> T:
-        """The one object of a type that lasts for the whole stream; made at the first call."""
+        """The object of this type that lasts for the whole stream; created by the first call."""
         found = self.memory.setdefault(kind, kind())
         assert isinstance(found, kind)  # noqa: S101  # for the type checker
         return found
@@ -138,10 +138,10 @@ class Method:
         source: the paper, with its section or algorithm.
         drafter: name of its drafter, for the table of methods.
         rule: name of its acceptance rule.
-        build: makes a fresh drafter and rule for one decoding.
+        build: creates drafter and rule for one decoding.
         options: its options.
         needs: names of `Capabilities` that the backend must have.
-        uses: names of those that the method makes use of where the backend has them.
+        uses: names of those that the method uses if the backend has them.
         draft_model: where the drafter's own model comes from: ``""`` if it has none, ``"small"`` for a second model of
             the same vocabulary, ``"layers"`` for the target's first layers (their number is the option of that name).
     """
@@ -158,11 +158,11 @@ class Method:
     draft_model: str = ""
 
     def by_cost(self, options: Mapping[str, Value]) -> bool:
-        """Whether it drafts by what a pass costs, with these checked options."""
+        """Whether it drafts by the cost of a pass, with these checked options."""
         return options.get("cost") == "measured"
 
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
-        """Given options with the defaults filled in.
+        """The given options, completed by the defaults.
 
         Raises:
             OptionError: unknown, of the wrong type, or out of range.

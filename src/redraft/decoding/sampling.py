@@ -1,7 +1,7 @@
-"""Drawing tokens: from a row to a distribution, cut by temperature and nucleus, and from that to a token.
+"""Sampling: turn a row into a distribution by temperature and nucleus, and draw a token from it.
 
-A drafter and a rule that sample share one `Sampler`.  With a generator of their own and one seed both would draw the
-same numbers, and what is drafted would no longer be independent of the test that decides on it.
+A drafter and a rule that sample share one `Sampler`. With two generators of the same seed, both would draw the same
+numbers, and the draft would not be independent of the test that decides about it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The words of the engine: drafts, requests for scores, rows, verdicts, and the protocols around them.
+"""Types of the decoding core: drafts, requests for scores, rows, verdicts, and protocols.
 
 One decode loop (`redraft.decoding.decode`) asks a *target model* to score a draft; a *drafter* proposes it and an
-*acceptance rule* judges it.  This module knows nothing of engines, threads or clocks, and imports the standard library
-only.
+*acceptance rule* judges it.  This module knows nothing about engines, threads or clocks, and imports only the standard
+library.
 
 Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-1`` the last token of the prefix, node
 ``-2`` the one before it, and so on.  The row of a node is the model's distribution over the token that follows it.
@@ -29,7 +29,7 @@ Distribution: TypeAlias = Mapping[int, float]
 
 
 class Provenance(Enum):
-    """Where a draft token was taken from; acceptance rules may differ by it (AASD does)."""
+    """The origin of a draft token; acceptance rules may depend on it, as in AASD."""
 
     PREVIOUS = "previous output"
     PROMPT = "prompt"
@@ -44,7 +44,7 @@ class Provenance(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A draft tree in topological order: the parent of every node stands before it.
+    """A draft tree in topological order: every node comes after its parent.
 
     Attributes:
         tokens: (n,) token ids.
@@ -52,7 +52,7 @@ class Draft:
         provenance: (n,) where each token comes from.
         distributions: (n,) what each token was sampled from, or empty if nothing was sampled.
         prompt_rows: how many rows of the prefix the drafter wants from the same pass (see `Score`).
-        depths: (n,) how many tokens stand on the path from the root to each node, itself included.
+        depths: (n,) number of tokens on the path from the root to each node, including itself.
         depth: length of the longest path.
     """
 
@@ -96,7 +96,7 @@ class Draft:
         return self.keeping([node for node, d in enumerate(self.depths) if d <= depth])
 
     def keeping(self, nodes: Sequence[int]) -> Draft:
-        """This draft with some of its nodes, given in their order, a node's parent always among them."""
+        """This draft with only some of its nodes, given in order and each with its parent."""
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
         return Draft(
             tuple([self.tokens[node] for node in nodes]),
@@ -111,7 +111,7 @@ EMPTY_DRAFT = Draft()
 
 
 def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
-    """How many ids, or other things, two sequences share at their beginnings."""
+    """Length of the common prefix of two sequences."""
     if type(first) is not type(second):
         first, second = tuple(first), tuple(second)
     shared, most = 0, min(len(first), len(second))
@@ -127,13 +127,13 @@ def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A request: run ``model`` over ``prefix`` and ``draft`` in one pass and answer with rows.
+    """A request to run ``model`` over ``prefix`` and ``draft`` in one pass and return rows.
 
     Attributes:
         prefix: prompt and output so far, at least one id; of an encoder-decoder model, what its decoder has read.
         draft: what to score after it; may be empty.
-        prompt_rows: how many rows of the prefix are wanted, counted from its end; 1 is the usual row of `ROOT`, and
-            ``len(prefix)`` gives all of them (AASD samples its alignments from these).
+        prompt_rows: number of rows of the prefix to return, counted from its end; 1 is the row of `ROOT`,
+            ``len(prefix)`` are all of them (AASD samples its alignments from these).
         model: `TARGET` or `DRAFT_MODEL`.
         encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
     """
@@ -150,7 +150,7 @@ class Score:
 
 
 class Rows(Protocol):
-    """The answer to a `Score`: distributions by node, computed where the logits live.
+    """The answer to a `Score`: distributions by node, computed where the logits are.
 
     Valid only until the same backend scores again.
     """
@@ -176,12 +176,12 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an acceptance rule says of a draft.
+    """The decision of an acceptance rule about a draft.
 
     Attributes:
-        accepted: the nodes kept, a path from the root of the draft tree.
-        token: the token after them (correction or bonus), which the pass has given for free; None where the rule holds
-            back and wants another pass over a better draft (Jacobi decoding as in its paper).
+        accepted: the accepted nodes, a path from the root of the draft tree.
+        token: the token after them (correction or bonus), which the pass yields for free; None if the rule requests
+            another pass over a better draft (Jacobi decoding as in its paper).
     """
 
     accepted: tuple[int, ...]
@@ -190,15 +190,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a drafter may look at.
+    """What a drafter can see.
 
     Attributes:
         prompt: ids of the prompt.
-        source: ids of the source text alone, as far as they are known; what can be copied from.
+        source: ids of the source text alone, if known, for drafters that copy from it.
         output: ids decoded so far.
         previous: ids of the output for the previous update of the same utterance, without the end token.
-        room: how many draft tokens can still be of use.
-        encoder: ids read by the encoder, for drafters that ask a model of their own.
+        room: number of draft tokens that can still be useful.
+        encoder: ids read by the encoder, for drafters with a model of their own.
     """
 
     prompt: tuple[int, ...]
@@ -215,10 +215,10 @@ Asking: TypeAlias = Generator[Score, Rows, T]
 
 @runtime_checkable
 class Drafter(Protocol):
-    """Proposes drafts for one decoding.  A fresh one is made for every update, so it may keep state."""
+    """Proposes drafts for one decoding. Every update gets a new one, so it may keep state."""
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The next draft, empty for plain autoregression.  May ask for scores of a model of its own."""
+        """The next draft, empty for plain autoregression. May request scores from a model of its own."""
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Told after every target pass what came of the draft; rows are valid during the call."""
@@ -226,7 +226,7 @@ class Drafter(Protocol):
 
 @runtime_checkable
 class Rule(Protocol):
-    """Decides which part of a draft is kept."""
+    """Decides which part of a draft is accepted."""
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """The path accepted and the token after it."""
@@ -238,10 +238,10 @@ class Output:
 
     Attributes:
         tokens: output ids, without the end token.
-        finished: whether the model ended it; False means the limit did.
+        finished: whether the model ended it; False if the limit did.
         passes: target forward passes.
         drafted: draft tokens proposed, along the longest path of each tree.
-        accepted: draft tokens kept.
+        accepted: draft tokens accepted.
         draft_passes: passes of the drafter's own model.
     """
 
@@ -255,7 +255,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is given of one update.
+    """What a model reads for one update.
 
     Attributes:
         ids: what the (decoder of the) model reads before its output, at least one id unless there is no source at all.

@@ -1,4 +1,4 @@
-"""A rule for each kind of draft: SSBD's bias for the previous output, say, and exact acceptance for what follows."""
+"""One rule per kind of draft, such as SSBD's bias for the previous output and exact acceptance after it."""
 
 from __future__ import annotations
 

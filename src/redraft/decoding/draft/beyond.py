@@ -1,8 +1,8 @@
-"""Past the end of the previous output: what the target nearly said in place of ending it.
+"""Draft beyond the end of the previous output: what the target nearly said instead of ending it.
 
-SSBD drafts nothing for the words that are new.  But the row at which the target ended its output holds what it held for
-likeliest otherwise, and once the source has grown that is often how the output goes on.  The row is there anyway, so
-the guess costs no pass.
+SSBD drafts nothing for new words. But the row at which the target ended its output also has the next most likely
+tokens, and once the source has grown the output often continues with one of them. The row exists anyway, so the guess
+costs no pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Beyond:
         self._tokens: tuple[int, ...] = ()
 
     def learn(self, context: Context, draft: Draft, rows: Rows, verdict: Verdict, ends: frozenset[int]) -> None:
-        """Look at the last pass of an output; of one that goes on nothing is learnt."""
+        """Learn from the last pass of an output; an output that continues teaches nothing."""
         if verdict.token not in ends:
             return
         node = verdict.accepted[-1] if verdict.accepted else ROOT

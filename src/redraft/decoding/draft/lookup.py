@@ -1,4 +1,4 @@
-"""Prompt lookup: the n-gram that followed the last tokens where they stood before.
+"""Prompt lookup: draft the n-gram that followed the last tokens at an earlier place.
 
 Saxena, Prompt lookup decoding (2023), and Yang et al., Inference with reference (LLMA, 2023, arXiv 2304.04487).
 """

@@ -8,7 +8,7 @@ from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Provenan
 class PreviousOutput:
     """Proposes the whole previous output for the first pass and nothing after it.
 
-    The end token is no part of an output, so a finished translation can always be continued for a longer source.
+    Outputs do not include the end token, so a finished translation can always be continued for a longer source.
     """
 
     def __init__(self) -> None:

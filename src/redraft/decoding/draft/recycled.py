@@ -1,4 +1,4 @@
-"""Token recycling: what the target itself said before, after the same tokens.
+"""Token recycling: draft what the target itself said before after the same tokens.
 
 Luo et al., Turning trash into treasure (2024, arXiv 2408.08696), keep for every token the most probable successors of
 the last row that stood after it, and draft a tree of them.  Every row that the target has computed counts, those of

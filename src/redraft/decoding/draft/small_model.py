@@ -29,7 +29,7 @@ from redraft.decoding.types import (
 
 
 class SmallModel:
-    """Drafts with one pass of the small model a token.
+    """Drafts with one pass of the small model per token.
 
     Args:
         sampler: draws the tokens.

@@ -1,4 +1,4 @@
-"""Two drafters in turn, so that the previous output, say, can stand in front of any drafter."""
+"""Two drafters in turn, so that, for example, the previous output can come before any other drafter."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from redraft.decoding.types import Asking, Context, Draft, Drafter, Rows, Verdic
 
 
 class Then:
-    """Proposes what ``first`` proposes, and where that is nothing, what ``second`` does.
+    """Proposes the draft of ``first``, or that of ``second`` if it is empty.
 
-    Both are told what came of every pass, so each must bear with drafts that are not its own.
+    Both observe every pass, so each must cope with drafts that are not its own.
     """
 
     def __init__(self, first: Drafter, second: Drafter) -> None:
         self._first, self._second = first, second
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The draft of the first that has one; prompt rows for whoever wants the most."""
+        """The draft of the first that has one, with as many prompt rows as either requests."""
         draft = yield from self._first.propose(context)
         if len(draft):
             return draft

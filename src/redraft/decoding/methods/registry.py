@@ -1,7 +1,6 @@
-"""The registry of methods, and the door for plug-ins.
+"""The registry of methods, including plug-ins.
 
-A package that declares an entry point in the group ``redraft.methods`` is imported on first use and calls
-`register`.
+Packages with an entry point in the group ``redraft.methods`` are imported on first use and call `register`.
 """
 
 from __future__ import annotations
