@@ -19,7 +19,7 @@ from redraft.decoding.types import TARGET
 from redraft.serve.app import make_hub
 from redraft.serve.engine import Engine
 from redraft.serve.hub import Hub
-from redraft.serve.run import Server, listen
+from redraft.serve.run import CaptionServer, listen
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE, CachedModel
@@ -73,7 +73,7 @@ class Running:
     """A server that runs."""
 
     hub: Hub
-    server: Server
+    server: CaptionServer
     port: int
     model: CachedModel
     loop: asyncio.AbstractEventLoop
@@ -119,7 +119,7 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     service = Service(engines[0], chosen, CURVE)
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", 0)
-    server = Server(hub)
+    server = CaptionServer(hub)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listening])))
     thread.start()

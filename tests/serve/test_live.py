@@ -100,7 +100,7 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     live.attach(outbox)
     taken = 0
     for number in range(20):
-        update = protocol.Hypothesis(utterance=str(number), seq=0, text="we saw " * 10, final=True)
+        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 10, final=True)
         problem = _act(update, live)
         if problem is None:
             taken += 1
@@ -118,7 +118,7 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     live = session()
     live.longest = 1000
     for number in range(20):
-        _act(protocol.Hypothesis(utterance=f"{number:0100}", seq=0, text="we"), live)
+        _act(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
     assert len(live.inbox._heard) == 5
 
 

@@ -68,6 +68,6 @@ def test_what_is_no_json_is_said_to_be_none() -> None:
 
 def test_a_message_made_in_python_is_named_alike() -> None:
     with pytest.raises(ValidationError) as raised:
-        protocol.Hypothesis(utterance="1", seq=1, text="\ud800")
-    sentence = protocol.sentence(raised.value, protocol.Hypothesis)
+        protocol.UpdateMessage(utterance="1", seq=1, text="\ud800")
+    sentence = protocol.sentence(raised.value, protocol.UpdateMessage)
     assert sentence == "text must be Unicode text, and has one half of a surrogate pair without the other"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -15,7 +16,10 @@ from redraft.cli import options as common
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
-    from redraft.captions.formats.push import Service
+    from redraft.captions.formats.push import CaptionService
+    from redraft.captions.formats.write import Writer
+    from redraft.captions.reading import Layout
+    from redraft.captions.stabilise import Mask
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 UNITS = ("tokens", "words")
@@ -23,6 +27,8 @@ TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
 #: Opens what is to be translated: bad input is refused on entry, and updates are read as they are asked for.
 Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
+#: Opens the writer of captions.
+Write: TypeAlias = "Callable[[], AbstractContextManager[Writer]]"
 
 #: Options of the model and the engine, which a server has chosen already.
 _OF_THE_SERVER = (
@@ -121,100 +127,117 @@ translation = common.all_of(
 )
 
 
-def caption(
+def caption(opened: Opened, **chosen: Any) -> None:
+    """Translate updates and write captions, here or on a server; exits with status 1 if not all could be.
+
+    Args:
+        opened: what is translated.
+        chosen: the values of `languages` and `translation`, by name.
+
+    Raises:
+        RedraftError: an option, the input, the model or the server was refused, so that nothing was begun.
+    """
+    _check_server(chosen["server"], chosen["room"])
+    options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
+    glossary = tuple(_glossary(chosen["term"]).items())
+    with interrupt.ends_process():  # imports that take a moment
+        from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.style import Style
+        from redraft.cli import stream
+
+    parse_language(chosen["source"], "source language")
+    languages = parse_targets(chosen["to"])
+    output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
+    pushed = [_pushed(each, languages) for each in chosen["push"]]
+    write = partial(stream.writer, output, languages, _layout(chosen["reading"], chosen["reading_wait"]), pushed)
+    style = Style(chosen["source"], chosen["template"], glossary, chosen["context"])
+    wanted = {"mask": _mask(**chosen), "style": style, "method": chosen["method"], "options": options}
+    run = _here if chosen["server"] is None else _on_a_server
+    if not run(opened, write, languages, wanted, **chosen):
+        raise click.exceptions.Exit(1)
+
+
+def _here(
     opened: Opened,
+    write: Write,
+    languages: Sequence[str],
+    wanted: Mapping[str, Any],
     *,
-    to: tuple[str, ...],
-    source: str,
-    output: str | None,
-    mask_k: int,
-    mask_unit: str,
-    mask_margin: float,
-    mask_survival: float | None,
-    reading: int | None,
-    reading_wait: float,
-    push: tuple[str, ...],
-    plain_mask: bool,
     model: str,
     draft_model: str | None,
-    method: str,
-    beta: float | None,
-    option: tuple[str, ...],
     max_tokens: int,
-    context: int,
-    term: tuple[str, ...],
-    template: str | None,
     threads: int,
     context_length: int,
     gpu_layers: int,
     dtype: str | None,
     exact: bool,
-    server: str | None,
-    room: str | None,
-    take_over: bool,
-    key: str | None,
-) -> None:
-    """Translate updates and write captions, here or on a server; exits with status 1 if not all could be.
-
-    Args:
-        opened: what is translated.
-
-    The other arguments are the values of `languages` and `translation`.
-
-    Raises:
-        RedraftError: an option, the input, the model or the server was refused, so that nothing was begun.
-    """
-    _check_server(server, room)
-    chosen = common.method_options(method, beta, option)
-    glossary = tuple(_glossary(term).items())
-    with interrupt.ends_process():  # imports that take a moment
+    **_: Any,
+) -> bool:
+    """Whether all could be translated."""
+    with interrupt.ends_process():
         from redraft.backends.llamacpp import LlamaOptions
-        from redraft.captions.languages import parse_language, parse_targets
-        from redraft.captions.reading import Layout
-        from redraft.captions.stabilise import OFF, Mask
-        from redraft.captions.style import Style
         from redraft.cli import stream
         from redraft.translator import Translator
 
-    parse_language(source, "source language")
-    languages = parse_targets(to)
-    output = output or ("live" if sys.stdout.isatty() else "lines")
+    engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    more: dict[str, Any] = {"max_tokens": max_tokens, "engine": engine, "draft_model": draft_model, "dtype": dtype}
+    with opened() as items:
+        with interrupt.ends_process():
+            made = Translator.open(model, to=languages, **wanted, **more)
+        with made as translator, write() as writer:
+            whole = stream.run(items, translator, writer)
+    return whole and stream.is_whole(writer)
+
+
+def _on_a_server(
+    opened: Opened,
+    write: Write,
+    languages: Sequence[str],
+    wanted: Mapping[str, Any],
+    *,
+    server: str,
+    key: str | None,
+    room: str | None,
+    take_over: bool,
+    max_tokens: int,
+    **_: Any,
+) -> bool:
+    """Whether all could be translated; what was not given is left to the server."""
+    from redraft.cli import stream
+
+    given = _given()
+    asked = dict(wanted) if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
+    limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
+    with opened() as items, write() as writer:
+        place = stream.RemoteTarget(server, key, room, take_over)
+        whole = stream.remote(items, writer, place, languages, **asked, **limit)
+    return whole and stream.is_whole(writer)
+
+
+def _mask(
+    *,
+    mask_k: int,
+    mask_unit: str,
+    mask_margin: float,
+    mask_survival: float | None,
+    plain_mask: bool,
+    server: str | None,
+    **_: Any,
+) -> Mask:
+    from redraft.captions.stabilise import OFF, Mask
+
     if mask_survival is not None and (server is not None or common.is_given("mask_margin")):
         raise OptionError("--mask-survival cannot be combined with --mask-margin or --server")
     margin = mask_margin if mask_survival is None else OFF
-    mask = Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival)
-    if reading is None and common.is_given("reading_wait"):
+    return Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival)
+
+
+def _layout(width: int | None, longest: float) -> Layout | None:
+    from redraft.captions.reading import Layout
+
+    if width is None and common.is_given("reading_wait"):
         raise OptionError("--reading-wait needs --reading")
-    layout = None if reading is None else Layout(reading, min(1.0, reading_wait), reading_wait)
-    pushed = [_pushed(each, languages) for each in push]
-    if server is not None:
-        given = _given()
-        decoding = {"method": method, "options": chosen} if given & {"method", "beta", "option"} else {}
-        limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
-        style = Style(source, None, glossary, context)
-        with opened() as items, stream.writer(output, languages, layout, pushed) as writer:
-            place = stream.RemoteTarget(server, key, room, take_over)
-            whole = stream.remote(items, writer, place, languages, mask=mask, style=style, **decoding, **limit)
-        raise click.exceptions.Exit(0 if whole and stream.is_whole(writer) else 1)
-    engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    with opened() as items:
-        with interrupt.ends_process():
-            made = Translator.open(
-                model,
-                to=languages,
-                method=method,
-                options=chosen,
-                mask=mask,
-                style=Style(source, template, glossary, context),
-                max_tokens=max_tokens,
-                engine=engine,
-                draft_model=draft_model,
-                dtype=dtype,
-            )
-        with made as translator, stream.writer(output, languages, layout, pushed) as writer:
-            whole = stream.run(items, translator, writer)
-    if not (whole and stream.is_whole(writer)):
-        raise click.exceptions.Exit(1)
+    return None if width is None else Layout(width, min(1.0, longest), longest)
 
 
 def _check_server(server: str | None, room: str | None) -> None:
@@ -226,7 +249,7 @@ def _check_server(server: str | None, room: str | None) -> None:
         raise OptionError("--take-over needs --room")
 
 
-def _pushed(target: str, languages: Sequence[str]) -> tuple[str, Service]:
+def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]:
     """Language and service of a ``--push``.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from redraft.captions.events import Failure
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.push import PushWriter, Service
+from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
@@ -51,7 +51,7 @@ def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterat
 
 @contextmanager
 def writer(
-    form: str, languages: Sequence[str], layout: Layout | None = None, push: Sequence[tuple[str, Service]] = ()
+    form: str, languages: Sequence[str], layout: Layout | None = None, push: Sequence[tuple[str, CaptionService]] = ()
 ) -> Iterator[Writer]:
     """A writer to standard output; closed at the end, whatever happens.
 

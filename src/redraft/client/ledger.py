@@ -22,13 +22,13 @@ class Ledger:
 
     def __init__(self, targets: tuple[str, ...]) -> None:
         self.targets = targets
-        self.open: dict[str, protocol.Hypothesis] = {}
-        self._unsent: dict[str, protocol.Hypothesis] = {}
+        self.open: dict[str, protocol.UpdateMessage] = {}
+        self._unsent: dict[str, protocol.UpdateMessage] = {}
         self._begun: dict[str, float | None] = {}
         #: By utterance and language, what ended it: the final caption, or None where there is none.
         self._ends: dict[tuple[str, str], protocol.Final | None] = {}
 
-    def add(self, update: protocol.Hypothesis) -> None:
+    def add(self, update: protocol.UpdateMessage) -> None:
         """Take an update that is to be sent.  Of utterances that never end only the latest are kept."""
         self._begun.setdefault(update.utterance, update.time)
         self.open[update.utterance] = self._unsent[update.utterance] = update
@@ -44,7 +44,7 @@ class Ledger:
         """Whether too many final updates are unanswered."""
         return len(self.open) - len(self._partial) >= MOST_OPEN
 
-    def next(self) -> protocol.Hypothesis | None:
+    def next(self) -> protocol.UpdateMessage | None:
         """The next update to be sent."""
         return self._unsent.pop(next(iter(self._unsent))) if self._unsent else None
 

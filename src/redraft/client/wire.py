@@ -50,15 +50,15 @@ def heard(text: str | bytes) -> Any:
         ) from None
 
 
-def message_of(update: Update) -> protocol.Hypothesis:
+def message_of(update: Update) -> protocol.UpdateMessage:
     """The message that sends an update.
 
     Raises:
         InputError: it is longer than servers take.
     """
     try:
-        return protocol.Hypothesis(
+        return protocol.UpdateMessage(
             utterance=update.utterance, seq=update.seq, text=update.text, final=update.final, time=update.time
         )
     except ValidationError as error:
-        raise InputError(protocol.sentence(error, protocol.Hypothesis)) from None
+        raise InputError(protocol.sentence(error, protocol.UpdateMessage)) from None

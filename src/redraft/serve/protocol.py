@@ -1,6 +1,6 @@
 """What is said over the wire: every message a class, its JSON schema made from it.
 
-A client sends `Start`, then any number of `Hypothesis` (of type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
+A client sends `Start`, then any number of `UpdateMessage` (of type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
 `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`,
 and with `Done` at the end.  Viewers of a room get `RoomState` as well.  All are JSON objects with a ``type``, one a
 text frame.  docs/protocol.md says how they go together.
@@ -73,7 +73,7 @@ class Start(Begin):
     token: Token | None = Field(None, description="token from `started`, to resume a session after a drop")
 
 
-class Hypothesis(Message):
+class UpdateMessage(Message):
     """The whole text of an utterance so far, not only the new words; it may change earlier ones."""
 
     type: Literal["update"] = "update"
@@ -258,14 +258,14 @@ class Done(Message):
 #: What a client may say of captions that viewers see; over HTTP, too.
 Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
 FromClient: TypeAlias = Annotated[
-    Start | Hypothesis | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
+    Start | UpdateMessage | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
 ]
 FromServer: TypeAlias = Annotated[
     Started | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done, Field(discriminator="type")
 ]
 #: The same as tuples.
 CONTROL: tuple[type[Message], ...] = (Pause, Hide, Correct)
-CLIENT: tuple[type[Message], ...] = (Start, Hypothesis, Ack, Restore, *CONTROL, End)
+CLIENT: tuple[type[Message], ...] = (Start, UpdateMessage, Ack, Restore, *CONTROL, End)
 SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
 FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)

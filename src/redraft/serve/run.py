@@ -34,7 +34,7 @@ _HARD_LIMIT = 4
 _USER_TIMEOUT = 30_000
 
 
-class Server(uvicorn.Server):
+class CaptionServer(uvicorn.Server):
     """Uvicorn that lets sessions finish: after SIGTERM or SIGINT finals are translated and delivered first.
 
     A second signal ends it at once.
@@ -145,7 +145,7 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
             log.info("listening on %s", url(host, port))
         else:
             greet(settings, port, console)
-        server = Server(hub)
+        server = CaptionServer(hub)
         asyncio.run(server.serve(sockets=[listening]))
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")

@@ -210,9 +210,9 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
 
 def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error | None:
     """Do what a message asks for; what is wrong with it."""
-    if isinstance(message, protocol.Hypothesis | protocol.Restore | protocol.Correct) and session.full:
+    if isinstance(message, protocol.UpdateMessage | protocol.Restore | protocol.Correct) and session.full:
         return _error("limit", FULL, message)
-    if isinstance(message, protocol.Hypothesis):
+    if isinstance(message, protocol.UpdateMessage):
         if problem := session.update(message.event()):
             return _error("stale", problem, message)
     elif isinstance(message, protocol.Ack):

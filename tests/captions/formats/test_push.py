@@ -12,7 +12,7 @@ import pytest
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.push import PushWriter, Spoken, YouTube, service, zoom_language
+from redraft.captions.formats.push import Cue, PushWriter, YouTube, service, zoom_language
 from redraft.errors import OptionError
 
 QUICK = Backoff(0.01, 0.02, 0.2)
@@ -113,7 +113,7 @@ def test_youtube_gets_the_time_in_utc_before_the_text() -> None:
     with serving(captions) as url:
         push(f"youtube:{url}", final("Ich sah."))
     assert captions.got == {1: "2023-11-14T22:13:20.500\nIch sah.\n"}
-    assert YouTube("http://a/?b=").request(Spoken("x", 0), 7).full_url == "http://a/?b=&seq=7"
+    assert YouTube("http://a/?b=").request(Cue("x", 0), 7).full_url == "http://a/?b=&seq=7"
 
 
 def test_what_is_refused_or_lost_on_the_way_comes_again_under_the_same_number_and_counts_once() -> None:

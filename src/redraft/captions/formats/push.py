@@ -40,20 +40,20 @@ _ZOOM = {"ja": "jp-JP", "en": "en-US", "zh": "zh-CN", "pt": "pt-BR"}
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class Cue:
     """A caption to be sent: its text, and when it was made, in seconds since 1970."""
 
     text: str
     when: float
 
 
-class Service(Protocol):
+class CaptionService(Protocol):
     """How a service wants its captions."""
 
     def first(self) -> int:
         """The number of the next caption."""
 
-    def request(self, caption: Spoken, seq: int) -> Request:
+    def request(self, caption: Cue, seq: int) -> Request:
         """What sends a caption."""
 
 
@@ -78,7 +78,7 @@ class Zoom:
         except (URLError, OSError, ValueError):  # it does not have to say
             return 1
 
-    def request(self, caption: Spoken, seq: int) -> Request:
+    def request(self, caption: Cue, seq: int) -> Request:
         """The text as it is."""
         return _posting(_with(self._url, seq=str(seq), lang=self._language), caption.text + "\n")
 
@@ -97,7 +97,7 @@ class YouTube:
         """Numbers start over with every program."""
         return 1
 
-    def request(self, caption: Spoken, seq: int) -> Request:
+    def request(self, caption: Cue, seq: int) -> Request:
         """The time in UTC, then the text."""
         time = datetime.fromtimestamp(caption.when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         return _posting(_with(self._url, seq=str(seq)), f"{time}\n{caption.text}\n")
@@ -114,7 +114,7 @@ def zoom_language(language: str) -> str:
     return _ZOOM.get(canonical) or (canonical if region else _ZOOM.get(code, f"{code}-{code.upper()}"))
 
 
-def service(target: str, language: str) -> Service:
+def service(target: str, language: str) -> CaptionService:
     """The service of a target such as ``zoom:https://...`` or ``youtube:https://...``.
 
     Raises:
@@ -150,7 +150,7 @@ class PushWriter:
     def __init__(
         self,
         writer: Writer,
-        service: Service,
+        service: CaptionService,
         language: str,
         *,
         patience: Backoff = Backoff(0.5, 4.0, _USEFUL),
@@ -161,7 +161,7 @@ class PushWriter:
         self._patience, self._pace, self._clock = patience, pace, clock
         #: How many captions could not be delivered.
         self.given_up = 0
-        self._queue: queue.SimpleQueue[Spoken | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Cue | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="redraft-push", daemon=True)
         self._thread.start()
@@ -173,7 +173,7 @@ class PushWriter:
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
         if text := printable(event.text).strip():
-            self._queue.put(Spoken(text, self._clock()))
+            self._queue.put(Cue(text, self._clock()))
 
     def close(self) -> None:
         """Send what is still waiting, then close the other writer."""
