@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from redraft.cli import main
+from redraft.speech import registry
+from tests.speech.recognisers import Scripted
 
 #: What needs the extra `serve`.
 collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_bench_load.py", "test_serve.py"]
@@ -49,3 +52,13 @@ def redraft(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         return Done(stopped.value.code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    """What `redraft listen` recognises with, in place of any recogniser."""
+    made = Scripted(words=4, sentence="I have a dog")
+    module = SimpleNamespace(SUMMARY="for tests", MODELS={"small": "a model"}, recogniser=lambda _: made)
+    point = SimpleNamespace(name="pocketsphinx", load=lambda: module)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])
+    return made

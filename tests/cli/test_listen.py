@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from redraft.captions.events import Failure, Update
 from redraft.cli import main
-from redraft.speech import registry
 from redraft.speech.audio import RATE
 from tests.cli.conftest import Run
-from tests.speech.recognisers import Scripted, silence, spoken
+from tests.speech.recognisers import Scripted, spoken
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("pocketsphinx")
-
-
-@pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    """What `redraft listen` recognises with, in place of any recogniser."""
-    made = Scripted(words=4, sentence="I have a dog")
-    module = SimpleNamespace(SUMMARY="for tests", MODELS={"small": "a model"}, recogniser=lambda _: made)
-    point = SimpleNamespace(name="pocketsphinx", load=lambda: module)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])
-    return made
 
 
 @pytest.fixture
@@ -133,129 +116,6 @@ def test_silence_has_no_captions(redraft: Run, tmp_path: Path) -> None:
     assert redraft("listen", str(tmp_path / "silence.wav"), "--to", "de").out == ""
 
 
-class PortAudioError(Exception):
-    """As sounddevice raises it."""
-
-
-class Sound(ModuleType):
-    """A sounddevice with one microphone at 44.1 kHz that records 11 blocks of half a second, and then waits or dies."""
-
-    PortAudioError = PortAudioError
-
-    def __init__(
-        self, names: tuple[str, ...] = ("Desk microphone",), refuses: bool = False, dies: bool = False
-    ) -> None:
-        super().__init__("sounddevice")
-        self.names, self.refuses, self.dies, self.blocks = names, refuses, dies, 11
-        self.recorded = threading.Event()
-
-    def query_devices(self, device: str | int | None = None, kind: str | None = None) -> Any:
-        found = [{"name": name, "max_input_channels": 2, "default_samplerate": 44_100.0} for name in self.names]
-        found.append({"name": "Loudspeaker", "max_input_channels": 0, "default_samplerate": 44_100.0})
-        if kind is None:
-            return found
-        if not self.names:
-            raise PortAudioError("Error querying device -1")
-        if device is None or isinstance(device, int):
-            return found[device or 0]
-        if not (fitting := [each for each in found if device.lower() in str(each["name"]).lower()]):
-            raise ValueError(f"No input device matching {device!r}")
-        return fitting[0]
-
-    def check_input_settings(self, device: Any, channels: int, dtype: str, samplerate: int) -> None:
-        if samplerate != 44_100 or channels != 2:
-            raise PortAudioError("Invalid sample rate")
-
-    def InputStream(self, callback: Any, finished_callback: Any, blocksize: int, **_: Any) -> Any:
-        if self.refuses:
-            raise PortAudioError("Device unavailable [PaErrorCode -9985]")
-        over = threading.Event()
-
-        def record() -> None:
-            for _ in range(self.blocks):
-                callback(np.zeros((22_050, 2), np.float32), 22_050, None, None)
-                over.wait(0.01)
-            self.recorded.set()
-            if self.dies or over.wait():
-                finished_callback()
-
-        thread = threading.Thread(target=record)
-
-        class Stream:
-            def __enter__(self) -> None:
-                thread.start()
-
-            def __exit__(self, *_: object) -> None:
-                over.set()
-                thread.join()
-
-        return Stream()
-
-
-@pytest.fixture
-def sound(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sound]:
-    made = Sound()
-    monkeypatch.setitem(sys.modules, "sounddevice", made)
-    return made
-
-
-def test_the_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound) -> None:
-    def interrupt() -> None:
-        while scripted.heard < 5.1:
-            time.sleep(0.01)
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.getsignal(signal.SIGINT)
-    threading.Thread(target=interrupt).start()
-    done = redraft("listen", "--to", "de", "--output", "jsonl")
-    assert done.status == 0
-    assert done.err == "redraft: listening to 'Desk microphone'; Ctrl-C ends it\n"
-    finals = [row["source"] for row in done.rows if row["type"] == "final"]
-    assert finals == ["I have a dog", "I have a dog", "I have a"]  # what was cut off is not lost
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-@pytest.mark.usefixtures("scripted")
-def test_a_microphone_that_goes_away(redraft: Run, sound: Sound) -> None:
-    sound.dies, sound.blocks = True, 3
-    done = redraft("listen", "--to", "de", "--output", "jsonl", "--device", "desk")
-    assert done.status == 1
-    assert done.rows[-1]["message"] == "microphone 'Desk microphone' has stopped recording"
-    assert [row["source"] for row in done.rows[:-1] if row["type"] == "final"] == ["I have a"]
-
-
-@pytest.mark.usefixtures("scripted")
-def test_a_microphone_in_use(redraft: Run, sound: Sound) -> None:
-    sound.refuses = True
-    done = redraft("listen", "--to", "de")
-    assert done.status == 1
-    assert "microphone 'Desk microphone' cannot be used: Device unavailable [PaErrorCode -9985]" in done.err
-
-
-def test_microphones_are_listed(redraft: Run, sound: Sound) -> None:
-    assert redraft("listen", "--list-devices").out == "0\tDesk microphone\n"
-    done = redraft("listen", "--to", "de", "--device", "head")
-    assert done.status == 2
-    assert done.err == "redraft: device must be one of 0 'Desk microphone', or a part of one name, not 'head'\n"
-    sound.names = ()
-    assert redraft("listen", "--list-devices").err == "redraft: no microphone was found\n"
-    done = redraft("listen", "--to", "de")
-    assert done.err == "redraft: no microphone was found: connect one, or name a file to listen to\n"
-
-
-def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Missing:
-        def find_spec(self, name: str, *_: object) -> None:
-            if name == "sounddevice":
-                raise OSError("PortAudio library not found")
-
-    monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
-    monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
-    done = redraft("listen", "--to", "de")
-    assert done.status == 2
-    assert "the PortAudio library is missing" in done.err and "apt install libportaudio2" in done.err
-
-
 @pytest.mark.parametrize("missing", ["pocketsphinx", "soundfile", "soxr", "sounddevice"])
 def test_without_the_extra(redraft: Run, monkeypatch: pytest.MonkeyPatch, missing: str, recording: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
@@ -267,47 +127,6 @@ def test_without_the_extra(redraft: Run, monkeypatch: pytest.MonkeyPatch, missin
 @pytest.mark.usefixtures("scripted")
 def test_recognisers_are_listed(redraft: Run) -> None:
     assert redraft("listen", "--list-recognisers").out == "pocketsphinx\tfor tests\npocketsphinx:small\ta model\n"
-
-
-def test_a_slow_recogniser_is_told_of(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
-    from redraft.speech import microphone
-
-    monkeypatch.setattr(microphone, "_WAITING", 0.2)
-    recorded = microphone.Microphone()
-    blocks = recorded.blocks()
-    next(blocks)
-    sound.recorded.wait()
-    recorded.stop()
-    found = [each.message for each in blocks if isinstance(each, Failure)]
-    assert found == ["4.0 s of audio were dropped, since the recogniser is slower than the speaker"]
-
-
-def test_newest_drops_what_is_overtaken() -> None:
-    from redraft.speech.newest import newest
-    from redraft.speech.recogniser import transcribe
-
-    done = threading.Event()
-
-    def all_at_once() -> Iterator[Any]:
-        yield from transcribe(silence(10.1), Scripted(words=5))
-        done.set()
-
-    items = newest(all_at_once())
-    first = next(items)
-    done.wait()
-    time.sleep(0.05)
-    rest = [item for item in items if isinstance(item, Update)]
-    assert isinstance(first, Update) and sum(item.final for item in rest) + first.final == 4
-    assert len(rest) <= 5  # of what waited, only finals were left
-
-    def broken() -> Iterator[Any]:
-        yield first
-        raise ValueError("torn")
-
-    items = newest(broken())
-    assert next(items) == first
-    with pytest.raises(ValueError, match="torn"):
-        next(items)
 
 
 def test_standard_input_that_is_closed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

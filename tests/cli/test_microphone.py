@@ -1,0 +1,155 @@
+"""``redraft listen`` with a microphone, which a stand-in for PortAudio has."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from redraft.captions.events import Failure
+from tests.cli.conftest import Run
+from tests.speech.recognisers import Scripted
+
+pytest.importorskip("soxr")
+
+
+class PortAudioError(Exception):
+    """As sounddevice raises it."""
+
+
+class Sound(ModuleType):
+    """A sounddevice with one microphone at 44.1 kHz that records 11 blocks of half a second, and then waits or dies."""
+
+    PortAudioError = PortAudioError
+
+    def __init__(
+        self, names: tuple[str, ...] = ("Desk microphone",), refuses: bool = False, dies: bool = False
+    ) -> None:
+        super().__init__("sounddevice")
+        self.names, self.refuses, self.dies, self.blocks = names, refuses, dies, 11
+        self.recorded = threading.Event()
+
+    def query_devices(self, device: str | int | None = None, kind: str | None = None) -> Any:
+        found = [{"name": name, "max_input_channels": 2, "default_samplerate": 44_100.0} for name in self.names]
+        found.append({"name": "Loudspeaker", "max_input_channels": 0, "default_samplerate": 44_100.0})
+        if kind is None:
+            return found
+        if not self.names:
+            raise PortAudioError("Error querying device -1")
+        if device is None or isinstance(device, int):
+            return found[device or 0]
+        if not (fitting := [each for each in found if device.lower() in str(each["name"]).lower()]):
+            raise ValueError(f"No input device matching {device!r}")
+        return fitting[0]
+
+    def check_input_settings(self, device: Any, channels: int, dtype: str, samplerate: int) -> None:
+        if samplerate != 44_100 or channels != 2:
+            raise PortAudioError("Invalid sample rate")
+
+    def InputStream(self, callback: Any, finished_callback: Any, blocksize: int, **_: Any) -> Any:
+        if self.refuses:
+            raise PortAudioError("Device unavailable [PaErrorCode -9985]")
+        over = threading.Event()
+
+        def record() -> None:
+            for _ in range(self.blocks):
+                callback(np.zeros((22_050, 2), np.float32), 22_050, None, None)
+                over.wait(0.01)
+            self.recorded.set()
+            if self.dies or over.wait():
+                finished_callback()
+
+        thread = threading.Thread(target=record)
+
+        class Stream:
+            def __enter__(self) -> None:
+                thread.start()
+
+            def __exit__(self, *_: object) -> None:
+                over.set()
+                thread.join()
+
+        return Stream()
+
+
+@pytest.fixture
+def sound(monkeypatch: pytest.MonkeyPatch) -> Sound:
+    made = Sound()
+    monkeypatch.setitem(sys.modules, "sounddevice", made)
+    return made
+
+
+def test_the_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound) -> None:
+    def interrupt() -> None:
+        while scripted.heard < 5.1:
+            time.sleep(0.01)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    threading.Thread(target=interrupt).start()
+    done = redraft("listen", "--to", "de", "--output", "jsonl")
+    assert done.status == 0
+    assert done.err == "redraft: listening to 'Desk microphone'; Ctrl-C ends it\n"
+    finals = [row["source"] for row in done.rows if row["type"] == "final"]
+    assert finals == ["I have a dog", "I have a dog", "I have a"]  # what was cut off is not lost
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_microphone_that_goes_away(redraft: Run, sound: Sound) -> None:
+    sound.dies, sound.blocks = True, 3
+    done = redraft("listen", "--to", "de", "--output", "jsonl", "--device", "desk")
+    assert done.status == 1
+    assert done.rows[-1]["message"] == "microphone 'Desk microphone' has stopped recording"
+    assert [row["source"] for row in done.rows[:-1] if row["type"] == "final"] == ["I have a"]
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_microphone_in_use(redraft: Run, sound: Sound) -> None:
+    sound.refuses = True
+    done = redraft("listen", "--to", "de")
+    assert done.status == 1
+    assert "microphone 'Desk microphone' cannot be used: Device unavailable [PaErrorCode -9985]" in done.err
+
+
+def test_microphones_are_listed(redraft: Run, sound: Sound) -> None:
+    assert redraft("listen", "--list-devices").out == "0\tDesk microphone\n"
+    done = redraft("listen", "--to", "de", "--device", "head")
+    assert done.status == 2
+    assert done.err == "redraft: device must be one of 0 'Desk microphone', or a part of one name, not 'head'\n"
+    sound.names = ()
+    assert redraft("listen", "--list-devices").err == "redraft: no microphone was found\n"
+    done = redraft("listen", "--to", "de")
+    assert done.err == "redraft: no microphone was found: connect one, or name a file to listen to\n"
+
+
+def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "sounddevice":
+                raise OSError("PortAudio library not found")
+
+    monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
+    done = redraft("listen", "--to", "de")
+    assert done.status == 2
+    assert "the PortAudio library is missing" in done.err and "apt install libportaudio2" in done.err
+
+
+def test_a_slow_recogniser_is_told_of(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
+    from redraft.speech import microphone
+
+    monkeypatch.setattr(microphone, "_WAITING", 0.2)
+    recorded = microphone.Microphone()
+    blocks = recorded.blocks()
+    next(blocks)
+    sound.recorded.wait()
+    recorded.stop()
+    found = [each.message for each in blocks if isinstance(each, Failure)]
+    assert found == ["4.0 s of audio were dropped, since the recogniser is slower than the speaker"]
