@@ -12,6 +12,7 @@ import pytest
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.stabilise import Mask
+from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
 from redraft.client.options import address
 from redraft.errors import InputError, OptionError
@@ -223,6 +224,10 @@ def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Run
     for server_address in ("", "ftp://a", "http://", "http://a:b", "http://[::1"):
         with pytest.raises(OptionError, match="server must be an address"):
             Client(server_address, ["de"])
+    with pytest.raises(OptionError, match="leave display_only true"):
+        Client("http://a", ["de"], mask=Mask(1, display_only=False))
+    with pytest.raises(OptionError, match="template is chosen by the server"):
+        Client("http://a", ["de"], style=Style(template="tower"))
     with pytest.raises(OptionError, match="mask_k must be a whole number from 0 to 100"):
         Client("http://a", ["de"], mask=Mask(101))
     with pytest.raises(OptionError, match="targets"):

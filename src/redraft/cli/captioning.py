@@ -221,13 +221,12 @@ def _mask(
     mask_margin: float,
     mask_survival: float | None,
     plain_mask: bool,
-    server: str | None,
     **_: Any,
 ) -> Mask:
     from redraft.captions.stabilise import OFF, Mask
 
-    if mask_survival is not None and (server is not None or common.is_given("mask_margin")):
-        raise OptionError("--mask-survival cannot be combined with --mask-margin or --server")
+    if mask_survival is not None and common.is_given("mask_margin"):
+        raise OptionError("--mask-survival cannot be combined with --mask-margin")
     margin = mask_margin if mask_survival is None else OFF
     return Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival)
 

@@ -20,9 +20,10 @@ def of_mask(mask: Mask) -> dict[str, Any]:
     Raises:
         OptionError: servers cannot hide like that.
     """
-    if mask.survival is not None or not mask.display_only:
-        raise OptionError("mask: a server hides by k and margin only, so leave survival out and display_only true")
-    return {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
+    if not mask.display_only:
+        raise OptionError("mask: drafts on a server keep what is hidden, so leave display_only true")
+    fields = {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
+    return fields if mask.survival is None else {**fields, "mask_survival": mask.survival}
 
 
 def of_style(style: Style) -> dict[str, Any]:

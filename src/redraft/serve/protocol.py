@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from redraft.captions import events
-from redraft.captions.stabilise import USUAL, Mask
+from redraft.captions.stabilise import OFF, USUAL, Mask
 from redraft.serve import wrong
 from redraft.serve.fields import Language, Line, RoomName, Seconds, ShortText, Token, Utterance
 from redraft.serve.refusals import CODES
@@ -47,6 +47,12 @@ class Wanted(Message):
         le=1,
         description="hide from the first token whose lead over the runner-up is below this; -1 hides nothing",
     )
+    mask_survival: float | None = Field(
+        None,
+        ge=0.01,
+        le=0.99,
+        description="in place of the margin: show the beginning that stays with this probability",
+    )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
     glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
@@ -54,7 +60,8 @@ class Wanted(Message):
     @property
     def mask(self) -> Mask:
         """What is hidden of partial captions."""
-        return Mask(self.mask_k, self.mask_unit, margin=self.mask_margin)
+        margin = self.mask_margin if self.mask_survival is None else OFF
+        return Mask(self.mask_k, self.mask_unit, margin=margin, survival=self.mask_survival)
 
 
 class Begin(Wanted):
