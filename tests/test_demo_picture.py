@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from redraft.captions.talk import load_talk
-from redraft.cli import scene
+from redraft.cli.demo import scene
 from tools import build_docs, demo_picture
 from tools.demo_picture import picture, problem, record, self_contained, visible
 

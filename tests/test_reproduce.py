@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from redraft.cli.bench_replay import replay
+from redraft.cli.bench.replay import replay
 from redraft.cli.main import cli
 from redraft.measure.bench.read import Result
 from tools.reproduce import reproduce

@@ -28,8 +28,8 @@ from redraft.captions.events import Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.talk import load_talk
 from redraft.cli.demo import demo
-from redraft.cli.scene import EARLIER, MOST_LINES, Scene, View, draw
-from redraft.cli.stage import Stage, contenders, signed, talk_hash
+from redraft.cli.demo.scene import EARLIER, MOST_LINES, Scene, View, draw
+from redraft.cli.demo.stage import Stage, contenders, signed, talk_hash
 from redraft.decoding.types import common_prefix
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.figures import lines, rows

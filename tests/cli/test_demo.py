@@ -16,8 +16,8 @@ from rich.console import Console
 
 from redraft import interrupt
 from redraft.captions.events import Update
-from redraft.cli import stage
-from redraft.cli.scene import Scene, View, draw
+from redraft.cli.demo import stage
+from redraft.cli.demo.scene import Scene, View, draw
 from redraft.measure.eval.measure import Run
 from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
@@ -169,7 +169,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("imported", ["click", "redraft.cli.demo", "rich.console", "llama_cpp", "redraft.cli.stage"])
+@pytest.mark.parametrize(
+    "imported", ["click", "redraft.cli.demo", "rich.console", "llama_cpp", "redraft.cli.demo.stage"]
+)
 def test_ctrl_c_while_modules_are_imported_shows_no_traceback(imported: str) -> None:
     done = subprocess.run([sys.executable, "-c", PRESS_AT, imported], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -17,7 +17,7 @@ from redraft.captions.formats.read import paced
 from redraft.captions.formats.resize import SizeWatch
 from redraft.captions.languages import parse_targets
 from redraft.captions.stabilise import Mask
-from redraft.cli.scene import EARLIER, Scene, View, draw
+from redraft.cli.demo.scene import EARLIER, Scene, View, draw
 from redraft.decoding.methods import BETA, get_method
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.measure import Run, compare, open_runs

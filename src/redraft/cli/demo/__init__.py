@@ -1,4 +1,4 @@
-"""``redraft demo``: its options; `redraft.cli.stage` plays the talk."""
+"""``redraft demo``: its options; `redraft.cli.demo.stage` plays the talk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-    from redraft.cli.stage import Played
+    from redraft.cli.demo.stage import Played
 
 EXAMPLES = """\b
 Examples:
@@ -94,7 +94,7 @@ def demo(
         from redraft.backends.load import BRANCHES_OF_A_TREE
         from redraft.captions.stabilise import Mask
         from redraft.captions.talk import load_talk
-        from redraft.cli import stage
+        from redraft.cli.demo import stage
         from redraft.decoding.methods import get_method
         from redraft.errors import CapabilityError
         from redraft.models import SMALL_OF
