@@ -37,8 +37,8 @@ def _passes(rows: Sequence[Row]) -> Compared:
 
 
 EXACT = (
-    Claim("Exact methods give the translations of `ar`; with usual kernels, but for rounding.", _translations),
-    Claim("Exact methods that keep what is certain at once need no more target passes than `ar`.", _passes),
+    Claim("Exact methods give the translations of `ar`; with default kernels, except for rounding.", _translations),
+    Claim("Exact methods that accept certain tokens immediately need no more target passes than `ar`.", _passes),
 )
 
 
@@ -87,10 +87,10 @@ def _longer(rows: Sequence[Row]) -> Compared:
 
 
 JACOBI = (
-    Claim("Fast-forward needs no more iterations than the paper's stopping.", _later),
-    Claim("The paper's stopping keeps whole blocks, fast-forward mostly single tokens.", _whole),
-    Claim("The longer the block, the smaller the share of its guesses that are right.", _longer),
-    Claim("Within its bound, which no output here reaches, hybrid decoding is decoding by blocks.", _hybrid),
+    Claim("Fast-forward needs no more iterations than the paper's stopping condition.", _later),
+    Claim("The paper's stopping condition keeps whole blocks, fast-forward mostly single tokens.", _whole),
+    Claim("The longer the block, the smaller the share of correct guesses.", _longer),
+    Claim("Within its length limit, which no output here reaches, hybrid decoding equals decoding by blocks.", _hybrid),
 )
 
 
@@ -125,15 +125,15 @@ AASD = (
 )
 POSTEDIT = (
     Claim(
-        "Lenient n-grams, even without alignment sampling, give more tokens a pass than exact ones.",
+        "Lenient n-grams, even without alignment sampling, yield more tokens per pass than exact ones.",
         lambda rows: against(pick(rows, "pld"), "<=", _aasd(rows, width="0"), "mean_acceptance_length"),
     ),
     Claim(
-        "The more lenient the verification, the more tokens a pass gives.",
+        "The more lenient the verification, the more tokens per pass.",
         lambda rows: ranked(_growing_lenience(rows), "<=", "mean_acceptance_length"),
     ),
     Claim(
-        "With alignment sampling a pass gives more tokens.",
+        "Alignment sampling yields more tokens per pass.",
         lambda rows: against(
             _aasd(rows, width="0"), "<=", [*_aasd(rows), *_aasd(rows, end_guard="on")], "mean_acceptance_length"
         ),
@@ -168,8 +168,8 @@ def _rollback(rows: Sequence[Row]) -> Compared:
 
 
 BILD = (
-    Claim("The sooner the small model gives way, the more target passes, and the nearer to `ar`.", _fallback),
-    Claim("The laxer the rollback, the more is accepted, and the further from `ar`.", _rollback),
+    Claim("The sooner the small model falls back, the more target passes, and the closer to `ar`.", _fallback),
+    Claim("The more lenient the rollback, the more is accepted, and the further from `ar`.", _rollback),
 )
 
 
@@ -177,11 +177,11 @@ BILD = (
 
 COLD = (
     Claim(
-        "N-grams are right more often than padding that was refined.",
+        "N-grams are accepted more often than refined padding.",
         lambda rows: against(pick(rows, "pld", "aasd"), ">=", _padded(rows, "fast-forward"), "draft_acceptance"),
     ),
     Claim(
-        "BiLD, which stops drafting where it is unsure, runs the small model no more often than a fixed window does.",
+        "BiLD, which stops drafting when unsure, runs the small model no more often than a fixed window.",
         lambda rows: against(pick(rows, "bild"), "<=", pick(rows, "speculative-sampling"), "draft_passes"),
     ),
 )

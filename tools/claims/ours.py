@@ -45,8 +45,8 @@ def _output(rows: Sequence[Row]) -> Compared:
 
 
 REDRAFT = (
-    Claim("`redraft` takes back what `ssbd` takes back at the same `beta`, but for rounding.", _output),
-    Claim("Where passes cost the same whatever their length, guesses save passes, wasted ones above all.", _ssbd),
+    Claim("`redraft` retracts what `ssbd` retracts at the same `beta`, except for rounding.", _output),
+    Claim("If passes cost the same whatever their length, guesses save passes, mostly wasted ones.", _ssbd),
     Claim("A tree of guesses needs no more passes than the likeliest one.", _tree),
-    Claim("In a tree every kind of guess saves passes, and costs none.", _saved),
+    Claim("In a tree, every kind of guess saves passes and costs none.", _saved),
 )

@@ -64,11 +64,11 @@ BETWEEN = (
         lambda rows: ranked(_between(rows), "<", "target_passes"),
     ),
     Claim(
-        "`ssbd` takes no more back than `ar` and no less than `cd`.",
+        "`ssbd` retracts no more than `ar` and no less than `cd`.",
         lambda rows: ranked(_between(rows), "<=", "ne_output"),
     ),
     Claim(
-        "Continuous decoding, which `ssbd` is from `beta` 0.5 on, takes nothing back.",
+        "Continuous decoding, and `ssbd` from `beta` 0.5 on, retracts nothing.",
         lambda rows: _nothing_back(_continuous(rows), "ne_output"),
     ),
 )
@@ -82,16 +82,16 @@ def _erasure(rows: Sequence[Row]) -> Compared:
 
 
 COMBINED = (
-    Claim("Drafting where the previous translation was left saves passes.", _behind),
+    Claim("Drafting after the previous translation was abandoned saves passes.", _behind),
     Claim(
-        "The bias keeps more of the previous translation than AASD's threshold does.",
+        "The bias keeps more of the previous translation than AASD's threshold.",
         lambda rows: against(_betas(rows), ">=", pick(rows, "ssbd-aasd"), "draft_acceptance"),
     ),
     Claim(
-        "The previous translation, judged leniently, is kept to a larger part than exactly judged drafts.",
+        "A larger part of the previous translation is accepted leniently than of other drafts exactly.",
         lambda rows: against(pick(rows, "ssbd", "ssbd-aasd"), ">=", pick(rows, "pld", "gs-jacobi"), "draft_acceptance"),
     ),
-    Claim("Exact methods take back what `ar` takes back, but for rounding.", _erasure),
+    Claim("Exact methods retract what `ar` retracts, except for rounding.", _erasure),
 )
 BETA = (
     Claim(
@@ -101,7 +101,7 @@ BETA = (
     Claim("Target passes do not grow with `beta`.", lambda rows: ranked(_betas(rows), ">=", "target_passes")),
     Claim("NE of the output does not grow with `beta`.", lambda rows: ranked(_betas(rows), ">=", "ne_output")),
     Claim(
-        "`cd`, and `ssbd` from `beta` 0.5 on, come to the same tokens by the same passes.",
+        "`cd`, and `ssbd` from `beta` 0.5 on, give the same tokens in the same passes.",
         lambda rows: ranked(_continuous(rows), "==", "target_passes", "output_tokens"),
     ),
 )
@@ -180,15 +180,15 @@ def _margin_against(rows: Sequence[Row]) -> Compared:
 
 
 MARGIN = (
-    Claim("A margin of 0 takes less back than the smaller mask of tokens, and shows it earlier.", _margin_against),
+    Claim("A margin of 0 retracts less than the smaller mask of tokens, and shows text earlier.", _margin_against),
 )
 MASK = (
-    Claim("The larger the margin, the less of what is shown is taken back, and the later it comes.", _margin_shown),
+    Claim("The larger the margin, the less is visibly retracted, and the later text is shown.", _margin_shown),
     *MARGIN,
-    Claim("The more is hidden by display-only mask-k, the less of what is shown is taken back.", _shown),
-    Claim("The same is so of plain mask-k, from the smallest k on.", _plain_shown),
+    Claim("The more display-only mask-k hides, the less is visibly retracted.", _shown),
+    Claim("The same is true of plain mask-k, from the smallest k on.", _plain_shown),
     Claim("Display-only mask-k changes neither passes nor tokens, acceptance nor output.", _display_only),
-    Claim("Plain mask-k lowers A/O and costs passes, the more the larger k is.", _plain),
+    Claim("Plain mask-k lowers A/O and costs passes, more with a larger k.", _plain),
     Claim("In a language with spaces, k words hide no less than k tokens.", _words),
 )
 
@@ -212,11 +212,11 @@ PEERS = (
     ),
     Claim("A library needs fewer target passes with drafts than without.", _drafting),
     Claim(
-        "Of other libraries' ways only the assistant is a small model.",
+        "Of the other libraries' methods, only the assistant uses a small model.",
         lambda rows: present(_peers(rows), "draft_passes", lambda row: "assistant" in str(row["method"])),
     ),
     Claim(
-        "LocalAgreement takes nothing back that it has shown.",
+        "LocalAgreement retracts nothing that it has shown.",
         lambda rows: _nothing_back(pick(rows, "local-agreement"), "ne_display"),
     ),
 )

@@ -66,8 +66,8 @@ def _small_models(rows: Sequence[Row]) -> Compared:
 
 
 ALWAYS = (
-    Claim("`ar` drafts nothing, and the speed-ups are over it.", _baseline),
-    Claim("Methods that draft with a small model run it, and no others do.", _small_models),
+    Claim("`ar` drafts nothing, and speed-ups are relative to it.", _baseline),
+    Claim("Only methods with a small model run one.", _small_models),
     Claim(
         "Nothing is faster than the limit.",
         lambda rows: bounded(rows, "limit_distance", low=NOISY_LIMIT),

@@ -134,7 +134,7 @@ def test_every_plot_is_drawn_and_described(page: str) -> None:
         "Quality against speed",
         "Speed-up over ar, in time and in passes",
         "Distance to the limit",
-        "draft tokens at a position",
+        "draft tokens accepted at each position",
         "T(n)",
     ):
         assert words in shown

@@ -52,7 +52,7 @@ class Step:
         seconds: wall time of the update; ``model_seconds`` of it were spent in passes.
         passes: target passes; none where the source had not changed.
         draft_passes: passes of the small model.
-        erased: tokens that were taken back of the whole output, and of what was shown (`redraft.measure.eval.metrics`).
+        erased: retracted tokens of the whole output, and of what was shown (`redraft.measure.eval.metrics`).
         length: tokens of the whole output and of what is shown, as text tokenized by the model.
     """
 

@@ -45,7 +45,7 @@ _ALL = ("ssbd", "beta", "mask", "cold", "jacobi", "aasd", "peers", "replay")
 PLOTS = (
     Plot(
         "quality",
-        "Quality against flicker: up and to the left is better. Vertical lines, if any, are 95% intervals.",
+        "Quality against flicker: up and to the left is better. Vertical lines are 95% intervals.",
         scatter.has_quality,
         scatter.quality,
         _STREAMS,
@@ -60,7 +60,7 @@ PLOTS = (
     ),
     Plot(
         "flicker",
-        "Flicker that the reader sees, by how much of a partial caption is hidden.",
+        "Visible flicker, by how much of a partial caption is hidden.",
         masks.has_flicker,
         masks.flicker,
         ("mask",),
@@ -68,15 +68,15 @@ PLOTS = (
     ),
     Plot(
         "lag",
-        "Flicker that the reader sees, against how far captions are behind: down and to the left is better.",
+        "Visible flicker against lag: down and to the left is better.",
         masks.has_lag,
         masks.lag,
         ("mask",),
     ),
     Plot(
         "tradeoff",
-        "Quality against speed: up and to the right is better. Each line is one rollback threshold, each point on it "
-        "one fallback threshold; the rollback threshold stands at the lowest.",
+        "Quality against speed: up and to the right is better. Each line is a rollback threshold, each point on it a "
+        "fallback threshold; the lowest is labelled with the rollback threshold.",
         scatter.has_tradeoff,
         scatter.tradeoff,
         ("bild",),
@@ -100,7 +100,7 @@ PLOTS = (
     ),
     Plot(
         "limit",
-        "Distance to the limit: time over that of a drafter that knows the output beforehand. Shorter is better.",
+        "Distance to the limit: time relative to a drafter that knows the output beforehand. Shorter is better.",
         bands.has_limit,
         bands.limit,
         ("ssbd", "redraft", "beta", "cold", "jacobi", "aasd", "peers", "replay"),
@@ -110,8 +110,8 @@ PLOTS = (
     ),
     Plot(
         "acceptance",
-        f"How many of the draft tokens at a position were kept. Position {LAST_POSITION} counts all further ones "
-        "too; positions with less than 1% of the drafts are left out.",
+        f"Share of the draft tokens accepted at each position. Position {LAST_POSITION} includes all further ones; "
+        "positions with less than 1% of the drafts are omitted.",
         bands.has_acceptance,
         bands.acceptance,
         _ALL,
@@ -119,7 +119,7 @@ PLOTS = (
     ),
     Plot(
         "cost",
-        "What one pass costs, by how many tokens are new in it: T(n), beside n passes over one token each.",
+        "Cost of a pass over n new tokens, T(n), compared with n passes over one token each.",
         scatter.has_curve,
         scatter.curve,
         (*_ALL, "bild", "quality"),
@@ -127,7 +127,7 @@ PLOTS = (
     ),
     Plot(
         "talks",
-        "How far captions lag, by how many talks the server has at once; the dotted line is one second.",
+        "Caption lag by the number of simultaneous talks; the dotted line is one second.",
         live.has_trials,
         live.talks,
         ("capacity",),

@@ -77,7 +77,7 @@ def quality(axes: Axes, result: Result) -> None:
             lines.append([(x, low), (x, high)])
         axes.plot(x, y, "o", color=colour)
         labels.append(Label(x, y, text, colour))
-    axes.set_xlabel("NE (tokens taken back per final token)")
+    axes.set_xlabel("NE (retracted tokens per final token)")
     axes.set_ylabel("chrF")
     leave_room(axes)
     beside(axes, labels, lines)
