@@ -17,6 +17,10 @@ def test_the_client_of_deepl(imitating: Running) -> None:
         found = client.translate_text(["we saw", "her duck"], target_lang="DE", source_lang="EN")
         assert [each.text for each in found] == [expected("we saw"), expected("her duck")]
         assert client.translate_text("we saw", target_lang="ZH-HANS").detected_source_lang == "EN"
+        imitating.model.metadata = {**imitating.model.metadata, "redraft.target_languages": "de, zh"}
+        assert [each.code for each in client.get_target_languages()] == ["DE", "ZH"]
+        assert [each.code for each in client.get_source_languages()] == ["EN"]
+        assert client.get_usage().character.limit_reached is False
         with pytest.raises(deepl.DeepLException, match="target_lang 'XX' is not known"):
             client.translate_text("we saw", target_lang="XX")
 
@@ -25,6 +29,7 @@ def test_the_client_of_libretranslate(imitating: Running) -> None:
     libretranslatepy = pytest.importorskip("libretranslatepy", reason="LibreTranslate's client is not installed")
     client = libretranslatepy.LibreTranslateAPI(imitating.url)
     assert client.translate("we saw", "en", "de") == expected("we saw")
+    assert client.detect("we saw") == [{"confidence": 0.0, "language": "en"}]
     assert all(each.keys() == {"code", "name", "targets"} for each in client.languages())
 
 

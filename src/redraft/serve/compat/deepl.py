@@ -1,4 +1,4 @@
-"""DeepL's ``POST /v2/translate``, see https://developers.deepl.com/docs."""
+"""DeepL's ``/v2/translate``, ``/v2/languages`` and ``/v2/usage``, see https://developers.deepl.com/docs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
+from redraft.captions.languages import parse_language
 from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.refusals import Refused
 
 #: Code of a refusal -> status, where DeepL has another one than this server.
 _STATUS = {"key": 403}
 _SCHEME = "deepl-auth-key "
+#: What clients show as the characters that may be translated: as many as one likes.
+_UNLIMITED = 10**12
 #: Fields that would change the translation, and that nothing here can do.
 _UNABLE = ("glossary_id", "tag_handling", "style_id", "custom_instructions")
 
@@ -37,9 +40,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         found = await fields(request, ("text",))
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
-        header = request.headers.get("authorization", "")
-        given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else found.get("auth_key")
-        key = given if isinstance(given, str) else ""
+        key = _key(asked, request, found.get("auth_key"))
         owner = asked.hub.owner(key)
         for name in _UNABLE:
             if found.get(name):
@@ -57,7 +58,41 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         ]
         return JSONResponse({"translations": translations})
 
-    return routes({"/v2/translate": ("POST", translate)}, refuse)
+    async def languages(request: Request) -> Response:
+        _key(asked, request)
+        offer = asked.hub.offer()
+        # DeepL's own client sends a form with its GET.
+        found = await fields(request) if request.headers.get("content-type") else request.query_params
+        kind = found.get("type", "source")
+        if kind not in ("source", "target"):
+            raise Refused("option", "type must be source or target")
+        known = offer.target_languages if kind == "target" else offer.source_languages or (asked.source,)
+        names = [{"language": code.upper(), "name": parse_language(code).name} for code in sorted(known)]
+        return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
+
+    async def usage(request: Request) -> Response:
+        _key(asked, request)
+        return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
+
+    paths = {
+        "/v2/translate": ("POST", translate),
+        "/v2/languages": ("GET", languages),
+        "/v2/usage": ("GET", usage),
+    }
+    return routes(paths, refuse)
+
+
+def _key(asked: Asked, request: Request, otherwise: object = "") -> str:
+    """The key of a request, in its header or as the field that it had in earlier versions.
+
+    Raises:
+        Refused: it is needed and missing, or not known.
+    """
+    header = request.headers.get("authorization", "")
+    given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
+    key = given if isinstance(given, str) else ""
+    asked.hub.owner(key)
+    return key
 
 
 def refuse(refused: Refused, status: int) -> Response:

@@ -1,4 +1,4 @@
-"""LibreTranslate's ``POST /translate`` and ``GET /languages``, see https://docs.libretranslate.com."""
+"""LibreTranslate's ``POST /translate``, ``POST /detect`` and ``GET /languages``, see https://docs.libretranslate.com."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ class LibreTranslateRequest(Body):
     source: str = Field(min_length=1, max_length=100)
     target: str = Field(min_length=1, max_length=100)
     format: Literal["text"] = "text"
+    api_key: str | None = None
+
+
+class DetectRequest(Body):
+    """A text whose language is asked for."""
+
+    q: str = Field(max_length=20_000)
     api_key: str | None = None
 
 
@@ -58,7 +65,13 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
         ]
         return JSONResponse(listed)
 
-    return routes({"/translate": ("POST", translate), "/languages": ("GET", languages)}, refuse)
+    async def detect(request: Request) -> Response:
+        found = checked(DetectRequest, await fields(request))
+        asked.hub.owner(found.api_key)
+        return JSONResponse([{"confidence": 0.0, "language": asked.source}])  # nothing is detected
+
+    paths = {"/translate": ("POST", translate), "/languages": ("GET", languages), "/detect": ("POST", detect)}
+    return routes(paths, refuse)
 
 
 def refuse(refused: Refused, status: int) -> Response:
