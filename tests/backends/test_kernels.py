@@ -159,7 +159,7 @@ def test_models_are_opened_with_the_kernels_that_may_run(
 @pytest.mark.parametrize(
     ("here", "verdict", "compiled", "words"),
     [
-        (AMX, RIGHT, b"AMX_INT8 = 1 |", ["AMX, right"]),
+        (AMX, RIGHT, b"AMX_INT8 = 1 |", ["AMX, passed"]),
         (AMX, RIGHT, b"AVX2 = 1 |", ["without AMX, which this processor has", kernels.REBUILD]),
         (AMX, CRASH, b"AMX_INT8 = 1 |", ["AMX kernels crash (SIGILL), so they are not used", kernels.REBUILD]),
         (OTHER, CRASH, b"AVX2 = 1 |", ["this processor has no AMX"]),

@@ -88,14 +88,14 @@ def report() -> str:
     """What to know of the kernels here, and how to get faster ones; tests them again where the processor has AMX."""
     here = processor()
     if not here.has_amx:
-        return "those that llama.cpp chooses; this processor has no AMX, so there was nothing to test"
+        return "chosen by llama.cpp; this processor has no AMX, so they need no test"
     verdict = test(here)
     if verdict.kernels != "right":
         found = f"AMX kernels {_FOUND[verdict.kernels]} ({verdict.detail}), so they are not used"
-        return f"{found}. To get right ones:\n{REBUILD}"
+        return f"{found}. To build working ones:\n{REBUILD}"
     if "AMX_INT8 = 1" not in lib.llama_print_system_info().decode():
-        return f"without AMX, which this processor has and which is about twice as fast. To compile it in:\n{REBUILD}"
-    return "AMX, right by the self-test"
+        return f"without AMX, which this processor has and is about twice as fast. To build with it:\n{REBUILD}"
+    return "AMX, passed the self-test"
 
 
 def test(here: Processor) -> SelfTestResult:
