@@ -157,6 +157,12 @@ def test_the_index_names_every_page(folder: str) -> None:
     assert [name for name in names if f"({name})" not in index] == ["README.md"]
 
 
+def test_the_navigation_of_the_site_has_every_page() -> None:
+    navigation = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert [page for page in pages if f'"{page}"' not in navigation] == []
+
+
 def test_the_index_of_all_pages_leads_to_the_benchmarks() -> None:
     assert "(benchmarks/README.md)" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
