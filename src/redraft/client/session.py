@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
 from pydantic import ValidationError
@@ -98,7 +97,7 @@ class Client:
 
     @property
     def viewers_page(self) -> str:
-        """Address where others read the captions in a browser, once the session has begun; the same after a drop."""
+        """Address of the captions in a browser, once the session has begun; the same after a drop."""
         return viewers_page(self._address, self.session, self._start.room)
 
     async def __aenter__(self) -> Client:
@@ -116,9 +115,7 @@ class Client:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from redraft.errors import OptionError
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import FRAME_SECONDS, Endpointer, Stretch
 from redraft.speech.recogniser import Hypothesis
-from redraft.speech.registry import Wanted
+from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "small English recogniser that needs no download; misunderstands many words"
 MODELS: dict[str, str] = {}
@@ -22,7 +22,7 @@ _STRICTNESS = 3
 _I = re.compile(r"\bi\b")
 
 
-def recogniser(wanted: Wanted) -> PocketSphinx:
+def recogniser(wanted: RecogniserOptions) -> PocketSphinx:
     """A recogniser of English.
 
     Raises:

@@ -22,7 +22,7 @@ ENTRY_POINT_GROUP = "redraft.recognisers"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecogniserOptions:
     """What is asked of a recogniser.
 
     Attributes:
@@ -65,7 +65,6 @@ def open_recogniser(spec: str, language: str = "en", pause: float = PAUSE) -> Re
     known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in known:
         raise OptionError(f"recogniser {name!r} is not known; known recognisers: {', '.join(known)}")
-    made: Recogniser = (
-        known[name].load().recogniser(Wanted(model, parse_language(language, "source language").code, pause))
-    )
+    options = RecogniserOptions(model, parse_language(language, "source language").code, pause)
+    made: Recogniser = known[name].load().recogniser(options)
     return made

@@ -16,7 +16,7 @@ from redraft.models.hub import SPEECH, speech_folder
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import LONGEST
 from redraft.speech.recogniser import Hypothesis
-from redraft.speech.registry import Wanted
+from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "streaming recognisers of sherpa-onnx: the best on a CPU; also takes the folder of a transducer"
 MODELS = {name: model.note for name, model in SPEECH.items()}
@@ -27,7 +27,7 @@ _TAIL = 0.8
 _IDLE = 5.0
 
 
-def recogniser(wanted: Wanted) -> Sherpa:
+def recogniser(wanted: RecogniserOptions) -> Sherpa:
     """A recogniser with the model that is wanted, or with the one that was fetched for the language.
 
     Raises:

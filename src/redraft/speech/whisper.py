@@ -18,7 +18,7 @@ from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import Endpointer, Stretch
 from redraft.speech.pocketsphinx import endpointer
 from redraft.speech.recogniser import Hypothesis
-from redraft.speech.registry import Wanted
+from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "Whisper of every size, over growing audio; punctuated, 99 languages, best with a GPU"
 MODELS = {
@@ -32,7 +32,7 @@ MODELS = {
 STEP = 1.0
 
 
-def recogniser(wanted: Wanted) -> Whisper:
+def recogniser(wanted: RecogniserOptions) -> Whisper:
     """A recogniser with the model that is wanted: a size, a folder, or a repository on the hub, which is downloaded.
 
     Raises:

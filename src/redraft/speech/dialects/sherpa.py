@@ -26,10 +26,10 @@ _FIELDS: dict[str, Field] = {
 
 def dialect() -> Dialect:
     """The protocol for one connection."""
-    return Sherpa()
+    return SherpaDialect()
 
 
-class Sherpa:
+class SherpaDialect:
     """What is said in one connection; see `redraft.speech.dialect.Dialect`."""
 
     greeting = ""
