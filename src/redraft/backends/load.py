@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
+from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
 from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
@@ -18,10 +20,13 @@ from redraft.models.hub import cached_path
 if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder
     from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+    from redraft.backends.remote.backend import RemoteBackend
 
 #: Before the name of a model of transformers, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
+#: The most engines that wait for a server, unless more are asked for.
+MOST_CONNECTIONS = 32
 #: Further branches that the draft tree of one slot may have.
 BRANCHES_OF_A_TREE = 15
 
@@ -34,6 +39,8 @@ def resolve(name: str) -> Path:
     """
     if name in SHIPPED:
         return shipped_path(name)
+    if is_remote(name):
+        raise ModelError(f"model {name!r} is on a server, but a file is needed: use {_MODELS_OF_LLAMA_CPP}")
     fetched = cached_path(name)
     if fetched is not None:
         return fetched
@@ -49,7 +56,7 @@ def resolve(name: str) -> Path:
 
 def on_transformers(name: str) -> bool:
     """Whether a name is a transformers model: ``hf:NAME``, or a folder with a configuration."""
-    return name.startswith(HF_PREFIX) or _folder(name) is not None
+    return name.startswith(HF_PREFIX) or (not is_remote(name) and _folder(name) is not None)
 
 
 def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
@@ -68,11 +75,14 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
 def usual_contexts(name: str, gpu_layers: int) -> int:
     """How many contexts of a model are fastest for many slots: one a core if it is small and on the CPU, else one.
 
-    The contexts of a large one would each read all weights from memory.
+    The contexts of a large one would each read all weights from memory.  A server batches by itself what comes in at
+    the same time, so a request should wait for no other here.
 
     Raises:
         ModelError: there is no such model.
     """
+    if is_remote(name):
+        return MOST_CONNECTIONS
     path = resolve(name)
     small = path.is_file() and path.stat().st_size <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(gpu_layers) else 1
@@ -95,18 +105,25 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
 
 
 def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:
-    """Load a model by name or path: on transformers for ``hf:NAME`` or a folder, otherwise on llama.cpp.
+    """Load a model by name or path: on a server, on transformers for ``hf:NAME`` or a folder, otherwise on llama.cpp.
 
-    transformers uses the options that it knows; with 0 GPU layers it runs on the CPU.
+    ``vllm:URL`` and ``sglang:URL`` are models on servers.  Servers and transformers use the options that they know;
+    with 0 GPU layers transformers runs on the CPU.
 
     Args:
         dtype: what a model of transformers computes in, one of `DTYPES`; None takes the first.
 
     Raises:
         ModelError: there is no such model, or its files are unfit.
-        MissingExtra: transformers is needed and not installed.
-        OptionError: ``dtype`` is not allowed, or given for a GGUF file.
+        MissingExtra: the backend needs an extra that is not installed.
+        OptionError: ``dtype`` is not allowed, or given for a GGUF file or for a model on a server.
     """
+    if is_remote(name):
+        if dtype is not None:
+            raise OptionError(
+                f"dtype is for models of transformers; the server decides that of {name!r}, so leave it out"
+            )
+        return open_on_server(name, options)[0]
     if not on_transformers(name):
         if dtype is not None:
             raise OptionError(f"dtype is for models of transformers; that of {name!r} is in its file, so leave it out")
@@ -114,6 +131,26 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
     device = "auto" if options.gpu_layers else "cpu"
     known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
     return open_transformers(name, known)
+
+
+def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[RemoteBackend]:
+    """Connect to a model on a server ``count`` times, by its address (`redraft.backends.remote.address`).
+
+    The API key comes from the environment variable `KEY_VARIABLE`.
+
+    Raises:
+        ModelError: the address is invalid, the server cannot be reached, or it does not serve the model.
+        MissingExtra: the extra is not installed.
+    """
+    address = Address.parse(name)
+    try:
+        from redraft.backends.remote.open import open_remote
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"model {name!r} needs {error.name}, which is not installed: pip install 'redraft[remote]'"
+        ) from error
+    known = RemoteOptions(options.context_length, options.slots)
+    return open_remote(address, known, os.environ.get(KEY_VARIABLE, ""), count)
 
 
 def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:

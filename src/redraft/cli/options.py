@@ -79,9 +79,10 @@ to = click.option(
 )
 MODELS = "demo, demo-tiny, a name from `redraft models`, or a GGUF file."
 HF_MODELS = "For transformers: hf:NAME, or a folder."
+REMOTE_MODELS = "On a server: vllm:URL or sglang:URL."
 #: Of --mask-margin.
 MARGIN = "Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing."
-model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS}")
+model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS} {REMOTE_MODELS}")
 gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
 draft_model = click.option(
     "--draft-model",

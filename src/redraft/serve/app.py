@@ -14,14 +14,22 @@ from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, on_transformers, open_backend, open_contexts, usual_contexts
+from redraft.backends.load import (
+    BRANCHES_OF_A_TREE,
+    on_transformers,
+    open_backend,
+    open_contexts,
+    open_on_server,
+    usual_contexts,
+)
+from redraft.backends.remote.address import is_remote
 from redraft.decoding.backend import Backend
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
 from redraft.serve import operations, pages, schema
-from redraft.serve.batch import budget
+from redraft.serve.batch import UNLIMITED, budget
 from redraft.serve.compat import compat_routes
 from redraft.serve.engine import Engine
 from redraft.serve.engines import Engines
@@ -89,6 +97,8 @@ def _share(slots: int, engines: int) -> int:
 
 
 def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
+    if is_remote(name):
+        return open_on_server(name, options, count)
     return [open_backend(name, options)] if on_transformers(name) else open_contexts(name, options, count)
 
 
@@ -107,7 +117,8 @@ def make_hub(settings: ServeSettings, service: Service, engines: Sequence[Mappin
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
         pool, load = SlotPool(backends, slots), Load(settings.busy, service.curve)
-        room = budget(service.curve, settings.pass_seconds)
+        # A prompt on its way to a server is not cut: every piece would be a request.
+        room = UNLIMITED if is_remote(settings.model) else budget(service.curve, settings.pass_seconds)
         return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=settings.batch_lanes))
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)

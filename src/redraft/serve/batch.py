@@ -13,6 +13,8 @@ from redraft.serve.slots import Slot
 #: A pass may take this many seconds, so that nobody waits long for a place in the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
+#: The budget where what is asked for at once costs no more.
+UNLIMITED = 1 << 40
 #: As many lanes as there can be slots, and as many as make the passes of a small model on the CPU cheap.
 MOST_LANES, USUAL_LANES = 256, 32
 

@@ -65,7 +65,12 @@ class ServeSettings(BaseSettings):
     context_length: int = Field(512, ge=16, le=1 << 20, description="context length of a slot, in tokens")
     slots: int = Field(32, ge=1, le=255, description="translations whose cache is kept")
     threads: int = Field(0, ge=0, le=1024, description="CPU threads per engine; 0 divides all cores")
-    engines: int = Field(0, ge=0, le=64, description="number of engines; 0 is one per core for a small model, else 1")
+    engines: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="number of engines; 0 is one per core for a small model, one per slot for a remote one, else 1",
+    )
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
     exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
     pass_seconds: float = Field(0.1, gt=0, le=10, description="target for the longest pass, in seconds")

@@ -1,0 +1,210 @@
+"""A model on a server, as a backend: a draft is verified by one request, and outputs go on many tokens a request.
+
+The server keeps the cache.  A draft costs a request whatever its length.  Where nothing is drafted, the server is asked
+for several greedy tokens, and the requests of the decode loop that follow are answered from what it said, as long as
+they go the same way: what would be ten requests is one, with the same rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from redraft.backends.remote.address import RemoteOptions
+from redraft.backends.remote.client import Client, MalformedAnswer
+from redraft.backends.remote.dialect import Dialect
+from redraft.backends.remote.rows import UNLIKELY, RemoteRow, RemoteRows
+from redraft.decoding.backend import Capabilities
+from redraft.decoding.segments import PromptSegment
+from redraft.decoding.types import Rows, Score, common_prefix
+from redraft.errors import CapabilityError, ContextOverflow, ModelError
+
+log = logging.getLogger(__name__)
+
+#: How many best tokens are asked for until a method wants more: what margins are made of.
+FEW = 2
+
+
+class Tokenizer(Protocol):
+    """What makes ids of texts, and bytes of ids; methods as of `redraft.decoding.backend.Backend`."""
+
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
+        """Ids of a prompt."""
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Ids of a text."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """What is known of a model that runs elsewhere.
+
+    Attributes:
+        name: what requests call it.
+        tokenizer: of the model, on this machine.
+        context_length: ids that the server takes, the one that it adds included.
+        end_tokens, pad_token, vocabulary_size, metadata: as of `redraft.decoding.backend.Backend`.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    context_length: int
+    end_tokens: frozenset[int]
+    pad_token: int
+    vocabulary_size: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Rows along a line of ids: the first is that of the last of ``start`` ids, the others follow id by id."""
+
+    ids: tuple[int, ...] = ()
+    start: int = 0
+    rows: tuple[RemoteRow, ...] = ()
+
+    def answer(self, score: Score) -> tuple[RemoteRow, ...]:
+        """The rows of a request as far as they are here, at most to the draft token that leaves the line."""
+        first, prefix = len(score.prefix) - self.start, len(score.prefix)
+        if first < 0 or self.ids[:prefix] != score.prefix:
+            return ()
+        return self.rows[first : first + 1 + common_prefix(score.draft.tokens, self.ids[prefix:])]
+
+
+class RemoteBackend:
+    """Implements `redraft.decoding.backend.Backend`; several may share a client.
+
+    Args:
+        dialect: of the server.
+        client: that the dialect uses.
+        model: what is known of the model.
+        options: of the backend.
+
+    Attributes:
+        fallbacks: drafts whose rows were malformed, and which were verified by plain decoding instead.
+    """
+
+    capabilities = Capabilities(batches=True)
+
+    def __init__(self, dialect: Dialect, client: Client, model: RemoteModel, options: RemoteOptions) -> None:
+        self.options, self.model, self.client, self.fallbacks = options, model, client, 0
+        # The server always adds a token.
+        self.context_length = min(options.context_length, model.context_length - 1)
+        self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
+        self.vocabulary_size, self.metadata = model.vocabulary_size, model.metadata
+        self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
+        self.token_bytes = model.tokenizer.token_bytes
+        self._dialect, self._few, self._ends = dialect, min(FEW, model.vocabulary_size), sorted(model.end_tokens)
+        self._slots: dict[int, _Known] = {}
+        self._counting = threading.Lock()
+        self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
+
+    def open_slot(self) -> int:
+        """A free sequence.
+
+        Raises:
+            CapabilityError: all are in use.
+        """
+        for slot in range(self.options.slots):
+            if slot not in self._slots:
+                self._slots[slot] = _Known()
+                return slot
+        raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
+
+    def close_slot(self, slot: int) -> None:
+        """Forget a sequence; what the server keeps of it, it drops by itself."""
+        del self._slots[slot]
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Rows of every request; those that must be sent are sent at the same time.
+
+        Raises:
+            CapabilityError: a draft tree, or rows of the prompt.
+            ContextOverflow: a request does not fit into the context.
+            ModelError: the server does not answer as it should.
+        """
+        for _slot, score in requests:
+            self._check(score)
+        if len(requests) == 1:
+            return [self._answer(*requests[0])]
+        return list(self._senders.map(self._answer, *zip(*requests, strict=True)))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._slots = {}
+        self._senders.shutdown()
+        self.client.close()
+
+    def _check(self, score: Score) -> None:
+        if not score.draft.is_chain:
+            raise CapabilityError("a remote model scores no draft trees; choose a method without them")
+        if score.prompt_rows > 1:
+            raise CapabilityError("a remote model gives no rows of the prompt; choose a method without them")
+        length = len(score.prefix) + len(score.draft)
+        if length > self.context_length:
+            raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
+
+    def _answer(self, slot: int, score: Score) -> Rows:
+        rows = self._slots[slot].answer(score) or self._asked(slot, score)
+        return RemoteRows(rows, self.vocabulary_size, lambda k: self._asked(slot, score, k))
+
+    def _asked(self, slot: int, score: Score, k: int = 0) -> tuple[RemoteRow, ...]:
+        """The rows that the server gives, with at least the ``k`` best tokens; what else it said is kept."""
+        self._few = k = max(self._few, k)  # who wants more once wants them always
+        prefix, draft = score.prefix, score.draft.tokens
+        if draft:
+            rows = self._verified(prefix, draft, k)
+            self._slots[slot] = _Known(prefix + draft, len(prefix), rows)
+            return rows
+        count = min(self.options.ahead, self.context_length - len(prefix) + 1)
+        steps = self._dialect.continued(self.model.name, prefix, count, k, self._ends)
+        tokens, rows = tuple(step.token for step in steps), tuple(step.row for step in steps)
+        self._slots[slot] = _Known(prefix + tokens, len(prefix), rows)
+        return rows[:1]
+
+    def _verified(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> tuple[RemoteRow, ...]:
+        try:
+            return tuple(self._dialect.verify(self.model.name, prefix, draft, k))
+        except MalformedAnswer as error:
+            with self._counting:
+                self.fallbacks += 1
+            log.warning("%s; the draft is verified by plain decoding", error)
+            return self._plain(prefix, draft, k)
+
+    def _plain(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> tuple[RemoteRow, ...]:
+        """The rows of a draft without the prompt's: greedy tokens, asked for again wherever the draft leaves them.
+
+        Of a drafted token that is not among the best nothing is known, so no rule keeps it.
+        """
+        rows: list[RemoteRow] = []
+        while len(rows) <= len(draft):
+            done = len(rows)
+            steps = self._dialect.continued(self.model.name, prefix + draft[:done], len(draft) + 1 - done, k, ())
+            for step, drafted in zip(steps, (*draft[done:], None), strict=False):
+                known = dict(step.row.best) | dict(step.row.others)
+                rows.append(step.row if drafted is None else RemoteRow.of({drafted: UNLIKELY} | known, k))
+                if step.token != drafted:
+                    break
+        return tuple(rows)
+
+
+def check_ids(model: RemoteModel, dialect: Dialect) -> None:
+    """Compare this machine's tokenizer with the server's.
+
+    Raises:
+        ModelError: they give other ids for the same text.
+    """
+    text = "Guten Tag, 12 Katzen und 猫。"
+    theirs = dialect.tokenize(model.name, text)
+    if theirs is not None and theirs != model.tokenizer.tokenize(text):
+        raise ModelError(
+            f"the tokenizer here gives other ids than the server's for model {model.name!r}: "
+            "name the right one behind a # in the address"
+        )

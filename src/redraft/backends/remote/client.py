@@ -1,0 +1,128 @@
+"""JSON over HTTP to one server: a pool of connections, a time limit, and every failure as one sentence.
+
+Requests may be sent twice, since they change nothing on the server: again after a connection that failed, and after an
+answer that says that the server is busy or starting.  One that took too long is not repeated, as the server may still
+be working on it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+
+from redraft.backends.remote.address import KEY_VARIABLE, RemoteOptions
+from redraft.backoff import Backoff
+from redraft.errors import ModelError, first_sentence
+
+#: How long a server that is busy, or not there, is tried again.
+RETRIES = Backoff(first=0.1, longest=1.0, patience=1.0)
+#: Seconds for a connection.
+CONNECT = 5.0
+_BUSY = {429, 502, 503, 504}
+_REFUSED = {401, 403}
+
+
+class MalformedAnswer(ModelError):
+    """The server's answer does not have what was asked for."""
+
+
+class Absent(ModelError):
+    """The server does not have this route, or not this model."""
+
+
+class Client:
+    """Talks to one server; may be used from several threads.
+
+    Args:
+        engine: what messages call the server's software.
+        server: scheme, host and port.
+        key: API key, sent as a bearer token; empty for none.
+        options: time limit, and connections as many as slots.
+        transport: in place of the network, for tests.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        server: str,
+        key: str,
+        options: RemoteOptions,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        #: How many requests were sent, those that were sent again included.
+        self.requests = 0
+        self._counting = threading.Lock()
+        self._name, self._timeout = f"the {engine} server at {server}", options.timeout
+        self._http = httpx2.Client(
+            base_url=server,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx2.Timeout(options.timeout, connect=min(CONNECT, options.timeout), pool=None),
+            limits=httpx2.Limits(max_connections=options.slots, max_keepalive_connections=options.slots),
+            transport=transport,
+        )
+
+    def get(self, path: str) -> Any:
+        """What a route answers.
+
+        Raises:
+            ModelError: the server cannot be reached, refuses, or does not answer with JSON.
+        """
+        return self._ask("GET", path, None)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What a route answers to a JSON body.  Raises as `get`."""
+        return self._ask("POST", path, body)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def malformed(self, what: str) -> MalformedAnswer:
+        """The error for an answer that lacks something."""
+        return MalformedAnswer(f"{self._name} gave an answer {what}")
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        waits = RETRIES.waits()
+        while True:
+            wait = next(waits, None)
+            with self._counting:
+                self.requests += 1
+            try:
+                answer = self._http.request(method, path, json=body)
+            except httpx2.TimeoutException as error:
+                raise ModelError(f"{self._name} did not answer within {self._timeout:g} seconds") from error
+            except httpx2.TransportError as error:
+                if wait is None:
+                    raise ModelError(f"{self._name} cannot be reached: {first_sentence(error)}") from error
+            else:
+                if answer.status_code not in _BUSY or wait is None:
+                    return self._read(answer)
+            time.sleep(wait)
+
+    def _read(self, answer: httpx2.Response) -> Any:
+        if answer.status_code in _REFUSED:
+            raise ModelError(
+                f"{self._name} refuses the API key (HTTP {answer.status_code}): put the right one into {KEY_VARIABLE}"
+            )
+        if answer.status_code != 200:
+            kind = Absent if answer.status_code in (404, 405) else ModelError
+            raise kind(f"{self._name} answers HTTP {answer.status_code}: {_reason(answer)}")
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise self.malformed("that is not JSON") from error
+
+
+def _reason(answer: httpx2.Response) -> str:
+    """What a refusal says: its message, if it is JSON with one, or its text."""
+    try:
+        found: Any = answer.json()
+        found = found.get("error", found)
+        message = str(found.get("message") or found.get("detail") or found)
+    except (ValueError, AttributeError):
+        message = answer.text
+    return " ".join(message.split())[:200] or answer.reason_phrase

@@ -1,0 +1,131 @@
+"""What a server says of a model's distributions: the probabilities of a few tokens each.
+
+`RemoteRows` answers from them; what they do not hold is asked for, as far as servers give it, or refused by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redraft.errors import CapabilityError
+
+#: The most tokens a row may have: vLLM's own default for ``--max-logprobs``.
+MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRow:
+    """Part of one distribution.
+
+    Attributes:
+        best: (k,) the most probable tokens with their log-probabilities, best first, lower ids first among equals.
+        others: log-probabilities of further tokens.
+    """
+
+    best: tuple[tuple[int, float], ...]
+    others: Mapping[int, float]
+
+    @classmethod
+    def of(cls, known: Mapping[int, float], k: int) -> RemoteRow:
+        """The row of the ``k`` best tokens and perhaps others, in any order.
+
+        Raises:
+            ValueError: there are fewer than ``k``, or a value is no log-probability.
+        """
+        if len(known) < k or not all(is_logprob(value) for value in known.values()):
+            raise ValueError("no row")
+        ordered = sorted(known.items(), key=lambda item: (-item[1], item[0]))
+        return cls(tuple(ordered[:k]), dict(ordered[k:]))
+
+
+def is_logprob(value: Any) -> bool:
+    """Whether a value can be a log-probability; servers round those near 0 up a little."""
+    return isinstance(value, float | int) and not isinstance(value, bool) and value <= 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A token that the server has chosen greedily, with the row that it was chosen from."""
+
+    token: int
+    row: RemoteRow
+
+
+class RemoteRows:
+    """Implements `redraft.decoding.types.Rows` for one request.
+
+    Args:
+        rows: those that are known, that of the root first; a draft of n tokens has n + 1.
+        vocabulary_size: how many tokens a row can have.
+        ask_again: asks the server for all rows, with at least so many best tokens.
+    """
+
+    def __init__(
+        self, rows: Sequence[RemoteRow], vocabulary_size: int, ask_again: Callable[[int], Sequence[RemoteRow]]
+    ) -> None:
+        self._rows, self._size, self._ask_again = rows, vocabulary_size, ask_again
+
+    def argmax(self, node: int) -> int:
+        """The most probable token; the lowest id among equals."""
+        return self._row(node).best[0][0]
+
+    def best(self, node: int, k: int) -> list[int]:
+        """The ``k`` best tokens.
+
+        Raises:
+            CapabilityError: that is more than servers give.
+        """
+        return [token for token, _ in self.top_k(node, k)]
+
+    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
+        """The ``k`` best tokens with log-probabilities.
+
+        Raises:
+            CapabilityError: that is more than servers give.
+        """
+        k = min(k, self._size)
+        if k > MOST:
+            raise CapabilityError(f"a remote model gives at most the {MOST} best tokens, not {k}")
+        if k > len(self._row(node).best):
+            self._rows = self._ask_again(k)
+        return list(self._row(node).best[:k])
+
+    def logprob(self, node: int, token: int) -> float:
+        """Natural log of the probability of a token of the draft, or of one of the best.
+
+        Raises:
+            CapabilityError: it is neither.
+        """
+        row = self._row(node)
+        found = row.others.get(token)
+        if found is None:
+            found = next((value for best, value in row.best if best == token), None)
+        if found is None:
+            found = next((value for best, value in self.top_k(node, MOST) if best == token), None)
+        if found is None:
+            raise CapabilityError(
+                f"a remote model gives the probabilities of the draft and of the {MOST} best tokens only"
+            )
+        return found
+
+    def entropy(self, node: int) -> float:
+        """Not given by any server.
+
+        Raises:
+            CapabilityError: always.
+        """
+        raise CapabilityError("a remote model gives no entropy, which needs the whole distribution")
+
+    def _row(self, node: int) -> RemoteRow:
+        if node < -1:
+            raise CapabilityError("a remote model gives no rows of the prompt")
+        if node + 1 >= len(self._rows):
+            self._rows = self._ask_again(0)
+        return self._rows[node + 1]
+
+
+#: A draft token that is not among the best, where the server did not say more.
+UNLIKELY = -math.inf

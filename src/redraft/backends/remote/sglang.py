@@ -1,0 +1,87 @@
+"""SGLang: ``/generate`` on ids; of the prompt only the rows from the draft on are worked out and sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from redraft.backends.remote.client import Client
+from redraft.backends.remote.dialect import Served, listed, reading, tokenized
+from redraft.backends.remote.rows import RemoteRow, Step
+
+#: The model's own distribution and nothing else.
+_GREEDY = {
+    "temperature": 0,
+    "top_p": 1,
+    "top_k": -1,
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+}
+
+
+class Sglang:
+    """Implements `redraft.backends.remote.dialect.Dialect`.
+
+    A server has one model, so requests do not name it.
+
+    Args:
+        client: of the server.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def served(self, wanted: str) -> Served:
+        """The model of that name, from ``/v1/models``."""
+        return listed(self._client, wanted)
+
+    def tokenize(self, model: str, text: str) -> list[int] | None:
+        """The server's ids of a text."""
+        return tokenized(self._client, model, text)
+
+    def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
+        """Rows from ``input_top_logprobs``; the last one from the one token that is generated."""
+        facts = self._generate([*prefix, *draft], 1, k, {"logprob_start_len": len(prefix) - 1})
+        with reading(self._client, "without the log-probabilities of the draft"):
+            # The first entry is that of the last prefix token, which nothing before it predicts.
+            own, best = facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:]
+            if [entry[1] for entry in own] != list(draft) or len(best) != len(draft):
+                raise ValueError("not one row for every token of the draft")
+            rows = [_row([*entries, entry], k) for entries, entry in zip(best, own, strict=True)]
+        return [*rows, self._steps(facts, 1, k)[0].row]
+
+    def continued(self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]) -> list[Step]:
+        """Tokens that SGLang chooses, with their rows."""
+        sampling = {"stop_token_ids": list(ends)}
+        # No row of the prompt is wanted.
+        facts = self._generate(prefix, count, k, {"logprob_start_len": len(prefix) - 1}, sampling)
+        return self._steps(facts, count, k)
+
+    def _generate(
+        self, ids: Sequence[int], count: int, k: int, more: Mapping[str, Any], sampling: Mapping[str, Any] | None = None
+    ) -> Any:
+        body = {
+            "input_ids": list(ids),
+            "return_logprob": True,
+            "top_logprobs_num": k,
+            "return_text_in_logprobs": False,
+            "sampling_params": {"max_new_tokens": count, **_GREEDY, **(sampling or {})},
+            **more,
+        }
+        answer = self._client.post("/generate", body)
+        with reading(self._client, "without a completion"):
+            return answer["meta_info"]
+
+    def _steps(self, facts: Any, count: int, k: int) -> list[Step]:
+        with reading(self._client, "without the log-probabilities of its tokens"):
+            own, best = facts["output_token_logprobs"], facts["output_top_logprobs"]
+            if not 1 <= len(own) <= count or len(best) != len(own):
+                raise ValueError("not one row for every token")
+            return [Step(int(entry[1]), _row([*entries, entry], k)) for entry, entries in zip(own, best, strict=True)]
+
+
+def _row(entries: Sequence[Sequence[Any]], k: int) -> RemoteRow:
+    """The row of ``[log-probability, id, text]`` triples."""
+    return RemoteRow.of({int(entry[1]): entry[0] for entry in entries}, k)

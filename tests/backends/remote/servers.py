@@ -1,0 +1,209 @@
+"""Servers of a table model that take the requests of vLLM and SGLang, and answer in their forms.
+
+The forms are those of vLLM 0.32, which `test_scale.py` runs, and of SGLang's source (0.5.23).  Fields that the real
+servers do not have are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx2
+import numpy as np
+
+from redraft.backends.remote.address import RemoteOptions
+from redraft.backends.remote.backend import RemoteBackend, RemoteModel
+from redraft.backends.remote.client import Client
+from redraft.backends.remote.sglang import Sglang
+from redraft.backends.remote.vllm import Vllm
+from redraft.captions.prompt import PLAIN_KEY
+from tests.fakes import RandomModel
+
+KEY = "secret"
+NAME = "table"
+SERVER = "http://127.0.0.1:8000"
+
+_SAMPLING = {
+    "temperature": 0,
+    "top_p": 1,
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+}
+_VLLM = {"model", "prompt", "max_tokens", "logprobs", "prompt_logprobs", "stop_token_ids", "top_k"}
+_VLLM |= {"add_special_tokens", "return_token_ids", "return_tokens_as_token_ids", *_SAMPLING}
+_SGLANG = {"input_ids", "return_logprob", "logprob_start_len", "top_logprobs_num", "return_text_in_logprobs"}
+_SGLANG_SAMPLING = {"max_new_tokens", "stop_token_ids", "top_k", *_SAMPLING}
+
+
+class Table(RandomModel):
+    """A table model with a prompt; its outputs are of some length."""
+
+    metadata = {PLAIN_KEY: "{source}>{code}"}  # noqa: RUF012 - as the base class declares it
+
+    def __init__(self, seed: int = 0, vocabulary: int = 30) -> None:
+        super().__init__(seed, vocabulary, shift=0.3, end_bias=2.0)
+
+
+class Refused(Exception):
+    """What a server does not take."""
+
+
+class FakeServer:
+    """Answers HTTP requests.
+
+    Attributes:
+        bodies: of the requests that were for the model.
+        down: while true, nothing answers.
+        status: what is answered in place of 200.
+        spoil: changes an answer before it is sent.
+    """
+
+    engine = ""
+
+    def __init__(self, model: RandomModel, key: str = "") -> None:
+        self.table, self.key = model, key
+        self.bodies: list[dict[str, Any]] = []
+        self.down, self.status = False, 200
+        self.spoil: Callable[[dict[str, Any]], Any] = lambda answer: answer
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        if self.down:
+            raise httpx2.ConnectError("connection refused", request=request)
+        body = json.loads(request.content) if request.content else {}
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        status, answer = self.answer(request.method, request.url.path, headers, body)
+        return httpx2.Response(status, json=answer)
+
+    def answer(self, method: str, path: str, headers: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+        """Status and JSON."""
+        if self.key and headers.get("authorization") != f"Bearer {self.key}":
+            return 401, {"error": "Unauthorized"}
+        if self.status != 200:
+            return self.status, {"error": {"message": "the engine is dead", "code": self.status}}
+        if (method, path) == ("GET", "/v1/models"):
+            return 200, {"object": "list", "data": [{"id": NAME, "root": "/models/table", "max_model_len": 513}]}
+        if (method, path) == ("POST", "/tokenize"):
+            assert body["add_special_tokens"] is False
+            return 200, {"tokens": self.table.tokenize(body["prompt"]), "count": 0, "max_model_len": 513}
+        try:
+            answer = self.generate(method, path, body)
+        except Refused as error:
+            return 400, {"error": {"message": str(error), "type": "BadRequestError"}}
+        self.bodies.append(body)
+        return 200, self.spoil(answer)
+
+    def generate(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request for tokens."""
+        raise NotImplementedError
+
+    def row(self, ids: Sequence[int]) -> dict[int, float]:
+        """(vocabulary) log-probabilities after some ids."""
+        logits = self.table.logits(ids)
+        logs = logits - np.logaddexp.reduce(logits)
+        return {token: float(value) for token, value in enumerate(logs)}
+
+    def best(self, ids: Sequence[int], k: int) -> list[tuple[int, float]]:
+        """The ``k`` most probable tokens."""
+        return sorted(self.row(ids).items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def greedy(self, ids: Sequence[int], count: int, ends: Sequence[int]) -> list[int]:
+        """Ids up to and with the first end."""
+        ids, stops = list(ids), {*ends, *self.table.end_tokens}
+        start = len(ids)
+        while len(ids) - start < count and (len(ids) == start or ids[-1] not in stops):
+            ids.append(self.best(ids, 1)[0][0])
+        return ids[start:]
+
+
+def refuse_unknown(body: dict[str, Any], known: set[str]) -> None:
+    """Refuse fields that a server does not have."""
+    if unknown := set(body) - known:
+        raise Refused(f"unknown fields: {unknown}")
+
+
+class FakeVllm(FakeServer):
+    """``/v1/completions``."""
+
+    engine = "vllm"
+
+    def generate(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        assert (method, path) == ("POST", "/v1/completions") and body["model"] == NAME
+        refuse_unknown(body, _VLLM)
+        assert all(body[name] == value for name, value in _SAMPLING.items())
+        ids, k = body["prompt"], body["logprobs"]
+        if max(k, body.get("prompt_logprobs", 0)) > 20:
+            raise Refused("Requested logprobs are greater than max allowed: 20")
+        tokens = self.greedy(ids, body["max_tokens"], body.get("stop_token_ids", ()))
+        tops = []
+        for number, token in enumerate(tokens):
+            before = [*ids, *tokens[:number]]
+            known = {token: self.row(before)[token]} | dict(self.best(before, k))
+            tops.append({f"token_id:{each}": value for each, value in known.items()})
+        choice = {
+            "index": 0,
+            "text": "",
+            "token_ids": tokens,
+            "logprobs": {"tokens": [f"token_id:{token}" for token in tokens], "top_logprobs": tops},
+            "prompt_logprobs": self.prompt_rows(ids, body["prompt_logprobs"]) if "prompt_logprobs" in body else None,
+        }
+        return {"object": "text_completion", "model": NAME, "choices": [choice]}
+
+    def prompt_rows(self, ids: Sequence[int], k: int) -> list[dict[str, Any] | None]:
+        """An entry for every id; none for the first."""
+        rows: list[dict[str, Any] | None] = [None]
+        for place in range(1, len(ids)):
+            row, best = self.row(ids[:place]), self.best(ids[:place], k)
+            known = {ids[place]: row[ids[place]]} | dict(best)
+            ranked = sorted(row.values(), reverse=True)
+            rows.append(
+                {str(token): {"logprob": value, "rank": ranked.index(value) + 1} for token, value in known.items()}
+            )
+        return rows
+
+
+class FakeSglang(FakeServer):
+    """``/generate``."""
+
+    engine = "sglang"
+
+    def generate(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        assert (method, path) == ("POST", "/generate") and body["return_logprob"] is True
+        refuse_unknown(body, {*_SGLANG, "sampling_params"})
+        sampling = body["sampling_params"]
+        refuse_unknown(sampling, _SGLANG_SAMPLING)
+        assert all(sampling[name] == value for name, value in _SAMPLING.items())
+        ids, k, start = body["input_ids"], body["top_logprobs_num"], body["logprob_start_len"]
+        tokens = self.greedy(ids, sampling["max_new_tokens"], sampling.get("stop_token_ids", ()))
+        own: list[Any] = [[None, ids[start], None]]
+        best: list[Any] = [None]
+        for place in range(start + 1, len(ids)):
+            own.append([self.row(ids[:place])[ids[place]], ids[place], None])
+            best.append([[value, token, None] for token, value in self.best(ids[:place], k)])
+        line = [*ids, *tokens]
+        after = range(len(ids), len(line))
+        facts = {
+            "id": "1",
+            "finish_reason": {"type": "length", "length": len(tokens)},
+            "prompt_tokens": len(ids),
+            "input_token_logprobs": own,
+            "input_top_logprobs": best,
+            "output_token_logprobs": [[self.row(line[:place])[line[place]], line[place], None] for place in after],
+            "output_top_logprobs": [
+                [[value, token, None] for token, value in self.best(line[:place], k)] for place in after
+            ],
+        }
+        return {"text": "", "output_ids": tokens, "meta_info": facts}
+
+
+def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBackend:
+    """The backend of a server that is asked without a network."""
+    settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
+    client = Client(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
+    dialect = Vllm(client) if server.engine == "vllm" else Sglang(client)
+    served, table = dialect.served(""), server.table
+    known = (served.context_length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
+    return RemoteBackend(dialect, client, RemoteModel(served.name, table, *known), settings)

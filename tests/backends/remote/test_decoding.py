@@ -1,0 +1,193 @@
+"""Decoding over HTTP gives what the same model gives in process, in fewer requests than passes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2", reason="needs the extra remote")
+
+from redraft import Translator, Update
+from redraft.backends.remote.backend import RemoteBackend
+from redraft.captions.stabilise import Mask
+from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.methods import all_methods
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from tests.backends.remote.servers import FakeServer, FakeSglang, FakeVllm, Table, connected
+from tests.fakes import greedy
+
+SERVERS = [FakeVllm, FakeSglang]
+WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
+#: They need whole distributions or a model of their own, or keep what the target would not say.
+OTHERS = {"bild", "bild-early-exit", "ssbd-bild", "sampling", "speculative-sampling", "cd"}
+
+
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest) -> FakeServer:
+    made: FakeServer = request.param(Table())
+    return made
+
+
+def stream(seed: int, sentences: int = 2) -> Iterator[Update]:
+    """Growing texts, some of them corrected."""
+    choose = random.Random(seed)
+    for sentence in range(sentences):
+        words: list[str] = []
+        for seq in range(8):
+            if words and choose.random() < 0.3:
+                words[-1] = choose.choice(WORDS)
+            words += choose.choices(WORDS, k=choose.randint(1, 2))
+            yield Update(str(sentence), seq, " ".join(words), final=seq == 7)
+
+
+def outputs(backend: Backend, seed: int = 0, **settings: Any) -> list[tuple[int, ...]]:
+    """Ids of every update of a stream."""
+    with Translator(backend, ["de"], **settings) as translator:
+        found = []
+        for update in stream(seed):
+            (*failures, _caption) = translator.translate(update)
+            assert not failures
+            found.append(translator.translation("de").output)
+        return found
+
+
+def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
+    """The same by plain greedy decoding."""
+    with Translator(table, ["de"], method="ar") as translator:
+        found = []
+        for update in stream(seed):
+            translator.translate(update)
+            latest = translator.translation("de")
+            prompt, output = latest.prompt, latest.output
+            assert list(output) == greedy(table, prompt, 200)[: len(output)]
+            found.append(output)
+        return found
+
+
+def plain_methods() -> Iterator[Any]:
+    for method in all_methods().values():
+        if "trees" not in method.needs and method.name not in OTHERS:
+            options: dict[str, Any] = {"beta": 0.0} if any(option.name == "beta" for option in method.options) else {}
+            if method.name == "ssbd-aasd":
+                options = {"verification": "exact", "end_guard": "off"}
+            yield pytest.param(method.name, options, id=method.name)
+
+
+@pytest.mark.parametrize(("method", "options"), list(plain_methods()))
+def test_methods_give_greedy_ids(server: FakeServer, method: str, options: dict[str, Any]) -> None:
+    with closing(connected(server)) as backend:
+        curve = CostCurve((1, 64), (1.0, 1.0))
+        assert outputs(backend, method=method, options=options, curve=curve) == by_hand(Table())
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.002, 0.05, 0.2, 0.3, 0.5])
+def test_a_bias_keeps_what_it_keeps_in_process(server: FakeServer, beta: float) -> None:
+    with closing(connected(server)) as backend:
+        for seed in range(3):
+            settings: dict[str, Any] = {"seed": seed, "method": "ssbd", "options": {"beta": beta}}
+            assert outputs(backend, **settings) == outputs(Table(), **settings)
+
+
+@pytest.mark.parametrize("method", ["cd", "ssbd-aasd"])
+def test_other_rules_keep_what_they_keep_in_process(server: FakeServer, method: str) -> None:
+    options = {"ssbd-aasd": {"verification": "threshold", "end_guard": "off"}}.get(method, {})
+    with closing(connected(server)) as backend:
+        assert outputs(backend, method=method, options=options) == outputs(Table(), method=method, options=options)
+
+
+def test_a_small_model_drafts_on_a_server_too() -> None:
+    large, small = FakeVllm(Table()), FakeVllm(Table(seed=1))
+    with closing(connected(large)) as target, closing(connected(small)) as drafter:
+        options = {"rollback": 0.0}
+        ours = outputs(target, method="bild", options=options, small=drafter)
+        assert ours == outputs(Table(), method="bild", options=options, small=Table(seed=1))
+
+
+def test_margins_are_those_of_the_model(server: FakeServer) -> None:
+    def shown(backend: Backend) -> list[str]:
+        with Translator(backend, ["de"], mask=Mask(margin=0.1)) as translator:
+            return [event.text for update in stream(3) for event in translator.translate(update)]  # type: ignore
+
+    with closing(connected(server)) as backend:
+        assert shown(backend) == shown(Table())
+
+
+def requests_of(server: FakeServer, method: str, ahead: int) -> tuple[int, int]:
+    """Requests and passes of a stream."""
+    server.bodies.clear()
+    with closing(connected(server, ahead=ahead)) as backend, Translator(backend, ["de"], method=method) as translator:
+        for update in stream(0):
+            translator.translate(update)
+        return len(server.bodies), translator.translation("de").tally.passes
+
+
+@pytest.mark.parametrize("method", ["ar", "ssbd"])
+def test_what_follows_a_draft_takes_one_request(server: FakeServer, method: str) -> None:
+    alone, passes = requests_of(server, method, ahead=1)
+    assert alone == passes
+    together, same = requests_of(server, method, ahead=64)
+    assert same == passes
+    # A draft, and what follows it; the first update of an utterance has no draft.
+    assert together <= (16 if method == "ar" else 2 * 16 - 2)
+
+
+def test_a_guess_against_what_the_server_said_takes_no_request(server: FakeServer) -> None:
+    requests, passes = requests_of(server, "pld", ahead=64)
+    assert requests < 0.6 * passes
+
+
+def test_the_end_of_an_output_is_the_servers_business_too(server: FakeServer) -> None:
+    with closing(connected(server)) as backend:
+        slot = backend.open_slot()
+        backend.score([(slot, Score((3, 4, 5)))])
+    (body,) = server.bodies
+    assert (body.get("stop_token_ids") or body["sampling_params"]["stop_token_ids"]) == [0]
+
+
+def test_several_slots_are_asked_at_the_same_time(server: FakeServer) -> None:
+    table = Table()
+    scores = [Score((3, 4 + slot), Draft.chain(range(slot), Provenance.PREVIOUS)) for slot in range(4)]
+    with closing(connected(server)) as backend:
+        slots = [backend.open_slot() for _ in scores]
+        rows = backend.score(list(zip(slots, scores, strict=True)))
+        same(rows, table.score(list(enumerate(scores))), scores)
+
+
+def same(ours: Sequence[Any], theirs: Sequence[Any], scores: Sequence[Score]) -> None:
+    for own, other, score in zip(ours, theirs, scores, strict=True):
+        for node in range(ROOT, len(score.draft)):
+            assert own.argmax(node) == other.argmax(node)
+            for (token, value), (wanted, exact) in zip(own.top_k(node, 3), other.top_k(node, 3), strict=True):
+                assert token == wanted and value == pytest.approx(exact, abs=1e-5)
+        for node, token in enumerate(score.draft.tokens):
+            assert own.logprob(node - 1, token) == pytest.approx(other.logprob(node - 1, token), abs=1e-5)
+
+
+def test_a_line_that_was_told_is_not_asked_for_again(server: FakeServer) -> None:
+    with closing(connected(server)) as backend:
+        slot = backend.open_slot()
+        prefix = next((3, 4, token) for token in range(1, 29) if len(greedy(server.table, (3, 4, token), 5)) == 5)
+        backend.score([(slot, Score(prefix))])
+        line = greedy(server.table, prefix, 5)
+        draft = Draft.chain(line[1:3], Provenance.GENERATED)
+        score = Score((*prefix, line[0]), draft)
+        rows = backend.score([(slot, score)])
+        assert len(server.bodies) == 1
+        same(rows, server.table.score([(0, score)]), [score])
+        assert len(server.bodies) == 2, "a third best token had not been asked for"
+        wrong = Score((*prefix, line[0]), Draft.chain([line[1], 29, 29], Provenance.GENERATED))
+        same(backend.score([(slot, wrong)]), server.table.score([(0, wrong)]), [wrong])
+        assert len(server.bodies) == 3
+
+
+def test_contexts_end_where_the_servers_does(server: FakeServer) -> None:
+    with closing(connected(server, context_length=1 << 20)) as backend:
+        assert isinstance(backend, RemoteBackend) and backend.context_length == 512
+        slot = backend.open_slot()
+        backend.score([(slot, Score(tuple(range(1, 29)) * 18 + tuple(range(1, 9))))])  # 512 ids, and one that is added
+        backend.close_slot(slot)
