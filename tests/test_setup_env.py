@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from redraft.backends import machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
 from tools import check_size, compilers, setup_env
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_the_pin_of_the_engine_is_read_from_the_constraints(tmp_path: Path) -> None:
@@ -232,6 +236,32 @@ def test_a_command_that_is_stopped_shows_no_traceback(
     with pytest.raises(SystemExit) as stopped:
         setup_env.run([sys.executable, "-c", "pass"], "doing nothing")
     assert stopped.value.code == 130 and "stopped while doing nothing" in capfd.readouterr().err
+
+
+def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    shell = f"sleep 60 & echo $! > {started}.new && mv {started}.new {started}; wait"
+    code = f"from tools import setup_env; setup_env.run(['sh', '-c', {shell!r}], 'sleeping')"
+    whole = f"import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); {code}"
+    with subprocess.Popen([sys.executable, "-c", whole], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        eventually(started.exists)
+        process.terminate()
+        assert process.wait(20) == 143
+    eventually(lambda: not alive(int(started.read_text())))
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def alive(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_a_command_that_fails_shows_its_last_lines(capfd: pytest.CaptureFixture[str]) -> None:

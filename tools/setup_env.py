@@ -15,11 +15,13 @@ import hashlib
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -192,7 +194,10 @@ def run(
     print(f"* {message}", flush=True)
     start = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        # In a session of its own, so that what it has started ends with it: a compiler may go on for minutes.
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
         try:
             while True:
                 try:
@@ -205,7 +210,8 @@ def run(
             print(f"\nstopped while {message}: the same command begins this step again", file=sys.stderr)
             raise SystemExit(130) from None
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
         if status:
             log.seek(0)
             print("".join(log.readlines()[-40:]), file=sys.stderr)
@@ -213,6 +219,7 @@ def run(
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what it has started ends with it
     parser = argparse.ArgumentParser(description="Make a virtual environment with Redraft in it.")
     parser.add_argument("venv", type=Path)
     parser.add_argument("--extras", default="", help="optional dependencies, with commas between")
