@@ -65,7 +65,7 @@ class TestDivided:
         assert (len(learnt), held_out) == (FEWEST, [])
 
     def test_too_few(self) -> None:
-        with pytest.raises(InputError, match="data: 20 or more sentences .* of 70 different ones 10 are left when 60"):
+        with pytest.raises(InputError, match="data: at least 20 sentences .* of 70 different ones only 10 are left"):
             divided(self.SOURCES, most=1000, held_out=60, seed=0)
-        with pytest.raises(InputError, match="of 0 different ones 0 are left when 0 are held"):
+        with pytest.raises(InputError, match="of 0 different ones only 0 are left after 0 are held"):
             divided([], most=1000, held_out=60, seed=0)
