@@ -15,12 +15,15 @@ RUN_READY := $(VENV)/.ready-run
 DEV_READY := $(VENV)/.ready-$(EXTRAS)
 DOCS_READY := $(VENV)/.ready-docs,serve
 RECIPE_READY := $(VENV)/.ready-recipe
+# vLLM pins what it needs, so it has an environment of its own.
+SCALE_READY := .venv-scale/.ready
+SCALE_TESTS_READY := $(VENV)/.ready-dev,hf,remote,serve
 
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check fix docs size train benchmarks
+.PHONY: help demo test test-scale fuzz check fix docs size train benchmarks
 
 help: ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(RUN_READY) ## watch a talk being translated into German, Chinese and Japanese
 	$(BIN)/redraft demo $(ARGS)
@@ -30,6 +33,9 @@ test: $(DEV_READY) ## run the tests
 
 fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of all kinds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m fuzz tests/serve $(ARGS)
+
+test-scale: $(SCALE_TESTS_READY) $(SCALE_READY) ## run the tests that need a real vLLM server (4 GB)
+	REDRAFT_VLLM_PYTHON=$(CURDIR)/.venv-scale/bin/python $(BIN)/python -m pytest -m scale tests/backends/remote $(ARGS)
 
 check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff check .
@@ -64,6 +70,13 @@ $(RUN_READY): $(SETUP)
 
 $(RECIPE_READY): $(RUN_READY) recipe/requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt
+	@touch $@
+
+# vLLM's build for CPUs finds torchvision and the like only for other builds of torch, and does without them.
+$(SCALE_READY): tools/scale.txt
+	@$(PYTHON) -m venv .venv-scale
+	@.venv-scale/bin/python -m pip install --quiet --disable-pip-version-check -r tools/scale.txt
+	@.venv-scale/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@
 
 # Whoever has the extras has the rest as well.

@@ -1,0 +1,208 @@
+"""The backend on a real vLLM server with a small model drawn at random; `make test-scale` runs it.
+
+vLLM has an environment of its own: ``REDRAFT_VLLM_PYTHON`` names its interpreter.  Everything is in 32 bits, so that
+the same model on transformers gives the same ids.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2", reason="needs the extra remote")
+pytest.importorskip("torch", reason="needs the extra hf")
+
+import httpx2
+from click.testing import CliRunner
+
+from redraft import Translator, Update
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_backend
+from redraft.backends.remote.address import Address, RemoteOptions
+from redraft.backends.remote.backend import RemoteBackend
+from redraft.backends.remote.open import open_remote
+from redraft.captions.events import Caption, Failure
+from redraft.cli.main import cli
+from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.errors import ModelError
+from tests.backends.remote.files import POSITIONS, write_model
+from tests.backends.remote.test_decoding import plain_methods
+
+PYTHON = os.environ.get("REDRAFT_VLLM_PYTHON", "")
+KEY, NAME = "secret", "tiny"
+#: Seconds for a server to start, on a busy machine.
+PATIENCE = 600
+WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
+
+pytestmark = [
+    pytest.mark.scale,
+    pytest.mark.skipif(not PYTHON, reason="REDRAFT_VLLM_PYTHON is not set: run make test-scale"),
+]
+
+
+class Server:
+    """A vLLM server with the model in a folder, which may be killed and started again at the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def model(self) -> str:
+        """What is given to ``--model``."""
+        return f"vllm:http://127.0.0.1:{self.port}/{NAME}"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(self.folder)]
+        command += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(self.port), "--api-key", KEY]
+        command += ["--dtype", "float32", "--max-model-len", str(POSITIONS), "--enforce-eager", "--max-num-seqs", "8"]
+        own = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
+        own |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+        # The virtual environment of the tests must not shine through.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        log = self.folder.with_name("vllm.log")
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command, env=inherited | own, stdout=output, stderr=output, start_new_session=True
+            )
+        begun = time.monotonic()
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() - begun > PATIENCE:
+                self.kill()
+                pytest.fail("vLLM did not start:\n" + log.read_text(errors="replace")[-4000:])
+            time.sleep(0.5)
+
+    def _answers(self) -> bool:
+        try:
+            return httpx2.get(f"http://127.0.0.1:{self.port}/health").status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def kill(self) -> None:
+        """End it at once, with the processes that it has started."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("scale") / "model"
+    write_model(folder)
+    made = Server(folder)
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture(scope="module")
+def local(server: Server) -> Iterator[Backend]:
+    """The same model on transformers."""
+    with closing(open_backend(str(server.folder), LlamaOptions(POSITIONS - 1, slots=4, gpu_layers=0))) as backend:
+        yield backend
+
+
+@pytest.fixture
+def remote(server: Server) -> Iterator[RemoteBackend]:
+    options = RemoteOptions(POSITIONS, slots=4, timeout=300)
+    (backend,) = open_remote(Address.parse(server.model), options, KEY)
+    with closing(backend):
+        yield backend
+        assert backend.fallbacks == 0
+
+
+def outputs(backend: Backend, updates: int = 6, **settings: Any) -> list[tuple[int, ...]]:
+    """Ids of every update of an utterance."""
+    with Translator(backend, ["de"], **{"max_tokens": 20, **settings}) as translator:
+        found = []
+        for seq in range(1, updates + 1):
+            translator.translate(Update("1", seq, " ".join(WORDS[: 2 * seq])))
+            found.append(translator.translation("de").output)
+        assert any(found)
+        return found
+
+
+def test_what_is_known_of_the_model_is_the_same(remote: RemoteBackend, local: Backend) -> None:
+    assert remote.context_length == local.context_length == POSITIONS - 1
+    assert remote.end_tokens == local.end_tokens and remote.vocabulary_size == local.vocabulary_size
+    assert {**remote.metadata, "general.name": ""} == {**local.metadata, "general.name": ""}
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 60])
+def test_rows_are_those_of_the_model(remote: RemoteBackend, local: Backend, length: int) -> None:
+    ids = [5 + (7 * place) % 300 for place in range(100 + length)]
+    score = Score(tuple(ids[:100]), Draft.chain(ids[100:], Provenance.PREVIOUS))
+    slots = remote.open_slot(), local.open_slot()
+    (ours,), (theirs,) = remote.score([(slots[0], score)]), local.score([(slots[1], score)])
+    for node in range(ROOT, length):
+        for (token, value), (wanted, exact) in zip(ours.top_k(node, 20), theirs.top_k(node, 20), strict=True):
+            assert token == wanted and value == pytest.approx(exact, abs=1e-4)
+        if node + 1 < length:
+            drafted = score.draft.tokens[node + 1]
+            assert ours.logprob(node, drafted) == pytest.approx(theirs.logprob(node, drafted), abs=1e-4)
+    local.close_slot(slots[1])
+
+
+@pytest.mark.parametrize(("method", "options"), list(plain_methods()))
+def test_methods_give_greedy_ids(remote: RemoteBackend, local: Backend, method: str, options: dict[str, Any]) -> None:
+    curve = CostCurve((1, 64), (1.0, 1.0))
+    assert outputs(remote, method=method, options=options, curve=curve) == outputs(local, method="ar")
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.002, 0.004, 0.05, 0.2, 0.3])
+def test_a_bias_keeps_what_it_keeps_on_transformers(remote: RemoteBackend, local: Backend, beta: float) -> None:
+    options = {"beta": beta}
+    assert outputs(remote, 7, options=options) == outputs(local, 7, options=options)
+
+
+def test_slots_share_the_server(remote: RemoteBackend, local: Backend) -> None:
+    scores = [Score(tuple(range(5 + each, 40)), Draft.chain([9] * each, Provenance.PREVIOUS)) for each in range(4)]
+    slots = [remote.open_slot() for _ in scores], [local.open_slot() for _ in scores]
+    found = [
+        backend.score(list(zip(own, scores, strict=True))) for backend, own in zip((remote, local), slots, strict=True)
+    ]
+    for ours, theirs, score in zip(*found, scores, strict=True):
+        nodes = range(ROOT, len(score.draft))
+        assert [ours.argmax(node) for node in nodes] == [theirs.argmax(node) for node in nodes]
+    for slot in slots[1]:
+        local.close_slot(slot)
+
+
+def test_a_wrong_key_is_refused(server: Server) -> None:
+    with pytest.raises(ModelError, match="refuses the API key"):
+        open_remote(Address.parse(server.model), RemoteOptions(), "wrong")
+
+
+def test_the_command_line(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_REMOTE_KEY", KEY)
+    command = ["translate", "--model", server.model, "--to", "de", "--max-tokens", "200"]
+    found = CliRunner().invoke(cli, command, input="a cat\na cat sat\n")
+    assert "de" in found.output and "Traceback" not in found.output
+
+
+def test_a_killed_server_is_an_error_and_the_session_goes_on(server: Server, remote: RemoteBackend) -> None:
+    updates = [Update("1", seq, " ".join(WORDS[: 3 * seq])) for seq in range(1, 5)]
+    with Translator(remote, ["de"], max_tokens=20) as translator:
+        assert isinstance(translator.translate(updates[0])[-1], Caption)
+        server.kill()
+        (failure,) = translator.translate(updates[1])
+        assert isinstance(failure, Failure) and "cannot be reached" in failure.message
+        server.start()
+        assert isinstance(translator.translate(updates[2])[-1], Caption)
+        assert isinstance(translator.translate(updates[3])[-1], Caption)
