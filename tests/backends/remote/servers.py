@@ -15,7 +15,7 @@ import numpy as np
 
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel
-from redraft.backends.remote.client import Client
+from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.sglang import Sglang
 from redraft.backends.remote.vllm import Vllm
 from redraft.captions.prompt import PLAIN_KEY
@@ -202,7 +202,7 @@ class FakeSglang(FakeServer):
 def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBackend:
     """The backend of a server that is asked without a network."""
     settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
-    client = Client(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
+    client = RemoteClient(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
     dialect = Vllm(client) if server.engine == "vllm" else Sglang(client)
     served, table = dialect.served(""), server.table
     known = (served.context_length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)

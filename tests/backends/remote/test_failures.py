@@ -18,7 +18,7 @@ from redraft.backends.load import open_backend, open_model, resolve
 from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteModel, check_ids
-from redraft.backends.remote.client import Client
+from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.sglang import Sglang
 from redraft.backends.remote.vllm import Vllm
 from redraft.backoff import Backoff
@@ -88,8 +88,8 @@ def test_the_key_is_sent(server: FakeServer) -> None:
         assert backend.score([(backend.open_slot(), Score((3,)))])
 
 
-def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> Client:
-    return Client("vllm", SERVER, "", RemoteOptions(timeout=0.5), httpx2.MockTransport(answer))
+def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> RemoteClient:
+    return RemoteClient("vllm", SERVER, "", RemoteOptions(timeout=0.5), httpx2.MockTransport(answer))
 
 
 def test_only_what_is_over_quickly_is_sent_again() -> None:
@@ -229,13 +229,13 @@ def test_methods_with_trees_are_refused(server: FakeServer, method: str) -> None
 
 
 def test_models_that_are_not_served_are_refused(server: FakeServer) -> None:
-    client = Client(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
+    client = RemoteClient(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
     with pytest.raises(ModelError, match=f"model 'other' is not served: name one of {NAME} in the address"):
         (Vllm if server.engine == "vllm" else Sglang)(client).served("other")
 
 
 def test_another_tokenizer_is_refused(server: FakeServer) -> None:
-    client = Client(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
+    client = RemoteClient(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
     dialect = (Vllm if server.engine == "vllm" else Sglang)(client)
     other = Table(vocabulary=29)
     with pytest.raises(ModelError, match="gives other ids than the server's for model 'table'"):

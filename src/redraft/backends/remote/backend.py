@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from redraft.backends.remote.address import RemoteOptions
-from redraft.backends.remote.client import Client, MalformedAnswer
-from redraft.backends.remote.dialect import Dialect
+from redraft.backends.remote.client import MalformedAnswer, RemoteClient
+from redraft.backends.remote.dialect import RemoteDialect
 from redraft.backends.remote.rows import UNLIKELY, RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.segments import PromptSegment
@@ -93,7 +93,9 @@ class RemoteBackend:
 
     capabilities = Capabilities(batches=True)
 
-    def __init__(self, dialect: Dialect, client: Client, model: RemoteModel, options: RemoteOptions) -> None:
+    def __init__(
+        self, dialect: RemoteDialect, client: RemoteClient, model: RemoteModel, options: RemoteOptions
+    ) -> None:
         self.options, self.model, self.client, self.fallbacks = options, model, client, 0
         # The server always adds a token.
         self.context_length = min(options.context_length, model.context_length - 1)
@@ -195,7 +197,7 @@ class RemoteBackend:
         return tuple(rows)
 
 
-def check_ids(model: RemoteModel, dialect: Dialect) -> None:
+def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:
     """Compare this machine's tokenizer with the server's.
 
     Raises:

@@ -34,7 +34,7 @@ class Absent(ModelError):
     """The server does not have this route, or not this model."""
 
 
-class Client:
+class RemoteClient:
     """Talks to one server; may be used from several threads.
 
     Args:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from redraft.backends.remote.client import Absent, Client
-from redraft.backends.remote.rows import RemoteRow, Step
+from redraft.backends.remote.client import Absent, RemoteClient
+from redraft.backends.remote.rows import ChosenToken, RemoteRow
 from redraft.errors import ModelError
 
 
@@ -27,7 +27,7 @@ class Served:
     context_length: int
 
 
-class Dialect(Protocol):
+class RemoteDialect(Protocol):
     """One kind of server; all ids are of the model's own vocabulary."""
 
     def served(self, wanted: str) -> Served:
@@ -48,7 +48,9 @@ class Dialect(Protocol):
             ModelError: the server does not answer.
         """
 
-    def continued(self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]) -> list[Step]:
+    def continued(
+        self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
+    ) -> list[ChosenToken]:
         """At least one and at most ``count`` tokens, chosen greedily, up to and with one of ``ends``.
 
         Raises:
@@ -56,7 +58,7 @@ class Dialect(Protocol):
         """
 
 
-def listed(client: Client, wanted: str) -> Served:
+def listed(client: RemoteClient, wanted: str) -> Served:
     """The model in the list that servers give in OpenAI's form.
 
     Raises:
@@ -74,7 +76,7 @@ def listed(client: Client, wanted: str) -> Served:
         return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
 
 
-def tokenized(client: Client, model: str, text: str) -> list[int] | None:
+def tokenized(client: RemoteClient, model: str, text: str) -> list[int] | None:
     """What the route ``/tokenize`` answers; None if there is none."""
     body = {"model": model, "prompt": text, "add_special_tokens": False}
     try:
@@ -86,7 +88,7 @@ def tokenized(client: Client, model: str, text: str) -> list[int] | None:
 
 
 @contextmanager
-def reading(client: Client, what: str) -> Iterator[None]:
+def reading(client: RemoteClient, what: str) -> Iterator[None]:
     """While an answer is taken apart: whatever is not as it should be is a malformed answer.
 
     Raises:

@@ -13,8 +13,8 @@ from redraft.backends.hf.files import loaded, source_of
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
-from redraft.backends.remote.client import Client
-from redraft.backends.remote.dialect import Dialect, Served
+from redraft.backends.remote.client import RemoteClient
+from redraft.backends.remote.dialect import RemoteDialect, Served
 from redraft.backends.remote.sglang import Sglang
 from redraft.backends.remote.vllm import Vllm
 from redraft.errors import CapabilityError, ModelError
@@ -33,7 +33,7 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
         ModelError: the server cannot be reached or refuses, it does not serve the model, or there is no tokenizer.
         CapabilityError: the model is an encoder-decoder.
     """
-    clients = [Client(address.engine, address.server, key, options) for _ in range(count)]
+    clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
     dialects = [_dialect(address.engine, client) for client in clients]
     try:
         model = _described(dialects[0].served(address.model), address)
@@ -45,7 +45,7 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     return [RemoteBackend(dialect, client, model, options) for dialect, client in zip(dialects, clients, strict=True)]
 
 
-def _dialect(engine: str, client: Client) -> Dialect:
+def _dialect(engine: str, client: RemoteClient) -> RemoteDialect:
     return Vllm(client) if engine == "vllm" else Sglang(client)
 
 

@@ -47,7 +47,7 @@ def is_logprob(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChosenToken:
     """A token that the server has chosen greedily, with the row that it was chosen from."""
 
     token: int

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.client import Client
+from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Served, listed, reading, tokenized
-from redraft.backends.remote.rows import RemoteRow, Step
+from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
 #: The model's own distribution and nothing else.
 _GREEDY = {
@@ -30,7 +30,7 @@ class Sglang:
         client: of the server.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     def served(self, wanted: str) -> Served:
@@ -52,7 +52,9 @@ class Sglang:
             rows = [_row([*entries, entry], k) for entries, entry in zip(best, own, strict=True)]
         return [*rows, self._steps(facts, 1, k)[0].row]
 
-    def continued(self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]) -> list[Step]:
+    def continued(
+        self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
+    ) -> list[ChosenToken]:
         """Tokens that SGLang chooses, with their rows."""
         sampling = {"stop_token_ids": list(ends)}
         # No row of the prompt is wanted.
@@ -74,12 +76,14 @@ class Sglang:
         with reading(self._client, "without a completion"):
             return answer["meta_info"]
 
-    def _steps(self, facts: Any, count: int, k: int) -> list[Step]:
+    def _steps(self, facts: Any, count: int, k: int) -> list[ChosenToken]:
         with reading(self._client, "without the log-probabilities of its tokens"):
             own, best = facts["output_token_logprobs"], facts["output_top_logprobs"]
             if not 1 <= len(own) <= count or len(best) != len(own):
                 raise ValueError("not one row for every token")
-            return [Step(int(entry[1]), _row([*entries, entry], k)) for entry, entries in zip(own, best, strict=True)]
+            return [
+                ChosenToken(int(entry[1]), _row([*entries, entry], k)) for entry, entries in zip(own, best, strict=True)
+            ]
 
 
 def _row(entries: Sequence[Sequence[Any]], k: int) -> RemoteRow:

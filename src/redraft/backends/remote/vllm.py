@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.client import Client
+from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Served, listed, reading, tokenized
-from redraft.backends.remote.rows import RemoteRow, Step
+from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
 #: The model's own distribution and nothing else; vLLM would take defaults from the model's generation settings.
 _GREEDY = {
@@ -31,7 +31,7 @@ class Vllm:
         client: of the server.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     def served(self, wanted: str) -> Served:
@@ -52,7 +52,9 @@ class Vllm:
             rows = [_prompt_row(entry, token, k) for entry, token in zip(entries[len(prefix) :], draft, strict=True)]
         return [*rows, self._steps(choice, 1, k)[0].row]
 
-    def continued(self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]) -> list[Step]:
+    def continued(
+        self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
+    ) -> list[ChosenToken]:
         """Tokens that vLLM chooses, with their rows."""
         return self._steps(self._complete(model, prefix, count, k, {"stop_token_ids": list(ends)}), count, k)
 
@@ -62,13 +64,13 @@ class Vllm:
         with reading(self._client, "without a completion"):
             return answer["choices"][0]
 
-    def _steps(self, choice: Any, count: int, k: int) -> list[Step]:
+    def _steps(self, choice: Any, count: int, k: int) -> list[ChosenToken]:
         with reading(self._client, "without the log-probabilities of its tokens"):
             tokens, rows = choice["token_ids"], choice["logprobs"]["top_logprobs"]
             if not 1 <= len(tokens) <= count or len(rows) != len(tokens):
                 raise ValueError("not one row for every token")
             return [
-                Step(int(token), RemoteRow.of({_id(name): value for name, value in row.items()}, k))
+                ChosenToken(int(token), RemoteRow.of({_id(name): value for name, value in row.items()}, k))
                 for token, row in zip(tokens, rows, strict=True)
             ]
 
