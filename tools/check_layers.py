@@ -31,7 +31,15 @@ LAYERS = (
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 
 #: The core, which knows neither engine nor web framework nor event loop: rooms, and modules of rooms.
-CORE = ("decoding", "errors", "interrupt", "captions/events", "captions/session", "captions/stabilise")
+CORE = (
+    "decoding",
+    "errors",
+    "interrupt",
+    "captions/events",
+    "captions/session",
+    "captions/stabilise",
+    "captions/words",
+)
 ALLOWED_IN_CORE = sys.stdlib_module_names - {"asyncio", "http", "socket", "socketserver", "wsgiref"}
 #: Beside the package, and not in its wheel.
 BESIDE = {"benchmarks", "recipe", "tests", "tools"}

@@ -11,18 +11,15 @@ Chinese and Japanese characters take two.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from redraft.captions.events import Caption, is_number, is_whole
-from redraft.captions.formats.read import CJK
+from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
-#: What a line is not broken within: a word, or one Chinese or Japanese character with what closes it.
-UNBREAKABLE = re.compile(f"(?:[{CJK}]|[^\\s{CJK}]+)[\u3099\u309a、。，．！？：；」』）】〉》ー々]*\\s*")
 NARROWEST, WIDEST = 16, 80
 
 

@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import codecs
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redraft.captions.events import is_number, is_whole
+from redraft.captions.words import WORD
 from redraft.errors import OptionError
 
-#: A word is a run of non-spaces; scripts written without spaces count by the character.
-_NO_SPACES = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_WORD = re.compile(f"[{_NO_SPACES}]|[^\\s{_NO_SPACES}]+")
 UNITS = ("tokens", "words")
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -159,7 +156,7 @@ def _without_last(pieces: Sequence[bytes], text: str, mask: Mask) -> tuple[str, 
     if mask.unit == "tokens" or mask.k == 0:
         kept = max(0, len(pieces) - mask.k)
         return _text(pieces[:kept]), kept
-    words = list(_WORD.finditer(text))
+    words = list(WORD.finditer(text))
     shown = text[: words[-mask.k].start()].rstrip() if len(words) > mask.k else ""
     return shown, _tokens_within(pieces, text, shown)
 
@@ -169,7 +166,7 @@ def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tupl
     shown = _text(pieces[:kept])
     if unit == "tokens":
         return shown, kept
-    ends = [word.end() for word in _WORD.finditer(text) if word.end() <= len(shown)]
+    ends = [word.end() for word in WORD.finditer(text) if word.end() <= len(shown)]
     shown = text[: ends[-1]] if ends else ""
     return shown, _tokens_within(pieces, text, shown)
 

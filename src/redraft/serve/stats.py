@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redraft.captions.events import Caption
-from redraft.captions.formats.read import WORD
+from redraft.captions.words import WORD
 from redraft.decoding.types import Tally, common_prefix
 from redraft.serve import protocol
 from redraft.serve.lanes import Lane

@@ -23,7 +23,7 @@ from redraft.captions.events import Caption, Event, Failure, is_whole
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.resize import SizeWatch
 from redraft.captions.formats.write import LinesWriter, failure_line
-from redraft.captions.reading import UNBREAKABLE
+from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
 #: Columns narrower than this, in character cells, are hard to read: they are stacked instead.

@@ -33,17 +33,13 @@ from redraft.captions.formats.parse import (
     refuse_unknown,
     whole,
 )
+from redraft.captions.words import WORD
 from redraft.errors import InputError, OptionError
 
 Item: TypeAlias = Update | Failure
 
 #: C0 and C1 controls, and the two separators that some programs take for the end of a line.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-#: Kana, Han, their punctuation and full-width forms, each with the marks that follow it: written without spaces.
-CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-#: A word: a run of non-spaces, and in Chinese and Japanese a character.
-WORD = re.compile(f"[{CJK}][\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef]*|[^\\s{CJK}]+")
 
 
 def printable(text: str) -> str:

@@ -29,7 +29,8 @@ from redraft.captions.formats.parse import (
     json_object,
     whole,
 )
-from redraft.captions.formats.read import CJK, Item, finished, or_empty, printable
+from redraft.captions.formats.read import Item, finished, or_empty, printable
+from redraft.captions.words import UNSPACED
 from redraft.errors import InputError
 
 _STATES = ("COMPLETE", "INCOMPLETE")
@@ -41,7 +42,7 @@ _FIELDS: dict[str, Field] = {
     "is_final": FLAG,
 }
 #: Where no space is missing between two texts: at one that is there, and next to a Chinese or Japanese character.
-_SEAM = re.compile(f"[\\s{CJK}]")
+_SEAM = re.compile(f"[\\s{UNSPACED}]")
 
 
 def read_simulstreaming(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from redraft.captions.formats.read import WORD
 from redraft.captions.languages import parse_language
+from redraft.captions.words import WORD
 from redraft.decoding.types import common_prefix
 from redraft.errors import InputError
 from redraft.measure.eval.record import Record

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from redraft.captions.formats.parse import whole
-from redraft.captions.formats.read import WORD
+from redraft.captions.words import WORD
 from redraft.decoding.method import Option
 from redraft.measure.eval.stream import Segment, Stream
 

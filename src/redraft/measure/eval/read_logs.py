@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from redraft.captions.events import Update, is_number
-from redraft.captions.formats.read import WORD
 from redraft.captions.languages import parse_language
+from redraft.captions.words import WORD
 from redraft.errors import InputError
 from redraft.measure.eval.delays import join, split, words
 from redraft.measure.eval.record import Record, Step

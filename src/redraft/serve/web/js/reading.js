@@ -3,7 +3,9 @@
 
 /** What a line is not broken within: a word, or one Chinese or Japanese character with what closes it. */
 const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
-const UNIT = new RegExp(`(?:[${CJK}]|[^\\s${CJK}]+)[\\u3099\\u309a、。，．！？：；」』）】〉》ー々]*\\s*`, "gu");
+const UNSPACED = `${CJK}\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff`;
+const MARKS = "\\u3099\\u309a\\ufe00-\\ufe0f\\u0e31\\u0e33-\\u0e3a\\u0e47-\\u0e4e\\u0eb1\\u0eb3-\\u0ebc\\u0ec8-\\u0ece\\u102b-\\u103e\\u17b4-\\u17d3\\u17dd";
+const UNIT = new RegExp(`(?:[${UNSPACED}][${MARKS}]*|[^\\s${UNSPACED}]+)[、。，．！？：；」』）】〉》ー々]*\\s*`, "gu");
 const WIDE = new RegExp(`[${CJK}\\uac00-\\ud7af]`, "u");
 /** Seconds for which a line must have stood, and for which it waits at most. */
 const PATIENCE = 1;

@@ -1,0 +1,36 @@
+"""One notion of a word for masks, lag, erasure and line breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from redraft.captions.formats.read import prefixes
+from redraft.captions.stabilise import Mask, stabilise
+from redraft.captions.words import UNBREAKABLE, WORD
+
+THAI = "ฉันมีหมา"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I saw her, yes.", ["I", "saw", "her,", "yes."]),
+        ("私は犬が好き。", list("私は犬が好き。")),
+        ("か\u3099き", ["か\u3099", "き"]),
+        (THAI, ["ฉั", "น", "มี", "ห", "ม", "า"]),
+        ("ខ្ញុំ", ["ខ្", "ញុំ"]),
+        ("iPhone を買う", ["iPhone", "を", "買", "う"]),
+    ],
+)
+def test_a_word_is_a_run_or_a_character_with_its_marks(text: str, words: list[str]) -> None:
+    assert WORD.findall(text) == words
+
+
+def test_lag_and_masks_count_alike() -> None:
+    assert len(prefixes(THAI, 1)) == 6
+    view = stabilise([THAI.encode()], Mask(2, "words"), final=False)
+    assert (view.shown, view.hidden) == ("ฉันมีห", "มา")
+
+
+def test_a_line_does_not_begin_with_what_closes() -> None:
+    assert UNBREAKABLE.findall("犬です。 Ja, gut.") == ["犬", "で", "す。 ", "Ja, ", "gut."]
