@@ -1,14 +1,19 @@
-"""What all tests share: where the data lie, and how hard hypothesis tries."""
+"""What all tests share: where the data lie, how hard hypothesis tries, and that Ctrl-C is heard."""
 
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# A shell lets what it runs in the background ignore Ctrl-C, and then whoever waits for it in a test waits for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # "ci" is the same every time and quick; HYPOTHESIS_PROFILE=thorough looks further.
 settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True)
