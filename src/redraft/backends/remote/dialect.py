@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from redraft.backends.remote.client import Absent, RemoteClient
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
@@ -27,19 +27,44 @@ class Served:
     context_length: int
 
 
-class RemoteDialect(Protocol):
-    """One kind of server; all ids are of the model's own vocabulary."""
+class RemoteDialect(ABC):
+    """One kind of server; all ids are of the model's own vocabulary.
+
+    Args:
+        client: of the server.
+    """
+
+    def __init__(self, client: RemoteClient) -> None:
+        self._client = client
 
     def served(self, wanted: str) -> Served:
-        """The model of that name; of no name, the only one.
+        """The model of that name, from the list that servers give in OpenAI's form; of no name, the only one.
 
         Raises:
             ModelError: it is not served.
         """
+        with reading(self._client, "without a list of models"):
+            models = {str(each["id"]): each for each in self._client.get("/v1/models")["data"]}
+            own = {name: each for name, each in models.items() if not each.get("parent")}
+        if not wanted and len(own) == 1:
+            wanted = next(iter(own))
+        if wanted not in models:
+            raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
+        with reading(self._client, "without the context length of the model"):
+            found = models[wanted]
+            return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
 
     def tokenize(self, model: str, text: str) -> list[int] | None:
         """The server's ids of a text, no special tokens added; None if it has no such route."""
+        body = {"model": model, "prompt": text, "add_special_tokens": False}
+        try:
+            answer = self._client.post("/tokenize", body)
+        except Absent:
+            return None
+        with reading(self._client, "without the ids of a text"):
+            return [int(token) for token in answer["tokens"]]
 
+    @abstractmethod
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
         """(n + 1,) rows of the root and of every draft token, with the ``k`` best tokens and the draft's own.
 
@@ -48,6 +73,7 @@ class RemoteDialect(Protocol):
             ModelError: the server does not answer.
         """
 
+    @abstractmethod
     def continued(
         self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
     ) -> list[ChosenToken]:
@@ -56,35 +82,6 @@ class RemoteDialect(Protocol):
         Raises:
             MalformedAnswer, ModelError: as `verify`.
         """
-
-
-def listed(client: RemoteClient, wanted: str) -> Served:
-    """The model in the list that servers give in OpenAI's form.
-
-    Raises:
-        ModelError: it is not served.
-    """
-    with reading(client, "without a list of models"):
-        models = {str(each["id"]): each for each in client.get("/v1/models")["data"]}
-        own = {name: each for name, each in models.items() if not each.get("parent")}
-    if not wanted and len(own) == 1:
-        wanted = next(iter(own))
-    if wanted not in models:
-        raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
-    with reading(client, "without the context length of the model"):
-        found = models[wanted]
-        return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
-
-
-def tokenized(client: RemoteClient, model: str, text: str) -> list[int] | None:
-    """What the route ``/tokenize`` answers; None if there is none."""
-    body = {"model": model, "prompt": text, "add_special_tokens": False}
-    try:
-        answer = client.post("/tokenize", body)
-    except Absent:
-        return None
-    with reading(client, "without the ids of a text"):
-        return [int(token) for token in answer["tokens"]]
 
 
 @contextmanager

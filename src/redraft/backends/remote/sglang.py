@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import Served, listed, reading, tokenized
+from redraft.backends.remote.dialect import RemoteDialect, reading
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
 #: The model's own distribution and nothing else.
@@ -21,25 +20,8 @@ _GREEDY = {
 }
 
 
-class Sglang:
-    """Implements `redraft.backends.remote.dialect.Dialect`.
-
-    A server has one model, so requests do not name it.
-
-    Args:
-        client: of the server.
-    """
-
-    def __init__(self, client: RemoteClient) -> None:
-        self._client = client
-
-    def served(self, wanted: str) -> Served:
-        """The model of that name, from ``/v1/models``."""
-        return listed(self._client, wanted)
-
-    def tokenize(self, model: str, text: str) -> list[int] | None:
-        """The server's ids of a text."""
-        return tokenized(self._client, model, text)
+class Sglang(RemoteDialect):
+    """SGLang's own server, which has one model, so requests do not name it."""
 
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
         """Rows from ``input_top_logprobs``; the last one from the one token that is generated."""

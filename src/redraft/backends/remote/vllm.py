@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import Served, listed, reading, tokenized
+from redraft.backends.remote.dialect import RemoteDialect, reading
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
 #: The model's own distribution and nothing else; vLLM would take defaults from the model's generation settings.
@@ -24,23 +23,8 @@ _GREEDY = {
 }
 
 
-class Vllm:
-    """Implements `redraft.backends.remote.dialect.Dialect`.
-
-    Args:
-        client: of the server.
-    """
-
-    def __init__(self, client: RemoteClient) -> None:
-        self._client = client
-
-    def served(self, wanted: str) -> Served:
-        """The model of that name, from ``/v1/models``."""
-        return listed(self._client, wanted)
-
-    def tokenize(self, model: str, text: str) -> list[int] | None:
-        """The server's ids of a text."""
-        return tokenized(self._client, model, text)
+class Vllm(RemoteDialect):
+    """vLLM's OpenAI-compatible server."""
 
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
         """Rows from ``prompt_logprobs``; the last one from the one token that is generated."""
