@@ -17,9 +17,9 @@ import pytest
 from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions import prompt, stabilise
-from redraft.cli import captioning
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, cli
+from redraft.cli.shared import captioning
 from redraft.decoding.cost import SIZES
 from redraft.decoding.methods import all_methods
 from redraft.errors import OptionError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redraft import __version__
-from redraft.cli import options
+from redraft.cli.shared import options
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
-from redraft.cli import options as common
-from redraft.cli.captioning import TEMPLATES
+from redraft.cli.shared import options as common
+from redraft.cli.shared.captioning import TEMPLATES
 from redraft.errors import MissingExtra, OptionError
 
 if TYPE_CHECKING:

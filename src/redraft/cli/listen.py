@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.captions.formats.read import Item
-from redraft.cli import captioning
-from redraft.cli import options as common
+from redraft.cli.shared import captioning
+from redraft.cli.shared import options as common
 from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:

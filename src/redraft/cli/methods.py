@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redraft.cli.options import as_json
+from redraft.cli.shared.options import as_json
 
 if TYPE_CHECKING:
     from rich.table import Table

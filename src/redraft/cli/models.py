@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from redraft.cli.options import Whole, as_json
+from redraft.cli.shared.options import Whole, as_json
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import CATALOGUE, SPEECH, cached_path, fetch, models_folder, speech_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from redraft import interrupt
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError
 
 EXAMPLES = """\b

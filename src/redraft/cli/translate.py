@@ -1,4 +1,4 @@
-"""``redraft translate``: what it reads; `redraft.cli.captioning` makes captions of it."""
+"""``redraft translate``: what it reads; `redraft.cli.shared.captioning` makes captions of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from redraft.captions.formats.read import Item
-from redraft.cli import captioning
-from redraft.cli import options as common
+from redraft.cli.shared import captioning
+from redraft.cli.shared import options as common
 from redraft.errors import OptionError
 
 EXAMPLES = """\b
@@ -46,7 +46,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any)
 
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
-        from redraft.cli import stream
+        from redraft.cli.shared import stream
 
         if "://" in form:
             from redraft.speech.newest import newest

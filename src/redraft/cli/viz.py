@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def drafts(
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.captions.style import Style
-    from redraft.cli import stream
+    from redraft.cli.shared import stream
     from redraft.decoding.methods import get_method
     from redraft.measure.viz.drafts import summary_of, view
     from redraft.measure.viz.trace import Trace, traced

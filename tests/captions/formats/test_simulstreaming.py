@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.simulstreaming import read_simulstreaming
-from redraft.cli.options import INPUTS
-from redraft.cli.stream import updates as updates_of
+from redraft.cli.shared.options import INPUTS
+from redraft.cli.shared.stream import updates as updates_of
 from redraft.errors import OptionError
 
 

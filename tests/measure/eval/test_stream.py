@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Update
-from redraft.cli.stream import updates as updates_of
+from redraft.cli.shared.stream import updates as updates_of
 from redraft.errors import InputError, OptionError
 from redraft.measure.eval.stream import Segment, Stream, beside
 

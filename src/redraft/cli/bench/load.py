@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError
 from redraft.measure.bench.tables import LIVE
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError
 from redraft.models.shape import SHAPES
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 
 finished = common.bench_folder("The folder of the runs.")
 

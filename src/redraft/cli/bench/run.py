@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 from redraft.errors import OptionError
 from redraft.measure.bench.tables import TABLES, Table
 

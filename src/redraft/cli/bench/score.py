@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from redraft.cli.options import as_json
+from redraft.cli.shared.options import as_json
 from redraft.errors import OptionError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from redraft.cli import options as common
 from redraft.cli.bench.run import data, data_options, lag
+from redraft.cli.shared import options as common
 
 
 @click.command(short_help="Write a stream to a file.")

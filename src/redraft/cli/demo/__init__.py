@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redraft import interrupt
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 
 if TYPE_CHECKING:
     from rich.console import Console

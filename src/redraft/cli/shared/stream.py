@@ -38,7 +38,7 @@ def opened(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterator[Item]:
-    """What a file holds, read line by line; ``form`` is one of `redraft.cli.options.INPUTS`."""
+    """What a file holds, read line by line; ``form`` is one of `redraft.cli.shared.options.INPUTS`."""
     if form == "lines":
         return read_lines(source)
     if form == "jsonl":
@@ -128,7 +128,7 @@ def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages
         OptionError: the address or an option is none.
     """
     try:
-        from redraft.cli.remote import run as run_remote
+        from redraft.cli.shared.remote import run as run_remote
     except ModuleNotFoundError as error:
         raise MissingExtra(
             f"--server needs {error.name}, which is not installed: pip install 'redraft[serve]'"

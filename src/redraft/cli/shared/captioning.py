@@ -12,7 +12,7 @@ import click
 
 from redraft import interrupt
 from redraft.captions.formats.read import Item
-from redraft.cli import options as common
+from redraft.cli.shared import options as common
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def caption(opened: Opened, **chosen: Any) -> None:
     with interrupt.ends_process():  # imports that take a moment
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.style import Style
-        from redraft.cli import stream
+        from redraft.cli.shared import stream
 
     parse_language(chosen["source"], "source language")
     languages = parse_targets(chosen["to"])
@@ -176,7 +176,7 @@ def _here(
     """Whether all could be translated."""
     with interrupt.ends_process():
         from redraft.backends.llamacpp import LlamaOptions
-        from redraft.cli import stream
+        from redraft.cli.shared import stream
         from redraft.translator import Translator
 
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
@@ -203,7 +203,7 @@ def _on_a_server(
     **_: Any,
 ) -> bool:
     """Whether all could be translated; what was not given is left to the server."""
-    from redraft.cli import stream
+    from redraft.cli.shared import stream
 
     given = _given()
     asked = dict(wanted) if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}

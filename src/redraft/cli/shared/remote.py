@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import SubtitleWriter, Writer
-from redraft.cli.stream import RemoteTarget
+from redraft.cli.shared.stream import RemoteTarget
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
