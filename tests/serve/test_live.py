@@ -49,7 +49,7 @@ def waiting(outbox: Outbox) -> list[dict]:
 def test_the_same_seq_with_another_finality_is_another_update() -> None:
     live = session()
     assert live.update(Update("1", 3, "we saw")) == live.update(Update("1", 3, "we saw")) == ""
-    assert "seq must be greater" in live.update(Update("1", 3, "we saw", final=True))
+    assert "must be greater than its last one" in live.update(Update("1", 3, "we saw", final=True))
     assert live.update(Update("1", 4, "we saw", final=True)) == ""
 
 
@@ -119,7 +119,7 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     live.longest = 1000
     for number in range(20):
         _act(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
-    assert len(live.inbox._heard) == 5
+    assert sum(f"{number:0100}" in live.inbox for number in range(20)) == 5
 
 
 @pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])

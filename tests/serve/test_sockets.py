@@ -271,8 +271,8 @@ def at_once(socket: Socket, *texts: str) -> None:
         ('"seq": 9, "text": "a\\ud800"', "protocol", "the message must be JSON in which no string has one half"),
         ('"seq": 9, "text": "a", "time": NaN', "protocol", "time must be a number of 0 or more"),
         ('"seq": 9, "text": null', "protocol", "text must be a string of at most 20000 characters"),
-        ('"seq": 3, "text": "a"', "stale", "seq must be greater than that of the utterance's last update, 4, not 3"),
-        ('"utterance": "0", "seq": 9, "text": "a"', "stale", "the utterance is final already"),
+        ('"seq": 3, "text": "a"', "stale", "seq of utterance '1' must be greater than its last one, 4, not 3"),
+        ('"utterance": "0", "seq": 9, "text": "a"', "stale", "utterance '0' is final already"),
     ],
 )
 def test_a_wrong_update_gives_one_error_and_nothing_else_is_lost(

@@ -79,6 +79,14 @@ class Order:
 
     _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
+    def __contains__(self, utterance: str) -> bool:
+        """Whether there was an update of an utterance."""
+        return utterance in self._last
+
+    def repeats(self, update: Update) -> bool:
+        """Whether an update is the newest one of its utterance over again."""
+        return self._last.get(update.utterance) == (update.seq, update.final)
+
     def problem(self, update: Update) -> str:
         """What is wrong with an update after the earlier ones, in a sentence; empty if it may follow, and is noted."""
         last, final = self._last.get(update.utterance, (-1, False))

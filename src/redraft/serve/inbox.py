@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from redraft.captions.events import Update
+from redraft.captions.events import Order, Update
 
 #: Updates that may wait to be translated, over all languages; more are not read from the connection.
 MOST_PENDING = 64
-
-
-@dataclass(slots=True)
-class _Heard:
-    """The newest update of an utterance."""
-
-    seq: int
-    final: bool
 
 
 class Inbox:
@@ -29,7 +20,7 @@ class Inbox:
 
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = tuple(targets)
-        self._heard: dict[str, _Heard] = {}
+        self._order = Order()
         #: (utterance, language) -> seq of the newest update that is still to be answered.
         self._pending: dict[tuple[str, str], int] = {}
         self._room = asyncio.Event()
@@ -37,7 +28,7 @@ class Inbox:
 
     def __contains__(self, utterance: str) -> bool:
         """Whether there was an update of an utterance."""
-        return utterance in self._heard
+        return utterance in self._order
 
     @property
     def empty(self) -> bool:
@@ -46,23 +37,16 @@ class Inbox:
 
     def repeats(self, update: Update) -> bool:
         """Whether this update came before: after a drop a client may send again what it is not sure of."""
-        return self._heard.get(update.utterance) == _Heard(update.seq, update.final)
+        return self._order.repeats(update)
 
-    def problem(self, update: Update) -> str:
-        """What is wrong with an update after the earlier ones, in a sentence; empty if it may follow."""
-        heard = self._heard.get(update.utterance)
-        if heard and heard.final:
-            return "the utterance is final already: a new one needs a new name"
-        if heard and update.seq <= heard.seq:
-            return f"seq must be greater than that of the utterance's last update, {heard.seq}, not {update.seq}"
-        return ""
-
-    def take(self, update: Update) -> None:
-        """Note an update that is to be answered in every language."""
-        self._heard[update.utterance] = _Heard(update.seq, update.final)
+    def take(self, update: Update) -> str:
+        """Note an update that is to be answered in every language; what is wrong with it instead, or nothing."""
+        if problem := self._order.problem(update):
+            return problem
         for target in self._targets:
             self._pending[update.utterance, target] = update.seq
         self._check_room()
+        return ""
 
     def answered(self, update: Update, language: str) -> None:
         """Note that an update, and with it the earlier ones of its utterance, is answered in a language."""

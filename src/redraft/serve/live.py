@@ -103,13 +103,13 @@ class LiveSession:
             return ""
         if self.ended:
             return "the session has ended: no more updates are taken"
-        if problem := self.inbox.problem(update):
+        if self.transcript.ended(update.utterance) and update.utterance not in self.inbox:
+            return ""  # restored: the client has its captions already
+        new = update.utterance not in self.inbox
+        if problem := self.inbox.take(update):
             return problem
-        if self.transcript.ended(update.utterance):  # restored: the client has its captions already
-            return ""
-        if update.utterance not in self.inbox:
+        if new:
             self.kept += _UTTERANCE + len(update.utterance)
-        self.inbox.take(update)
         self.transcript.begin(update.utterance, update.time)
         self.metrics.updates.inc()
         if self.line:
