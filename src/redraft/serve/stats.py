@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from redraft.captions.events import Caption
 from redraft.captions.words import WORD
 from redraft.decoding.types import Tally, common_prefix
@@ -27,8 +29,7 @@ class TargetCounts:
         tally: those of the decoder.
         shown: words of final captions.
         erased: words that were shown and retracted; divided by ``shown`` this is NE
-        (`redraft.measure.eval.metrics.Erasure`), in
-            words instead of tokens.
+            (`redraft.measure.eval.metrics.Erasure`), in words instead of tokens.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -96,12 +97,11 @@ class SessionCounts:
         """The counts so far; ``lanes`` has the lane of each language, or is empty before there are any."""
         return protocol.Stats(
             targets={target: counts.message(lanes[target]) for target, counts in self._targets.items() if lanes},
-            lag_ms=quantile(self._lags, 0.5),
-            lag_p95_ms=quantile(self._lags, 0.95),
+            lag_ms=_quantile(self._lags, 0.5),
+            lag_p95_ms=_quantile(self._lags, 0.95),
         )
 
 
-def quantile(values: Collection[float], share: float) -> float:
-    """The value below which this share of the values is; 0 if there are none."""
-    ordered = sorted(values)
-    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1) if ordered else 0.0
+def _quantile(values: Collection[float], share: float) -> float:
+    """The value that ``share`` of the values do not exceed, interpolated as in the benchmarks; 0 if there are none."""
+    return round(float(np.quantile(list(values), share)), 1) if values else 0.0
