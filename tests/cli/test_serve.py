@@ -182,6 +182,8 @@ def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--model", "none"), "model 'none' is neither"),
         (("--method", "bild-early-exit"), "bild-early-exit"),
         (("--keys", "nowhere"), "keys file 'nowhere' cannot be read"),
+        (("--recogniser", "nothing"), "recogniser 'nothing' is not known; known recognisers: pocketsphinx"),
+        (("--punctuation", "punct"), "punctuation needs a recogniser"),
     ],
 )
 def test_a_server_that_cannot_be_started_says_why(

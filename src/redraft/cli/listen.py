@@ -120,15 +120,11 @@ def listen(
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
         from redraft.speech.newest import newest
-        from redraft.speech.punctuation import Punctuated, punctuator
-        from redraft.speech.recogniser import Recogniser, transcribe
+        from redraft.speech.recogniser import transcribe
         from redraft.speech.registry import open_recogniser
 
         with _blocks(file, device, rate, channels, speed) as blocks:
-            recognising: Recogniser = open_recogniser(recogniser, source, pause)
-            if punctuation is not None:
-                recognising = Punctuated(recognising, punctuator(punctuation))
-            items = transcribe(blocks, recognising)
+            items = transcribe(blocks, open_recogniser(recogniser, source, pause, punctuation))
             # What is read as fast as it is recognised waits for its captions; what is live does not.
             yield items if file is not None and file != "-" and speed is None else newest(items)
 

@@ -17,6 +17,7 @@ Examples:
   redraft serve --keys keys.txt --new-key stage
   redraft serve --host 0.0.0.0 --keys keys.txt
   redraft serve --compat deepl,libretranslate,openai
+  redraft serve --recogniser pocketsphinx
 """
 
 
@@ -58,6 +59,16 @@ Examples:
     metavar="NAMES",
     help="Offer the APIs of these services, comma-separated: deepl, libretranslate, openai.  [default: none]",
 )
+@click.option(
+    "--recogniser",
+    metavar="NAME[:MODEL|:URL]",
+    help="Recognise speech that pages and clients send; named as for redraft listen.  [default: none]",
+)
+@click.option(
+    "--punctuation",
+    metavar="FOLDER",
+    help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
+)
 def serve(
     config: Path | None,
     host: str | None,
@@ -71,6 +82,8 @@ def serve(
     new_key: str | None,
     transcripts: Path | None,
     compat: str | None,
+    recogniser: str | None,
+    punctuation: str | None,
 ) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.
 
@@ -104,6 +117,8 @@ def serve(
         threads=threads,
         keys=keys,
         transcripts=transcripts,
+        recogniser=recogniser,
+        punctuation=punctuation,
         compat=None if compat is None else tuple(name.strip() for name in compat.split(",") if name.strip()),
     )
     console = Console(stderr=True, soft_wrap=True)

@@ -139,6 +139,7 @@ def make_app(hub: Hub) -> Starlette:
         sweeping.cancel()
         with suppress(asyncio.CancelledError):
             await sweeping
+        await hub.ears.close()
         await asyncio.to_thread(hub.engines.stop)
 
     settings = hub.settings

@@ -50,4 +50,6 @@ class Offer(Message):
     most_glossary: int = Field(description="maximum entries of a glossary")
     key: bool = Field(description="whether an API key is needed")
     model: str = Field(description="name of the model that translates")
+    recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
+    audio_backlog: float = Field(0, description="seconds of audio that may wait to be recognised")
     demo: bool = Field(description="whether that is the small model for trying Redraft out")

@@ -1,13 +1,24 @@
-"""What may stand in the fields of messages."""
+"""What messages are made of, and what may stand in their fields."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from redraft.captions.formats.read import printable
 from redraft.serve.names import ROOM_NAME, ROOM_RULE
+
+
+class Message(BaseModel):
+    """A JSON object; fields that it does not have are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def wire(self) -> str:
+        """The message as it is sent."""
+        return str(self.model_dump_json(exclude_none=True))
+
 
 #: Names of languages and methods are short; what is longer is no name.
 ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]

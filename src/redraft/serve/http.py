@@ -16,9 +16,8 @@ from redraft.serve import protocol
 from redraft.serve.bodies import Translate, Translations
 from redraft.serve.control import control
 from redraft.serve.hub import Hub
-from redraft.serve.live import FULL
 from redraft.serve.qr import qr_code
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import FULL, Refused
 from redraft.serve.requests import (
     address_of,
     allowed,

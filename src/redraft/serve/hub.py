@@ -14,6 +14,7 @@ from redraft.serve import protocol
 from redraft.serve.admission import DRAINING, STOPPED, Admission
 from redraft.serve.archive import Archive
 from redraft.serve.bodies import Offer
+from redraft.serve.ears import Ears
 from redraft.serve.engines import Engines
 from redraft.serve.exchange import Exchanges
 from redraft.serve.live import LiveSession
@@ -60,6 +61,8 @@ class Hub:
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
+        #: For audio that sessions send.
+        self.ears = Ears(settings, metrics, self.admission.refused)
         #: For texts that come without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
         #: Called about every second.
@@ -248,6 +251,8 @@ class Hub:
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # those of the last captions, too
         session.rewrite()
+        if session.listening:
+            session.listening.look_after()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
@@ -258,6 +263,9 @@ class Hub:
     async def drain(self) -> None:
         """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""
         self.admission.draining = True
+        for session in self._sessions.values():
+            if session.listening:
+                session.listening.finish()
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
             await asyncio.sleep(0.02)

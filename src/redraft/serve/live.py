@@ -20,6 +20,7 @@ from redraft.serve.archive import Archive
 from redraft.serve.delivery import Delivery
 from redraft.serve.inbox import Inbox
 from redraft.serve.lanes import Answer
+from redraft.serve.listening import Listening
 from redraft.serve.messages import caption_of, error_of
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import public_name
@@ -29,7 +30,6 @@ from redraft.serve.transcript import Transcript
 
 #: What an utterance takes beside its texts, in characters.
 _UTTERANCE = 100
-FULL = "the session has as long a transcript as is allowed here: begin another one"
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +45,7 @@ class LiveSession:
         longest: the most characters that are kept of it.
         by_post: whether its captions come by POST, so that it never has a connection.
         line: its lanes, as soon as it has been admitted.
+        listening: what it hears, as soon as there was audio.
         opened: set as soon as it has its lanes, or is known to get none.
         over: told when nothing more comes of it.
         kept: how many characters are kept of it.
@@ -62,6 +63,7 @@ class LiveSession:
     longest: int = 10_000_000
     by_post: bool = False
     line: Line | None = None
+    listening: Listening | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] = lambda: None
     kept: int = 0
@@ -153,7 +155,10 @@ class LiveSession:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
 
     def end(self) -> None:
-        """No more updates will come."""
+        """No more updates will come, but those of audio that is still being recognised."""
+        if self.listening and self.listening.running:
+            self.listening.finish(then=self.end)
+            return
         self.ended = True
         self._finish()
 
@@ -207,7 +212,9 @@ class LiveSession:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is being translated, and nothing waits to be sent to its owner."""
+        """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
+        if self.listening and self.listening.running:
+            return False
         return self.inbox.empty and (self.delivery.owner is None or self.delivery.owner.empty)
 
     @property
@@ -225,6 +232,7 @@ class LiveSession:
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """End all connections with an error; the session is over, whatever was still to be translated."""
+        self._close_ear()
         self.inbox.clear()
         self.transcript.close()
         self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
@@ -232,11 +240,16 @@ class LiveSession:
     def forget(self) -> None:
         """Nobody will come back to it: nothing more is taken, and whoever waits is let go."""
         self.ended = True
+        self._close_ear()
         self.inbox.clear()
         if not self.transcript.closed:
             self.transcript.close()
             self.over()
         self.delivery.close(1000, "the session is over")
+
+    def _close_ear(self) -> None:
+        if self.listening:
+            self.listening.close()
 
     def release(self) -> None:
         """Give the lanes back."""

@@ -31,6 +31,8 @@ def offer_of(service: Service, *, key: bool, model: str) -> Offer:
         most_glossary=allowed.glossary,
         key=key,
         model=service.backends[TARGET].metadata.get("general.name") or Path(model).name,
+        recogniser=allowed.recogniser and allowed.recogniser.partition(":")[0],
+        audio_backlog=allowed.audio_backlog,
         demo=model in SHIPPED,
     )
 

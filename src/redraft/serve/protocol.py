@@ -3,33 +3,30 @@
 A client sends `Start`, then any number of `UpdateMessage` (of type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
 `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`,
 and with `Done` at the end.  Viewers of a room get `RoomState` as well.  All are JSON objects with a ``type``, one a
-text frame.  docs/protocol.md says how they go together.
+text frame.  Where the server recognises speech, a client can send audio in place of updates: `Audio`, then binary
+frames, then `AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md says how they go
+together.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from redraft.captions import events
 from redraft.captions.stabilise import OFF, USUAL, Mask
 from redraft.serve import wrong
 from redraft.serve.fields import Language, Line, RoomName, Seconds, ShortText, Token, Utterance
+from redraft.serve.fields import Message as Message
+from redraft.serve.protocol_audio import Audio as Audio
+from redraft.serve.protocol_audio import AudioEnd as AudioEnd
+from redraft.serve.protocol_audio import Listening as Listening
+from redraft.serve.protocol_audio import Recognised as Recognised
 from redraft.serve.refusals import CODES
 
 #: Grows when a message changes in a way that older clients or servers would misread.
 VERSION = 1
-
-
-class Message(BaseModel):
-    """A JSON object; fields that it does not have are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    def wire(self) -> str:
-        """The message as it is sent."""
-        return str(self.model_dump_json(exclude_none=True))
 
 
 class Wanted(Message):
@@ -265,15 +262,18 @@ class Done(Message):
 #: What a client may say of captions that viewers see; over HTTP, too.
 Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
 FromClient: TypeAlias = Annotated[
-    Start | UpdateMessage | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
+    Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Pause | Hide | Correct | End,
+    Field(discriminator="type"),
 ]
 FromServer: TypeAlias = Annotated[
-    Started | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done, Field(discriminator="type")
+    Started | Partial | Final | Stats | Listening | Recognised | Paused | Hidden | RoomState | Error | Done,
+    Field(discriminator="type"),
 ]
 #: The same as tuples.
 CONTROL: tuple[type[Message], ...] = (Pause, Hide, Correct)
-CLIENT: tuple[type[Message], ...] = (Start, UpdateMessage, Ack, Restore, *CONTROL, End)
-SERVER: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
+CLIENT: tuple[type[Message], ...] = (Start, UpdateMessage, Audio, AudioEnd, Ack, Restore, *CONTROL, End)
+VIEWED: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
+SERVER: tuple[type[Message], ...] = (*VIEWED, Listening, Recognised)
 FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
 FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)

@@ -32,12 +32,15 @@ CODES = {
     "draining": Code("the server is stopping; reconnect in a moment", 503, 1012),
     "stale": Code("an update is older than one that came before", 409),
     "translation": Code("an update could not be translated, or not completely"),
+    "audio": Code("audio was refused or lost, or cannot be recognised"),
     "replaced": Code("another connection has taken over this session"),
     "slow": Code("the connection was closed because messages were not read in time"),
     "engine": Code("the engine has failed", 503, 1011),
     "missing": Code("there is nothing at this address", 404),
     "size": Code("the request is too large", 413),
 }
+
+FULL = "the session has as long a transcript as is allowed here: begin another one"
 
 
 class Refused(Exception):

@@ -15,6 +15,7 @@ from redraft import interrupt
 from redraft.errors import OptionError
 from redraft.serve.app import make_app, make_hub, open_backends
 from redraft.serve.compat import check_compat
+from redraft.serve.ears import check_ears, try_ears
 from redraft.serve.engine import Stopped
 from redraft.serve.greeting import greet, url
 from redraft.serve.hub import Hub
@@ -136,10 +137,13 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
     # What is wrong with these is better said before the models are loaded.
     check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
     check_compat(settings)
+    check_ears(settings)
     with listen(settings.host, settings.port) as listening:
         with interrupt.ends_process():
             engines = open_backends(settings)
-        hub = make_hub(settings, Service(engines[0], settings), engines)
+        service = Service(engines[0], settings)
+        try_ears(settings, service.languages[0])
+        hub = make_hub(settings, service, engines)
         host, port = listening.getsockname()[:2]
         if console is None:
             log.info("listening on %s", url(host, port))

@@ -100,25 +100,36 @@ _REFUSAL = {
 }
 
 
+#: Binary frames.
+_SAMPLES = {
+    "summary": "Audio, after the message `audio`: signed 16-bit little-endian samples, mono, 16 kHz",
+    "contentType": "application/octet-stream",
+    "payload": {"type": "string", "format": "binary"},
+}
+_SAMPLES_SENT = {"Samples": {"$ref": "#/components/messages/Samples"}}
+
+
 @cache
 def asyncapi() -> dict[str, Any]:
     """AsyncAPI 3.0 of the websockets."""
     kinds = protocol.CLIENT + protocol.SERVER
-    messages = {kind.__name__: {"payload": {"$ref": f"#/components/schemas/{kind.__name__}"}} for kind in kinds}
+    messages: dict[str, Any] = {
+        kind.__name__: {"payload": {"$ref": f"#/components/schemas/{kind.__name__}"}} for kind in kinds
+    }
     return {
         "asyncapi": "3.0.0",
         "info": _INFO,
         "channels": {
-            "live": {"address": "/v1/live", "messages": _references(kinds)},
+            "live": {"address": "/v1/live", "messages": {**_references(kinds), **_SAMPLES_SENT}},
             "watch": {
                 "address": "/v1/watch/{session}",
                 "parameters": {"session": {"description": "the `session` of `started`"}},
-                "messages": _references(protocol.SERVER),
+                "messages": _references(protocol.VIEWED),
             },
             "room": {
                 "address": "/v1/rooms/{room}/watch",
                 "parameters": {"room": {"description": "the `room` of `start`"}},
-                "messages": _references(protocol.SERVER),
+                "messages": _references(protocol.VIEWED),
             },
         },
         "operations": {
@@ -127,7 +138,7 @@ def asyncapi() -> dict[str, Any]:
             "watch": {"action": "send", "channel": {"$ref": "#/channels/watch"}},
             "watchRoom": {"action": "send", "channel": {"$ref": "#/channels/room"}},
         },
-        "components": {"messages": messages, "schemas": _schemas(kinds)},
+        "components": {"messages": {**messages, "Samples": _SAMPLES}, "schemas": _schemas(kinds)},
     }
 
 

@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from redraft.errors import OptionError
 from redraft.serve.batch import MOST_LANES, USUAL_LANES
+from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"
 _LIST = "a list of strings"
@@ -109,6 +110,17 @@ class ServeSettings(BaseSettings):
         3600, ge=0, le=86_400, description="seconds that a session by POST is kept without captions"
     )
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
+
+    recogniser: str | None = Field(
+        None, description="speech recogniser for audio that clients send, such as `pocketsphinx`; none takes no audio"
+    )
+    punctuation: str | None = Field(None, description="folder of a punctuation model for the recogniser")
+    pause: float = Field(PAUSE, ge=0.1, le=5, description="seconds of silence that end a recognised utterance")
+    listeners: int = Field(4, ge=1, le=1000, description="maximum sessions whose speech is recognised at a time")
+    audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")
+    audio_backlog: float = Field(
+        30, ge=2, le=600, description="seconds of audio that may wait for the recogniser, or come early"
+    )
 
     compat: tuple[str, ...] = Field((), description="services whose APIs to offer: `deepl`, `libretranslate`, `openai`")
     compat_source: str = Field("en", description="source language of such requests that name none")

@@ -14,9 +14,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from redraft.serve import protocol
 from redraft.serve.control import control
 from redraft.serve.hub import Hub
-from redraft.serve.live import FULL, LiveSession
+from redraft.serve.listening import Listening
+from redraft.serve.live import LiveSession
 from redraft.serve.outbox import Outbox, close_reason
-from redraft.serve.refusals import CODES, Refused
+from redraft.serve.refusals import CODES, FULL, Refused
 from redraft.serve.requests import bearer
 from redraft.serve.security import Rate
 
@@ -93,10 +94,10 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     """
     seconds = hub.settings.start_seconds
     try:
-        text = await asyncio.wait_for(_text(websocket), seconds)
+        said = await asyncio.wait_for(_said(websocket), seconds)
     except TimeoutError:
         raise Refused("protocol", f"`start` must come within {seconds:g} seconds") from None
-    start = _message(text, hub.settings.message_bytes)
+    start = _message(said, hub.settings.message_bytes)
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
@@ -117,8 +118,8 @@ def started_of(session: LiveSession, *, resumed: bool = False) -> protocol.Start
     )
 
 
-async def _text(websocket: WebSocket) -> str | None:
-    """The next message; None if it is binary.
+async def _said(websocket: WebSocket) -> str | bytes:
+    """The next message.
 
     Raises:
         WebSocketDisconnect: the client has gone.
@@ -127,23 +128,27 @@ async def _text(websocket: WebSocket) -> str | None:
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1005))
     text: str | None = message.get("text")
-    return text
+    return message["bytes"] if text is None else text
 
 
-def _message(text: str | None, most: int) -> protocol.FromClient:
+def _message(said: str | bytes, most: int) -> protocol.FromClient:
     """What a client says.
 
     Raises:
         Refused: it is longer than ``most`` bytes, or is not a message of this protocol.
     """
-    if text is None:
+    if isinstance(said, bytes):
         raise Refused("protocol", "the message must be a JSON object in a text frame, not in a binary one")
-    if len(text.encode()) > most:
-        raise Refused("limit", f"the message must have at most {most} bytes")
+    _check_length(said.encode(), most)
     try:
-        return protocol.FROM_CLIENT.validate_json(text)
+        return protocol.FROM_CLIENT.validate_json(said)
     except ValidationError as error:
         raise Refused("protocol", protocol.sentence(error)) from None
+
+
+def _check_length(message: bytes, most: int) -> None:
+    if len(message) > most:
+        raise Refused("limit", f"the message must have at most {most} bytes")
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
@@ -188,11 +193,11 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
     """Act on what the client says; read no faster than its rate allows, and than updates are translated and sent."""
     wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     while wrong < _MOST_WRONG:
-        text = await _text(websocket)
+        said = await _said(websocket)
         if hub.admission.draining:  # what is not answered any more will be sent again, to whoever is asked next
             continue
         try:
-            problem = _act(_message(text, hub.settings.message_bytes), session)
+            problem = _heard(said, session, hub, outbox)
         except Refused as refused:
             problem = protocol.Error(code=refused.code, message=refused.sentence)
         if problem is None:
@@ -206,6 +211,26 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
         await outbox.room()
     outbox.close(1002, "too many messages that are not as they should be")
     await asyncio.Event().wait()  # what waits is still to be sent
+
+
+def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) -> protocol.Error | None:
+    """Act on a message, or take audio; what is wrong with it.
+
+    Raises:
+        Refused: it is longer than allowed, or is not a message of this protocol.
+    """
+    listening = session.listening = session.listening or Listening(session, hub.ears)
+    if isinstance(said, bytes):
+        _check_length(said, hub.settings.message_bytes)
+        # A connection that was replaced no longer knows how far the stream is.
+        return listening.take(said) if session.delivery.owner is outbox else None
+    message = _message(said, hub.settings.message_bytes)
+    if isinstance(message, protocol.Audio):
+        return listening.begin(message)
+    if isinstance(message, protocol.AudioEnd):
+        listening.finish()
+        return None
+    return _act(message, session)
 
 
 def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error | None:
@@ -236,4 +261,4 @@ def _error(code: str, sentence: str, message: protocol.Message) -> protocol.Erro
 
 async def _ignore(websocket: WebSocket) -> None:
     while True:
-        await _text(websocket)
+        await _said(websocket)

@@ -24,8 +24,14 @@ BLOCK_SECONDS = 0.1
 
 Samples: TypeAlias = NDArray[np.float32]
 
-#: How files begin that are not raw samples.
-_CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\xff\xfb": "MP3"}
+#: How files begin that are not raw samples; few enough samples do that a long beginning is no coincidence.
+_CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\x1aE\xdf\xa3": "WebM"}
+_MP3 = b"\xff\xfb"
+
+
+def container(head: bytes) -> str | None:
+    """The format of the file that begins like this; None if these may be raw samples."""
+    return next((name for beginning, name in _CONTAINERS.items() if head.startswith(beginning)), None)
 
 
 def library(name: str, extra: str = "listen") -> ModuleType:
@@ -76,28 +82,28 @@ def file_blocks(path: str) -> Iterator[Samples]:
     return guarded()
 
 
-def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1) -> Iterator[Samples]:
+def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: bool = False) -> Iterator[Samples]:
     """Raw audio of a pipe: signed 16-bit little-endian samples, those of the channels in turn.
 
     Args:
         rate: samples a second.
         channels: how many channels; they are mixed.
+        checked: whether it is known that the pipe holds samples, and not a file.
 
     Raises:
         InputError: while it is read: the pipe holds the file of a known format, or ends within a sample.
         MissingExtra: the extra ``listen`` is not installed, and ``rate`` is not 16000.
     """
-    return resampler(rate)(_pcm(pipe, rate, channels), rate)
+    return resampler(rate)(_pcm(pipe, rate, channels, checked), rate)
 
 
-def _pcm(pipe: BinaryIO, rate: int, channels: int) -> Iterator[Samples]:
+def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Samples]:
     width = 2 * channels
     size = max(1, round(rate * BLOCK_SECONDS)) * width
-    first = True
     while data := pipe.read(size):
-        if first and (kind := next((name for head, name in _CONTAINERS.items() if data.startswith(head)), None)):
+        if not checked and (kind := "MP3" if data.startswith(_MP3) else container(data)):
             raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
-        first = False
+        checked = True
         whole = len(data) - len(data) % width
         yield np.frombuffer(data[:whole], "<i2").reshape(-1, channels).mean(axis=1, dtype=np.float32) / 32768
         if whole < len(data):

@@ -14,7 +14,9 @@ from types import ModuleType
 
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
+from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
+from redraft.speech.punctuation import Punctuated, punctuator
 from redraft.speech.recogniser import Recogniser
 from redraft.speech.servers import ServerRecogniser
 
@@ -50,8 +52,32 @@ def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:
     return {point.name: point.load() for point in entry_points(group=group)}
 
 
-def open_recogniser(spec: str, language: str = "en", pause: float = PAUSE) -> Recogniser:
+def check_recogniser(spec: str) -> str:
+    """The name in ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``; nothing is opened.
+
+    Raises:
+        OptionError: there is none of this name, or the address is invalid.
+    """
+    name = spec.partition(":")[0]
+    if "://" in spec:
+        find_dialect(spec)
+        return name
+    known = [point.name for point in entry_points(group=ENTRY_POINT_GROUP)]
+    if name not in known:
+        raise OptionError(f"recogniser {name!r} is not known; known recognisers: {', '.join(known)}")
+    return name
+
+
+def open_recogniser(
+    spec: str, language: str = "en", pause: float = PAUSE, punctuation: str | None = None
+) -> Recogniser:
     """The recogniser that ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT`` stands for, ready to hear.
+
+    Args:
+        spec: which one.
+        language: the language spoken.
+        pause: seconds of silence that end an utterance.
+        punctuation: folder of a model that adds punctuation, see `redraft.speech.punctuation`.
 
     Raises:
         OptionError: there is none of this name, or it has no such model or language.
@@ -59,12 +85,15 @@ def open_recogniser(spec: str, language: str = "en", pause: float = PAUSE) -> Re
         ModelError: its model has not been fetched, or cannot be used.
         InputError: its server cannot be reached.
     """
+    made = _open(spec, language, pause)
+    return made if punctuation is None else Punctuated(made, punctuator(punctuation))
+
+
+def _open(spec: str, language: str, pause: float) -> Recogniser:
+    name = check_recogniser(spec)
     if "://" in spec:
         return ServerRecogniser(spec)
-    name, _, model = spec.partition(":")
     known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if name not in known:
-        raise OptionError(f"recogniser {name!r} is not known; known recognisers: {', '.join(known)}")
-    options = RecogniserOptions(model, parse_language(language, "source language").code, pause)
+    options = RecogniserOptions(spec.partition(":")[2], parse_language(language, "source language").code, pause)
     made: Recogniser = known[name].load().recogniser(options)
     return made

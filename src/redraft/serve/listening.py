@@ -1,0 +1,295 @@
+"""What a session hears: audio from its client to a recogniser, and updates back, with what must be said of both.
+
+A stream outlives connections: a client that comes back goes on where the server is.  Audio is never stored; what waits
+to be recognised is in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from redraft.captions.events import Failure, Update
+from redraft.captions.formats.read import finished
+from redraft.serve import protocol
+from redraft.serve.audio_stream import WIDTH, AudioStream
+from redraft.serve.ears import Ears
+from redraft.serve.recognition import Progress, Recognition
+from redraft.serve.refusals import FULL, Refused
+from redraft.speech.audio import RATE, container
+
+if TYPE_CHECKING:
+    from redraft.serve.live import LiveSession
+
+log = logging.getLogger(__name__)
+
+#: Seconds without audio after which a stream ends, so that its place is free for others.
+IDLE_SECONDS = 15.0
+#: Seconds that a recogniser has to end what it is at.
+FINISH_SECONDS = 30.0
+#: The most characters of an utterance, as in `protocol.UpdateMessage`.
+_LONGEST = 20_000
+
+NO_RECOGNISER = (
+    "this server does not recognise speech: send text in `update` messages, or ask the operator to start the server "
+    "with --recogniser"
+)
+NO_STREAM = "audio must come after a message `audio`, which begins a stream of it"
+TEXT = "a message must be in a text frame: binary frames are for audio"
+ODD = "a binary frame of audio must have an even number of bytes, two per sample"
+IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
+NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
+FAILED = "speech recognition has failed, see the server's log"
+TOO_LONG = f"an utterance may have {_LONGEST} characters, and the recogniser has not ended this one by then"
+
+
+class Listening:
+    """The audio of a session.
+
+    Args:
+        session: the session.
+        ears: opens recognisers.
+    """
+
+    def __init__(self, session: LiveSession, ears: Ears) -> None:
+        self._session, self._ears = session, ears
+        self._stream: AudioStream | None = None
+        self._recognition: Recognition | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        #: What the recogniser has said last, and the position that the client was told last.
+        self._last, self._told = Progress(None, 0, 0.0), 0
+        #: Seconds of audio in all.
+        self._seconds = 0.0
+        self._finishing = self._closed = False
+        #: Whether the next frame is the first after a message `audio`.
+        self._first = True
+        self._touched = time.monotonic()
+        self._complained: set[str] = set()
+        #: When the stream has ended: what is to be done, and which one is to begin.
+        self._then: Callable[[], object] | None = None
+        self._next: protocol.Audio | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a recogniser is at work."""
+        return self._task is not None
+
+    # From the client
+
+    def begin(self, wanted: protocol.Audio) -> protocol.Error | None:
+        """Begin a stream, or go on with it; what is wrong with that."""
+        if not self._ears.offered:
+            return _error("audio", NO_RECOGNISER)
+        if self._finishing:
+            self._next = wanted
+            return None
+        stream = self._stream
+        if not self.running or stream is None:
+            try:
+                stream = self._open(wanted)
+            except Refused as refused:
+                return _error(refused.code, refused.sentence)
+        elif stream.name != wanted.stream:
+            return _error("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
+        self._touched, self._first = time.monotonic(), True
+        self._complained.clear()
+        if (lost := wanted.samples - stream.received) > 0:
+            stream.received = wanted.samples
+            self._skip(stream, lost)
+            self._tell(_error("audio", f"{lost / RATE:.1f} seconds of audio were lost on the way"))
+        for number, recognised in stream.newest.items():
+            if number >= wanted.utterance:
+                self._tell(recognised)
+        self._tell_position()
+        return None
+
+    def take(self, frame: bytes) -> protocol.Error | None:
+        """Take samples; what is wrong with them."""
+        if not self._ears.offered:
+            return self._once(NO_RECOGNISER)
+        if _is_json(frame):
+            return _error("protocol", TEXT)
+        if self._stream is None or not self.running or self._finishing:
+            return self._once(NO_STREAM)
+        if len(frame) % WIDTH:
+            return _error("audio", ODD)
+        if self._first and (kind := container(frame)):
+            return _error("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
+        self._touched, self._first = time.monotonic(), False
+        return self._receive(self._stream, frame)
+
+    def _receive(self, stream: AudioStream, frame: bytes) -> protocol.Error | None:
+        samples, settings = len(frame) // WIDTH, self._ears.settings
+        if self._seconds + samples / RATE > settings.audio_seconds:
+            self.finish()
+            return _error("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
+        self._seconds += samples / RATE
+        self._ears.metrics.audio.inc(samples / RATE)
+        dropping = stream.dropped > 0
+        if refusal := stream.refusal(samples, self._last.samples, settings.audio_backlog):
+            return None if dropping else _error("audio", refusal)
+        self._caught_up(stream)
+        stream.gaps.fed += samples
+        if self._recognition is not None:
+            self._recognition.feed(frame)
+        return None
+
+    def _caught_up(self, stream: AudioStream) -> None:
+        """Say what was dropped."""
+        if stream.dropped:
+            self._skip(stream, stream.dropped)
+            self._tell(_error("audio", f"{stream.dropped / RATE:.1f} seconds of audio were dropped"))
+            stream.dropped = 0
+
+    def _skip(self, stream: AudioStream, samples: int) -> None:
+        """Go on with what comes after samples that are missing."""
+        self._ears.metrics.lost_audio.inc(samples / RATE)
+        if self._recognition is not None:
+            self._recognition.feed(stream.skipped(samples))
+
+    def _once(self, sentence: str) -> protocol.Error | None:
+        """A complaint about the first of many frames."""
+        if sentence in self._complained:
+            return None
+        self._complained.add(sentence)
+        return _error("audio", sentence)
+
+    def finish(self, then: Callable[[], object] | None = None) -> None:
+        """No more audio will come: end what is open, then do something."""
+        self._then = then or self._then
+        if self._finishing or self._recognition is None or self._stream is None:
+            return
+        self._caught_up(self._stream)
+        self._finishing = True
+        self._complained.add(NO_STREAM)  # what is still under way is no mistake
+        self._recognition.finish()
+        self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
+
+    def look_after(self) -> None:
+        """End a stream of which nothing comes any more."""
+        if self.running and not self._finishing and time.monotonic() - self._touched > IDLE_SECONDS:
+            self._tell(_error("audio", IDLE))
+            self.finish()
+
+    def close(self) -> None:
+        """End everything at once: the session is over."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    # From the recogniser
+
+    def _open(self, wanted: protocol.Audio) -> AudioStream:
+        """The stream that is wanted, with a recogniser of its own.
+
+        Raises:
+            Refused: there is no place.
+        """
+        recognition = self._ears.take(self._session.begin.source)
+        before = self._stream
+        stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
+        self._stream, self._recognition = stream, recognition
+        self._last, self._told = Progress(None, 0, 0.0), stream.received
+        self._task = self._ears.run(self._run(recognition, stream))
+        log.info("listening", extra={"session": self._session.name})
+        return stream
+
+    async def _run(self, recognition: Recognition, stream: AudioStream) -> None:
+        try:
+            async for progress in recognition.progress():
+                await self._session.inbox.room()
+                if not recognition.killed:
+                    self._took(progress, stream)
+        except Exception:
+            log.exception("a recogniser failed")
+            self._tell(_error("audio", FAILED))
+        finally:
+            self._over(stream)
+
+    def _took(self, progress: Progress, stream: AudioStream) -> None:
+        self._ears.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
+        self._last = progress
+        if isinstance(progress.item, Failure):
+            sentence = progress.item.message
+            log.warning("a recogniser complains", extra={"sentence": sentence} if self._ears.settings.log_text else {})
+            self._tell(_error("audio", self._ears.public(sentence)))
+        elif progress.item is not None:
+            self._heard(stream.heard(progress.item), stream)
+        if stream.gaps.position(progress.samples) - self._told >= RATE:
+            self._tell_position()
+
+    def _heard(self, update: Update, stream: AudioStream) -> None:
+        """Take what was recognised into the session."""
+        if limit := FULL if self._session.full else TOO_LONG if len(update.text) > _LONGEST else "":
+            self._stop(_error("limit", limit))
+        elif problem := self._session.update(update):
+            self._stop(_error("stale", problem))
+        else:
+            self._tell(stream.remember(update, self._last.samples))
+
+    def _stop(self, problem: protocol.Error) -> None:
+        """Stop the recogniser at once."""
+        self._tell(problem)
+        if self._recognition is not None:
+            self._recognition.kill()
+
+    def _over(self, stream: AudioStream) -> None:
+        """The recogniser has ended, for whatever reason."""
+        self._ears.leave()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task = self._recognition = self._timer = None
+        self._finishing = False
+        stream.dropped = 0
+        if self._closed:
+            return
+        if stream.open is not None:
+            left = finished(stream.open)
+            if not self._session.update(left):
+                self._tell(stream.remember(left, self._last.samples))
+        self._complained.add(NO_STREAM)
+        self._tell_position()
+        (then, self._then), (wanted, self._next) = (self._then, None), (self._next, None)
+        if then is not None:
+            then()
+        elif wanted is not None and (problem := self.begin(wanted)) is not None:
+            self._tell(problem)
+
+    # To the client
+
+    def _tell_position(self) -> None:
+        if self._stream is None:
+            return
+        self._told = self._stream.gaps.position(self._last.samples)
+        self._tell(
+            protocol.Listening(
+                stream=self._stream.name,
+                listening=self.running,
+                received=self._stream.received,
+                recognised=self._told,
+            )
+        )
+
+    def _tell(self, message: protocol.Message) -> None:
+        if self._session.delivery.owner is not None:
+            self._session.delivery.owner.put(message.wire())
+
+
+def _error(code: str, sentence: str) -> protocol.Error:
+    return protocol.Error(code=code, message=sentence)
+
+
+def _is_json(frame: bytes) -> bool:
+    """Whether a frame is a message by mistake; samples that read as JSON are as good as impossible."""
+    if not frame.startswith(b"{"):
+        return False
+    try:
+        json.loads(frame)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""A recogniser in a process of its own: raw samples in on standard input, JSON lines out on standard output.
+
+    python -m redraft.speech.worker --recogniser pocketsphinx --language en < talk.pcm
+
+Each line is an object with a ``type``: "heard", "update" with the fields of an `redraft.captions.events.Update`, or
+"error" with a ``message``.  All have ``samples``, how many had been recognised by then, and ``cpu``, the seconds of
+processor time that this has taken.  The first line is "heard" as soon as the recogniser is ready, or else an error,
+whose ``kind`` is the type of the exception.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import BinaryIO
+
+from redraft.captions.events import Update
+from redraft.errors import RedraftError, first_sentence
+from redraft.speech.audio import RATE, Samples, pcm_blocks
+from redraft.speech.endpoint import PAUSE
+from redraft.speech.recogniser import Recogniser, transcribe
+from redraft.speech.registry import open_recogniser
+
+#: Seconds of audio after which it is said how far recognition has come, though nothing was recognised.
+_REPORT = 0.5
+
+
+class Worker:
+    """Recognises one stream of audio.
+
+    Args:
+        audio: signed 16-bit little-endian samples, mono at 16 kHz.
+        out: where the lines go.
+    """
+
+    def __init__(self, audio: BinaryIO, out: BinaryIO) -> None:
+        self._audio, self._out = audio, out
+        self._samples = self._told = 0
+
+    def run(self, opened: Callable[[], Recogniser]) -> int:
+        """Recognise until the audio ends; the exit status."""
+        try:
+            recogniser = opened()
+        except Exception as error:
+            message = (
+                str(error) if isinstance(error, RedraftError) else f"{type(error).__name__}: {first_sentence(error)}"
+            )
+            self._say("error", message=message, kind=type(error).__name__)
+            return 1
+        self._say("heard")
+        for item in transcribe(self._noted(pcm_blocks(self._audio, checked=True)), recogniser):
+            if isinstance(item, Update):
+                self._say("update", **asdict(item))
+            elif self._samples:  # without any audio, there is nothing to complain about
+                self._say("error", message=item.message)
+        self._say("heard")
+        return 0
+
+    def _noted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
+        """The blocks; where the next one is wanted, the last one has been recognised."""
+        for block in blocks:
+            self._samples += len(block)
+            yield block
+            if self._samples - self._told >= _REPORT * RATE:
+                self._say("heard")
+
+    def _say(self, type: str, **fields: object) -> None:
+        self._told = self._samples
+        said = {"type": type, **fields, "samples": self._samples, "cpu": round(time.process_time(), 3)}
+        self._out.write(json.dumps(said).encode() + b"\n")
+        self._out.flush()
+
+
+def arguments(recogniser: str, language: str, pause: float, punctuation: str | None) -> list[str]:
+    """The command line for a recogniser, see `open_recogniser`."""
+    made = [sys.executable, "-m", __name__, "--recogniser", recogniser, "--language", language, "--pause", str(pause)]
+    return made if punctuation is None else [*made, "--punctuation", punctuation]
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Recognise standard input."""
+    parser = argparse.ArgumentParser(prog=f"python -m {__name__}", description="Recognise raw audio.")
+    parser.add_argument("--recogniser", required=True)
+    parser.add_argument("--language", default="en")
+    parser.add_argument("--pause", type=float, default=PAUSE)
+    parser.add_argument("--punctuation")
+    wanted = parser.parse_args(given)
+    # What libraries print must not come between the lines.
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
+        try:
+            return Worker(sys.stdin.buffer, out).run(
+                lambda: open_recogniser(wanted.recogniser, wanted.language, wanted.pause, wanted.punctuation)
+            )
+        except BrokenPipeError:  # nobody reads any more
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

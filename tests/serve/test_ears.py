@@ -1,0 +1,89 @@
+"""The recogniser of a server: what is wrong with it is known before anybody speaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from redraft.errors import OptionError
+from redraft.serve import ears
+from redraft.serve.ears import Ears, check_ears, command_of, try_ears
+from redraft.serve.metrics import Metrics
+from redraft.serve.refusals import Refused
+from redraft.serve.settings import ServeSettings
+from tests.serve.hearing import command
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"recogniser": "nothing"}, "recogniser 'nothing' is not known; known recognisers: pocketsphinx"),
+        ({"recogniser": "nothing:ws://127.0.0.1:1"}, "server 'nothing' is not known; known are"),
+        ({"recogniser": "vosk:http://127.0.0.1:1"}, "the address of vosk must be like ws://127.0.0.1:2700"),
+        ({"punctuation": "models/punct"}, "punctuation needs a recogniser, whose text it is for"),
+    ],
+)
+def test_names_are_checked_before_models_are_loaded(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(OptionError, match=sentence):
+        check_ears(ServeSettings(**settings))
+
+
+def test_names_that_are_known() -> None:
+    for spec in (None, "pocketsphinx", "whisper:small", "sherpa:/srv/model", "vosk:ws://127.0.0.1:2700"):
+        check_ears(ServeSettings(recogniser=spec))
+
+
+def test_the_command_has_what_the_operator_wants() -> None:
+    made = command_of(ServeSettings(recogniser="sherpa", punctuation="models/punct", pause=0.3), "de")
+    assert made[1:] == [
+        *("-m", "redraft.speech.worker", "--recogniser", "sherpa", "--language", "de", "--pause", "0.3"),
+        *("--punctuation", "models/punct"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "languages", "sentence"),
+    [
+        ("pocketsphinx:huge", ("en",), "recogniser 'pocketsphinx:huge' cannot be used: pocketsphinx has one model"),
+        (
+            "pocketsphinx",
+            ("fr", "en"),
+            "recogniser 'pocketsphinx' cannot be used: pocketsphinx recognises en, not 'fr'",
+        ),
+        ("vosk:ws://127.0.0.1:9", (), "cannot be used: the recogniser at ws://127.0.0.1:9/ cannot be reached"),
+    ],
+)
+def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: str) -> None:
+    pytest.importorskip("pocketsphinx")
+    with pytest.raises(OptionError, match=sentence):
+        try_ears(ServeSettings(recogniser=spec), languages)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence", "public"),
+    [
+        ("vosk:ws://10.0.0.1:9", "the recogniser at ws://10.0.0.1:9/ is gone", "the recogniser at vosk is gone"),
+        (
+            "sherpa:/srv/m",
+            "'/srv/m/tokens.txt' and '/srv/p' cannot be read",
+            "'sherpa/tokens.txt' and 'punctuation' cannot be read",
+        ),
+        ("pocketsphinx", "it is broken", "it is broken"),
+    ],
+)
+def test_clients_are_told_no_address_and_no_path(spec: str, sentence: str, public: str) -> None:
+    settings = ServeSettings(recogniser=spec, punctuation="/srv/p")
+    assert Ears(settings, Metrics(), Refused).public(sentence) == public
+
+
+def test_a_recogniser_that_can_be_used() -> None:
+    pytest.importorskip("pocketsphinx")
+    try_ears(ServeSettings(recogniser="pocketsphinx"), ("en",))
+    try_ears(ServeSettings(), ())
+
+
+def test_a_process_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ears, "command_of", lambda settings, language: command("--unknown")(language))
+    with pytest.raises(OptionError, match="cannot be opened: its process does not answer"):
+        try_ears(ServeSettings(recogniser="pocketsphinx"), ("en",))

@@ -1,0 +1,465 @@
+"""Audio over a session's websocket: what is recognised in it, what is refused, and what a drop does not lose."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft.serve import listening as module
+from redraft.serve.refusals import FULL
+from redraft.speech.audio import RATE
+from tests.serve.hearing import SENTENCE, command, pcm
+from tests.serve.servers import SECONDS, Running, Socket, running
+from tests.serve.test_sockets import expected, finals
+
+
+@contextmanager
+def hearing(*options: str, **settings: Any) -> Iterator[Running]:
+    """A server with a scripted recogniser."""
+    with running(recogniser="pocketsphinx", **settings) as server:
+        server.hub.ears.command = command(*options)
+        yield server
+    assert server.hub.ears.taken == 0  # all places are given back
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with hearing() as found:
+        yield found
+
+
+def send(socket: Socket, seconds: float, frame: float = 0.5) -> None:
+    """Send so much audio."""
+    for _ in range(round(seconds / frame)):
+        socket.connection.send(pcm(frame))
+
+
+def errors(messages: list[dict[str, Any]]) -> list[str]:
+    return [each["message"] for each in messages if each["type"] == "error"]
+
+
+def recognised(messages: list[dict[str, Any]]) -> list[tuple[str, str, bool]]:
+    return [(each["utterance"], each["text"], each["final"]) for each in messages if each["type"] == "recognised"]
+
+
+def until_listening(socket: Socket, going: bool) -> list[dict[str, Any]]:
+    """All messages up to the one that says whether the server listens."""
+    heard = socket.until("listening")
+    while heard[-1]["listening"] is not going:
+        heard += socket.until("listening")
+    return heard
+
+
+def until_error(socket: Socket) -> list[dict[str, Any]]:
+    return socket.until("error")
+
+
+def test_audio_is_recognised_and_translated(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start("de", method="ar", source="en")
+        socket.say("audio", stream="3", time=10.0)
+        position = until_listening(socket, True)[-1]
+        assert (position["stream"], position["received"], position["recognised"]) == ("3", 0, 0)
+        send(socket, 3)
+        socket.say("end")
+        heard = socket.until("done")
+        assert recognised(heard)[:4] == [
+            ("3.1", "we", False),
+            ("3.1", "we saw", False),
+            ("3.1", "we saw her", False),
+            ("3.1", SENTENCE, True),
+        ]
+        assert recognised(heard)[-1] == ("3.2", "we saw", True)
+        assert finals(heard) == [("3.1", "de", expected(SENTENCE)), ("3.2", "de", expected("we saw"))]
+        # Times are those of the audio, from the session's beginning.
+        times = {each["utterance"]: (each["begun"], each["time"]) for each in heard if each["type"] == "final"}
+        assert times == {"3.1": (10.0, 12.0), "3.2": (12.0, 13.0)}
+        over = [each for each in heard if each["type"] == "listening"][-1]
+        assert (over["listening"], over["received"], over["recognised"]) == (False, 3 * RATE, 3 * RATE)
+    assert server.hub.ears.taken == 0
+
+
+def test_what_is_recognised_is_for_the_owner_and_captions_are_for_viewers(server: Running) -> None:
+    with server.socket() as socket:
+        name = socket.start("de")["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            socket.say("audio", stream="a")
+            send(socket, 2)
+            socket.say("end")
+            assert {each["type"] for each in viewer.until("done")} <= {"partial", "final", "stats", "done"}
+
+
+def test_text_and_audio_in_one_session(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="a")
+        send(socket, 1)
+        socket.say("update", utterance="typed", seq=0, text="her duck", final=True)
+        send(socket, 1)
+        socket.say("audio_end")
+        until_listening(socket, False)
+        socket.say("audio", stream="b")
+        send(socket, 2)
+        socket.say("end")
+        assert {name for name, _, _ in finals(socket.until("done"))} >= {"b.1"}
+
+
+def test_after_a_drop_audio_goes_on_where_the_server_is(server: Running) -> None:
+    with server.socket() as socket:
+        token = socket.start("de", method="ar")["token"]
+        socket.say("audio", stream="1")
+        send(socket, 3)
+        heard = [socket.hear()]
+        while not finals(heard) or ("1.2", "we saw", False) not in recognised(heard):
+            heard.append(socket.hear())
+    with server.socket() as socket:
+        assert socket.start("de", method="ar", token=token)["resumed"] is True
+        socket.say("audio", stream="1", samples=2 * RATE, utterance=2)
+        heard = until_listening(socket, True)
+        assert heard[-1]["received"] == 3 * RATE
+        assert recognised(heard) == [("1.2", "we saw", False)]  # what may have been missed
+        send(socket, 1)
+        socket.say("end")
+        heard = socket.until("done")
+        assert finals(heard)[-1] == ("1.2", "de", expected(SENTENCE)) and errors(heard) == []
+
+
+def test_audio_that_the_client_no_longer_has_is_said_to_be_lost(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        socket.say("audio", stream="1", samples=6 * RATE)
+        heard = until_error(socket)
+        assert errors(heard) == ["5.0 seconds of audio were lost on the way"]
+        send(socket, 2)
+        socket.say("end")
+        heard = socket.until("done")
+        ends = [each["time"] for each in heard if each["type"] == "final"]
+        # A second of silence stands for what is lost, and times after it count all of it.
+        assert ends == [2.0, 8.0]
+
+
+def test_a_restarted_server_goes_on_with_the_numbers_of_the_client(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start("de", token="u" * 32)
+        socket.say("audio", stream="1", samples=7 * RATE, utterance=4, time=1.0)
+        assert until_listening(socket, True)[-1]["received"] == 7 * RATE
+        send(socket, 2)
+        socket.say("end")
+        heard = socket.until("done")
+        assert recognised(heard)[-1] == ("1.4", SENTENCE, True)
+        assert next(each for each in heard if each["type"] == "final")["begun"] == 8.0
+
+
+def test_nobody_comes_back(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
+    with server.socket() as socket:
+        token = socket.start("de", method="ar")["token"]
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        socket.until("recognised")
+    end = time.monotonic() + SECONDS
+    while server.hub.ears.taken:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    with server.socket() as socket:
+        socket.start("de", method="ar", token=token)
+        assert finals(socket.until("final")) == [("1.1", "de", expected("we saw"))]
+        # The same stream goes on with another recogniser.
+        socket.say("audio", stream="1", samples=RATE, utterance=1)
+        heard = until_listening(socket, True)
+        assert recognised(heard) == [("1.1", "we saw", True)]
+        send(socket, 2)
+        socket.say("end")
+        assert finals(socket.until("done"))[-1] == ("1.2", "de", expected(SENTENCE))
+
+
+# What is refused
+
+
+def test_without_a_recogniser_audio_gets_one_error() -> None:
+    with running() as server, server.socket() as socket:
+        assert "recogniser" not in server.ask("/v1/offer").json
+        socket.start("de", method="ar")
+        send(socket, 30)
+        socket.say("update", utterance="1", seq=0, text="we saw", final=True)
+        heard = socket.until("final")
+        assert errors(heard) == [module.NO_RECOGNISER] and heard[0]["code"] == "audio"
+        socket.say("audio", stream="1")
+        assert errors(until_error(socket)) == [module.NO_RECOGNISER]
+        socket.say("audio_end")
+        socket.say("end")
+        assert errors(socket.until("done")) == []
+
+
+def test_the_offer_names_the_recogniser_and_never_a_path_or_an_address() -> None:
+    for spec, name in (("sherpa:/srv/models/secret", "sherpa"), ("vosk:ws://10.0.0.1:2700", "vosk")):
+        with running(recogniser=spec, audio_backlog=9) as server:
+            offer = server.ask("/v1/offer").json
+            assert (offer["recogniser"], offer["audio_backlog"]) == (name, 9)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"rate": 44_100}, "rate must be 16000"),
+        ({"rate": "16000"}, "rate must be 16000"),
+        ({"stream": ""}, "stream must be a string of 1 to 50 characters"),
+        ({"time": -1}, "time must be a number of 0 or more"),
+        ({"samples": 0.5}, "samples must be a whole number from 0 to 9007199254740992"),
+        ({"utterance": 0}, "utterance must be a whole number from 1 to 9007199254740992"),
+        ({"channels": 2}, "channels"),
+    ],
+)
+def test_a_wrong_beginning_is_one_sentence(server: Running, fields: dict[str, Any], sentence: str) -> None:
+    with server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", **{"stream": "1", **fields})
+        (said,) = errors([socket.hear()])
+        assert sentence in said and "\n" not in said
+        send(socket, 1)
+        assert errors([socket.hear()]) == [module.NO_STREAM]  # once
+        socket.say("end")
+        assert errors(socket.until("done")) == []
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "sentence"),
+    [
+        (bytes(3201), "audio", module.ODD),
+        (b'{"type": "end"}', "protocol", module.TEXT),
+        (b'{"type":"audio_end"} ', "protocol", module.TEXT),
+        (b"RIFF" + bytes(3200), "audio", "audio must be raw 16-bit samples, not a file in WAV format"),
+        (b"\x1aE\xdf\xa3" + bytes(3200), "audio", "audio must be raw 16-bit samples, not a file in WebM format"),
+        (bytes(70_000), "limit", "the message must have at most 65536 bytes"),
+    ],
+)
+def test_frames_that_are_no_audio(server: Running, frame: bytes, code: str, sentence: str) -> None:
+    with server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        socket.connection.send(frame)
+        heard = until_error(socket)
+        assert (heard[-1]["code"], heard[-1]["message"], heard[-1]["fatal"]) == (code, sentence, False)
+        socket.connection.send(b"")
+        socket.connection.send(b"{{" * 1600)  # sounds like a message, and is none
+        send(socket, 2)
+        socket.say("end")
+        heard = socket.until("done")
+        assert errors(heard) == [] and finals(heard)[0] == ("1.1", "de", expected(SENTENCE))
+
+
+def test_another_stream_before_the_end_of_the_first(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", stream="1")
+        until_listening(socket, True)
+        socket.say("audio", stream="2")
+        assert errors([socket.hear()]) == ["stream '1' must be ended with `audio_end` before another begins"]
+        socket.say("audio_end")
+        socket.say("audio", stream="2")  # as soon as the first has ended
+        heard = until_listening(socket, False)
+        assert until_listening(socket, True)[-1]["stream"] == "2"
+        assert errors(heard) == []
+
+
+def test_places_are_bounded_and_given_back() -> None:
+    with hearing(listeners=1) as server, server.socket() as first, server.socket() as second:
+        for socket in (first, second):
+            socket.start("de")
+            socket.say("audio", stream="1")
+        until_listening(first, True)
+        refused = second.hear()
+        assert (refused["code"], refused["fatal"]) == ("capacity", False)
+        assert refused["message"].startswith("all 1 places for speech recognition on this server are taken")
+        assert "redraft_listening 1.0" in server.ask("/metrics").text
+        first.say("audio_end")
+        until_listening(first, False)
+        second.say("audio", stream="1")
+        until_listening(second, True)
+
+
+def test_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hearing(audio_backlog=4) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 10, frame=1)
+        said = errors(until_error(socket))
+        assert said == ["audio comes too fast, 4 seconds ahead of speech: it is dropped until that is 2"] or (
+            said == ["the recogniser is 4 seconds behind: audio is dropped until it has caught up"]
+        )
+        socket.say("end")
+        heard = socket.until("done")
+        assert errors(heard) == ["6.0 seconds of audio were dropped"]
+        assert [text for _, _, text in finals(heard)][:2] == [expected(SENTENCE)] * 2
+        text = server.ask("/metrics").text
+        assert "redraft_audio_seconds_total 10.0" in text and "redraft_lost_audio_seconds_total 6.0" in text
+
+
+def test_a_recogniser_that_falls_behind_and_catches_up(tmp_path: Path) -> None:
+    stuck = tmp_path / "stuck"
+    stuck.touch()
+    with hearing("--slow", str(stuck), audio_backlog=4) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        until_listening(socket, True)
+        began = time.monotonic()
+        send(socket, 3.5)
+        time.sleep(1)
+        send(socket, 1.5)  # within what can have been spoken and the backlog, but nothing is recognised
+        assert errors(until_error(socket)) == [
+            "the recogniser is 4 seconds behind: audio is dropped until it has caught up"
+        ]
+        stuck.unlink()
+        while time.monotonic() - began < 2.6:
+            time.sleep(0.05)
+        position = socket.until("listening")[-1]
+        while position["recognised"] < 3.5 * RATE:
+            position = socket.until("listening")[-1]
+        send(socket, 0.5)
+        assert errors(until_error(socket))[0].endswith("seconds of audio were dropped")
+        socket.say("end")
+        times = [each["time"] for each in socket.until("done") if each["type"] == "final"]
+        assert times == sorted(times) and times[-1] == 5.5  # all that was sent counts
+
+
+def test_a_session_may_send_so_much_audio() -> None:
+    with hearing(audio_seconds=3) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 5)
+        heard = until_listening(socket, True) + until_listening(socket, False)
+        assert errors(heard) == ["a session may send at most 3 seconds of audio"]
+        socket.say("end")
+        assert finals(heard + socket.until("done")) == [
+            ("1.1", "de", expected(SENTENCE)),
+            ("1.2", "de", expected("we saw")),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--dies-after", "2.7"), "the recogniser stopped after 2.8 s of audio: RuntimeError: out of memory"),
+        (("--crashes",), "the recogniser's process ended with signal SIGKILL"),
+        (("--fails",), "RuntimeError: the model is broken"),
+        (("--babbles",), "the recogniser's process says what cannot be understood"),
+        (("--unknown",), "the recogniser's process ended with status 2"),
+    ],
+)
+def test_a_recogniser_that_dies(options: tuple[str, ...], sentence: str) -> None:
+    with hearing(*options) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 3.5)
+        heard = until_listening(socket, False)
+        assert errors(heard) == [sentence]
+        send(socket, 1)  # what was under way
+        socket.say("update", utterance="typed", seq=0, text="her duck", final=True)
+        socket.say("end")
+        heard += socket.until("done")
+        # What was recognised until then is kept, and ended.
+        kept = {"1.1": SENTENCE, "1.2": "we"} if options[0] in ("--dies-after", "--crashes") else {}
+        assert {name: text for name, _, text in finals(heard)} == {
+            name: expected(text) for name, text in {**kept, "typed": "her duck"}.items()
+        }
+        assert errors(heard) == [sentence]
+        assert server.hub.ears.taken == 0
+
+
+def test_a_command_that_is_not_there() -> None:
+    with hearing() as server, server.socket() as socket:
+        server.hub.ears.command = lambda language: ["/nothing/here"]
+        socket.start("de")
+        socket.say("audio", stream="1")
+        assert errors(until_listening(socket, True) + until_listening(socket, False)) == [
+            "the recogniser cannot be started: No such file or directory"
+        ]
+
+
+def test_utterances_of_a_client_with_the_same_names_end_recognition(server: Running) -> None:
+    with server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("update", utterance="1.1", seq=0, text="her duck", final=True)
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        heard = until_listening(socket, True) + until_listening(socket, False)
+        assert [each["code"] for each in heard if each["type"] == "error"] == ["stale"]
+
+
+def test_a_full_transcript_ends_recognition() -> None:
+    with hearing(transcript_length=1000) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 25)
+        heard = until_listening(socket, True) + until_listening(socket, False)
+        assert errors(heard) == [FULL]
+
+
+def test_a_recogniser_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FINISH_SECONDS", 0.3)
+    stuck = tmp_path / "stuck"
+    stuck.touch()
+    with hearing("--slow", str(stuck)) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        socket.say("end")
+        assert errors(socket.until("done")) == [module.NOT_ENDED]
+        assert server.hub.ears.taken == 0
+
+
+def test_a_client_that_sends_nothing_any_more_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
+    with hearing() as server, server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        heard = until_listening(socket, True) + until_listening(socket, False)
+        assert errors(heard) == [module.IDLE]
+        assert recognised(heard)[-1] == ("1.1", "we saw", True)
+
+
+def test_a_server_that_stops_recognises_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hearing() as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        socket.until("recognised")
+        server.call(server.server.stop)
+        heard = socket.until("final")
+        assert finals(heard) == [("1.1", "de", expected("we saw"))]
+
+
+def test_processes_end_with_the_server() -> None:
+    with hearing() as server, server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        socket.until("recognised")
+        session = next(iter(server.hub._sessions.values()))
+        assert session.listening is not None and session.listening._recognition is not None
+        process = session.listening._recognition._process
+        assert process is not None
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_silence() -> None:
+    pytest.importorskip("pocketsphinx")
+    with running(recogniser="pocketsphinx", audio_backlog=600) as server, server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", stream="1")
+        send(socket, 598, frame=2)
+        socket.say("end")
+        heard = socket.until("done")
+        assert {each["type"] for each in heard} <= {"listening", "stats", "done"}
+        assert [each["recognised"] for each in heard if each["type"] == "listening"][-1] == 598 * RATE
