@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import logging.handlers
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -69,7 +70,7 @@ class Taken(Line):
         self.lanes: dict[str, Lane] = {}
         self.updates: list[Any] = []
 
-    def offer(self, update: Update) -> None:
+    def offer(self, update: Update, languages: Iterable[str] | None = None) -> None:
         self.updates.append(update)
 
     def remember(self, language: str, source: str, translation: str) -> None:

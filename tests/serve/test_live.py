@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -73,6 +75,48 @@ def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> Non
     # What a client tells is one line, as what a model says is.
     assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
     assert [caption.source for caption in live.transcript.finals] == ["there already"]
+
+
+def test_only_the_languages_that_were_not_restored_are_translated() -> None:
+    class Offered:
+        languages: ClassVar[list[list[str]]] = []
+
+        def offer(self, update: Update, languages: list[str]) -> None:
+            self.languages.append(languages)
+
+        def remember(self, *_: str) -> None: ...
+
+    live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
+    live.line = Offered()  # type: ignore[assignment]
+    live.restore([protocol.Final(utterance="1", seq=4, language="de", text="schon da")])
+    live.update(Update("1", 5, "there already", final=True))
+    assert Offered.languages == [["ja"]]
+    assert list(live.inbox._pending) == [("1", "ja")]
+
+
+def test_what_another_server_has_written_stays_in_the_file_and_comes_once(tmp_path: Path) -> None:
+    def rows() -> list[tuple[str, str]]:
+        (file,) = tmp_path.iterdir()
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return [(line["utterance"], line["text"]) for line in lines]
+
+    def ends(live: LiveSession, utterance: str, text: str) -> None:
+        update = Update(utterance, 0, "we saw", final=True)
+        live.update(update)
+        answer(live, update, text)
+
+    first, second = session(Archive(tmp_path)), session(Archive(tmp_path))
+    for utterance in ("1", "2", "3", "4"):
+        ends(first, utterance, "zuerst")
+    # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
+    second.restore(
+        protocol.Final(utterance=name, seq=0, language="de", text="wieder da", hidden=hidden)
+        for name, hidden in (("2", None), ("3", True))
+    )
+    ends(second, "4", "noch einmal")
+    ends(second, "5", "neu")
+    second.rewrite()
+    assert rows() == [("1", "zuerst"), ("2", "wieder da"), ("4", "noch einmal"), ("5", "neu")]
 
 
 @pytest.mark.parametrize("cut", [False, True])

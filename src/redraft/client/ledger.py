@@ -30,7 +30,9 @@ class Ledger:
 
     def add(self, update: protocol.UpdateMessage) -> None:
         """Take an update that is to be sent.  Of utterances that never end only the latest are kept."""
-        self._begun.setdefault(update.utterance, update.time)
+        # The server may never get the first one: it is not sent again after a drop.
+        begun = self._begun.setdefault(update.utterance, update.time)
+        update = update.model_copy(update={"begun": begun})
         self.open[update.utterance] = self._unsent[update.utterance] = update
         for name in self._partial[:-MOST_OPEN]:
             del self.open[name]

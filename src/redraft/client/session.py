@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pydantic import ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
@@ -18,9 +17,8 @@ from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
 from redraft.client.options import ServerError, address, reason, viewers_page
-from redraft.client.wire import heard, message_of, of_mask, of_style
+from redraft.client.wire import begun, heard, message_of, start_of
 from redraft.decoding.method import Value
-from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of
 
@@ -70,22 +68,11 @@ class Client:
         take_over: bool = False,
         backoff: Backoff = Backoff(),
     ) -> None:
-        self.session = ""
+        self.session = self._server = ""
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
-        try:
-            self._start = protocol.Start(
-                targets=tuple(to),
-                room=room,
-                take_over=take_over,
-                method=method,
-                options=dict(options or {}),
-                max_tokens=max_tokens,
-                **of_mask(mask),
-                **of_style(style),
-            )
-        except ValidationError as error:
-            raise OptionError(protocol.sentence(error, protocol.Start)) from None
+        asked = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
+        self._start = start_of(to, mask, style, options=dict(options or {}), **asked)
         self.control = Control(self._start.targets, self._asked)
         self._ledger = Ledger(self._start.targets)
         self._ending = self._done = self._over = False
@@ -213,20 +200,25 @@ class Client:
     async def _begin(self, socket: ClientConnection) -> None:
         """Begin the session, or go on with it."""
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
-        started = heard(await socket.recv())
-        if isinstance(started, protocol.Error):
-            raise ServerError(started.code, started.message)
-        if not isinstance(started, protocol.Started):
-            raise ServerError("protocol", f"the server speaks another protocol: it began with {started.type!r}")
+        started = begun(await socket.recv())
+        forgotten = bool(self.session) and not started.resumed
         if self.session:
             self.reconnected += 1
-            await self._go_on(socket, forgotten=not started.resumed)
+            await self._go_on(socket, forgotten=forgotten)
         self.session, self._ledger.targets = started.session, started.targets
         self._start = self._start.model_copy(update={"token": started.token, "take_over": False})
+        self._server = started.server
+        if not forgotten:
+            self._restored()
         self._ledger.again()
         self._news.set()
         if self._started and not self._started.done():
             self._started.set_result(None)
+
+    def _restored(self) -> None:
+        """The server has all of the session, so that it may be resumed there."""
+        if self._start.server != self._server:
+            self._start = self._start.model_copy(update={"server": self._server})
 
     async def _go_on(self, socket: ClientConnection, *, forgotten: bool) -> None:
         """Say again, after a drop, what the server may not have had."""
@@ -266,8 +258,10 @@ class Client:
 
     async def _hear(self, message: Any, socket: ClientConnection) -> None:
         if isinstance(message, protocol.Partial):
+            self._restored()  # since an update that came after it is answered
             await self._events.put(caption_of(message))
         elif isinstance(message, protocol.Final):
+            self._restored()
             await self._concluded(message.utterance, message.language, message, caption_of(message), socket)
         elif isinstance(message, protocol.Error) and message.fatal:
             raise ServerError(message.code, message.message)

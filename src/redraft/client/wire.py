@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,7 +15,25 @@ from redraft.errors import InputError, OptionError
 from redraft.serve import protocol
 
 
-def of_mask(mask: Mask) -> dict[str, Any]:
+def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> protocol.Start:
+    """The message that begins a session.
+
+    Args:
+        to: target languages.
+        mask: what is hidden of partial captions.
+        style: how prompts are made.
+        fields: more of the message.
+
+    Raises:
+        OptionError: something is out of range, or not for servers.
+    """
+    try:
+        return protocol.Start(targets=tuple(to), **_of_mask(mask), **_of_style(style), **fields)
+    except ValidationError as error:
+        raise OptionError(protocol.sentence(error, protocol.Start)) from None
+
+
+def _of_mask(mask: Mask) -> dict[str, Any]:
     """The fields of `start` that say what is hidden.
 
     Raises:
@@ -26,7 +45,7 @@ def of_mask(mask: Mask) -> dict[str, Any]:
     return fields if mask.survival is None else {**fields, "mask_survival": mask.survival}
 
 
-def of_style(style: Style) -> dict[str, Any]:
+def _of_style(style: Style) -> dict[str, Any]:
     """The fields of `start` that say how prompts are made.
 
     Raises:
@@ -49,6 +68,20 @@ def heard(text: str | bytes) -> Any:
         raise ServerError(
             "protocol", f"the server speaks another protocol: {protocol.sentence(error, *protocol.SERVER)}"
         ) from None
+
+
+def begun(text: str | bytes) -> protocol.Started:
+    """The server's answer to `start`.
+
+    Raises:
+        ServerError: it refuses, or it is none of this protocol.
+    """
+    message = heard(text)
+    if isinstance(message, protocol.Error):
+        raise ServerError(message.code, message.message)
+    if not isinstance(message, protocol.Started):
+        raise ServerError("protocol", f"the server speaks another protocol: it began with {message.type!r}")
+    return message
 
 
 def message_of(update: Update) -> protocol.UpdateMessage:

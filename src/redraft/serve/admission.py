@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -36,10 +36,10 @@ class Line:
     def __init__(self, engine: Engine, lanes: Mapping[str, Lane]) -> None:
         self._engine, self.lanes = engine, dict(lanes)
 
-    def offer(self, update: Update) -> None:
-        """Have an update translated into every language."""
-        for lane in self.lanes.values():
-            self._engine.offer(lane, update)
+    def offer(self, update: Update, languages: Iterable[str] | None = None) -> None:
+        """Have an update translated into some languages; None for all."""
+        for language in self.lanes if languages is None else languages:
+            self._engine.offer(self.lanes[language], update)
 
     def remember(self, language: str, source: str, translation: str) -> None:
         """Take a sentence that was translated before into the prompts of a language."""

@@ -19,7 +19,7 @@ def control(session: LiveSession, message: protocol.Control) -> str:
         return _correct(session, message)
     for language in session.targets if message.language is None else (message.language,):
         session.delivery.hide((message.utterance, language), message.hidden)
-    session.edited = True
+    session.file.outdated = True
     return ""
 
 
@@ -29,7 +29,7 @@ def _correct(session: LiveSession, message: protocol.Correct) -> str:
         return "only a final caption can be corrected, and the utterance has none in this language"
     session.kept += len(message.text) - len(caption.text)
     session.delivery.correct(replace(caption, text=message.text))
-    session.edited = True
+    session.file.outdated = True
     return ""
 
 

@@ -67,7 +67,7 @@ async def begin(request: Request) -> Response:
     hub, owner = allowed(request)
     wanted = await body_of(request, protocol.Begin.model_validate_json, protocol.Begin)
     session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
-    return answer_of(started_of(session), 201)
+    return answer_of(started_of(session, hub.name), 201)
 
 
 async def ingest(request: Request) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -48,6 +49,8 @@ class Hub:
 
     def __init__(self, service: Service, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics = settings, metrics
+        #: Of this process, among all that a client may reach at the same address.
+        self.name = secrets.token_hex(8)
         self.engines, self._service = engines, service
         self.admission = Admission(service, engines, metrics)
         self._keys = Keys(settings.keys) if settings.keys else None
@@ -106,7 +109,14 @@ class Hub:
         return owner
 
     async def open(
-        self, begin: protocol.Begin, owner: str, address: str, token: str | None = None, *, by_post: bool = False
+        self,
+        begin: protocol.Begin,
+        owner: str,
+        address: str,
+        token: str | None = None,
+        *,
+        last: str | None = None,
+        by_post: bool = False,
     ) -> tuple[LiveSession, bool]:
         """Resume the session of a token, or begin one; the second value says which.
 
@@ -115,6 +125,8 @@ class Hub:
             owner: whose API key was given.
             address: where the client is.
             token: of a session to go on with.
+            last: name of the server that the client was last connected to, as far as it says.  After another one, what
+                is kept of the session here is out of date, and makes way for a new copy.
             by_post: whether captions will come by POST.
 
         Raises:
@@ -127,8 +139,10 @@ class Hub:
             await known.opened.wait()
             if self._sessions.get(known.token) is not known:
                 raise self.admission.refused("capacity", "the session was not admitted: try again later")
-            self.metrics.resumed.inc()
-            return known, True
+            if last in (None, self.name):
+                self.metrics.resumed.inc()
+                return known, True
+            self._forget(known)
         self._admit(address)
         with self._room(begin, owner) as room:
             session = await self._begin(begin, owner, address, token or new_token(), by_post=by_post)

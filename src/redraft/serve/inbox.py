@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from redraft.captions.events import Order, Update
 
@@ -12,14 +12,9 @@ MOST_PENDING = 64
 
 
 class Inbox:
-    """What came in and what is still to be answered.
+    """What came in and what is still to be answered."""
 
-    Args:
-        targets: the session's languages.
-    """
-
-    def __init__(self, targets: Sequence[str]) -> None:
-        self._targets = tuple(targets)
+    def __init__(self) -> None:
         self._order = Order()
         #: (utterance, language) -> seq of the newest update that is still to be answered.
         self._pending: dict[tuple[str, str], int] = {}
@@ -39,11 +34,11 @@ class Inbox:
         """Whether this update came before: after a drop a client may send again what it is not sure of."""
         return self._order.repeats(update)
 
-    def take(self, update: Update) -> str:
-        """Note an update that is to be answered in every language; what is wrong with it instead, or nothing."""
+    def take(self, update: Update, targets: Iterable[str]) -> str:
+        """Note an update that is to be answered in these languages; what is wrong with it instead, or nothing."""
         if problem := self._order.problem(update):
             return problem
-        for target in self._targets:
+        for target in targets:
             self._pending[update.utterance, target] = update.seq
         self._check_room()
         return ""

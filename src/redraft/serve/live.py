@@ -16,7 +16,7 @@ from redraft.captions.formats.read import printable
 from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.admission import Line
-from redraft.serve.archive import Archive
+from redraft.serve.archive import Archive, SessionFile
 from redraft.serve.delivery import Delivery
 from redraft.serve.inbox import Inbox
 from redraft.serve.lanes import Answer
@@ -51,7 +51,6 @@ class LiveSession:
         kept: how many characters are kept of it.
         readers: how many read the transcript while it grows.
         touched: when it was last of use to anybody, in seconds of the monotonic clock.
-        edited: whether its owner has changed captions that were archived.
         last_post: ``seq`` of the newest caption that came by POST.
     """
 
@@ -76,46 +75,48 @@ class LiveSession:
     inbox: Inbox = field(init=False)
     transcript: Transcript = field(init=False)
     delivery: Delivery = field(init=False)
+    file: SessionFile = field(init=False)
     _counts: SessionCounts = field(init=False)
     #: How many captions that came by POST were final.
     _posted: int = 0
-    edited: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
         self.targets = tuple(map(str.strip, self.begin.targets))
-        self.inbox, self.transcript = Inbox(self.targets), Transcript(self.targets)
+        self.inbox, self.transcript = Inbox(), Transcript(self.targets)
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
-
-    @property
-    def _file(self) -> str:
-        """What its file in the archive is called."""
-        return f"{self.begin.room}-{self.name}" if self.begin.room else self.name
+        room = f"{self.begin.room}-" if self.begin.room else ""
+        self.file = SessionFile(self.archive, room + self.name)
 
     # From the client
 
-    def update(self, update: events.Update) -> str:
+    def update(self, update: events.Update, begun: float | None = None) -> str:
         """Take an update; what is wrong with it, or nothing.
 
         One that came before is passed over, so that after a drop a client may send again what it is not sure of.
+
+        Args:
+            begun: when its utterance began, in seconds; None if that is the time of the update.
         """
         self.touched = time.monotonic()
         if self.inbox.repeats(update):
             return ""
         if self.ended:
             return "the session has ended: no more updates are taken"
-        if self.transcript.ended(update.utterance) and update.utterance not in self.inbox:
-            return ""  # restored: the client has its captions already
+        # What was restored the client has already.
+        missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
         new = update.utterance not in self.inbox
-        if problem := self.inbox.take(update):
+        if new and not missing:
+            return ""
+        if problem := self.inbox.take(update, missing):
             return problem
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
-        self.transcript.begin(update.utterance, update.time)
+        self.transcript.begin(update.utterance, update.time if begun is None else begun)
         self.metrics.updates.inc()
         if self.line:
-            self.line.offer(update)
+            self.line.offer(update, missing)
         return ""
 
     @property
@@ -137,7 +138,7 @@ class LiveSession:
         return problem
 
     def restore(self, finals: Iterable[protocol.Final]) -> None:
-        """Take over what the client has from a server that has forgotten it."""
+        """Take over what the client has from another server, or from before a restart."""
         for final in finals:
             if final.language in self.targets and (final.utterance, final.language) not in self.transcript:
                 caption = caption_of(final)
@@ -148,11 +149,14 @@ class LiveSession:
                     self.transcript.hide(key, hidden=True)
                 self.transcript.add(key, caption, held=self.delivery.paused)
                 self._keep(caption)
+                self.file.outdated |= bool(final.hidden)
                 if self.line:
                     self.line.remember(final.language, caption.source, caption.text)
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
+        if (caption.utterance, caption.language) not in self.transcript.hidden:
+            self.file.add(caption)
 
     def end(self) -> None:
         """No more updates will come, but those of audio that is still being recognised."""
@@ -186,8 +190,6 @@ class LiveSession:
             self.delivery.partial(caption, lag_ms)
             return
         self._keep(caption)
-        if key not in self.transcript.hidden:
-            self.archive.add(self._file, caption)
         self.delivery.final(caption, lag_ms)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
@@ -258,9 +260,7 @@ class LiveSession:
 
     def rewrite(self) -> None:
         """Take what its owner has corrected or hidden over into its file."""
-        if self.edited:
-            self.edited = False
-            self.archive.rewrite(self._file, self.transcript.kept)
+        self.file.rewrite(self.transcript)
 
     # Connections
 

@@ -75,6 +75,9 @@ class Start(Begin):
     protocol: int = Field(VERSION, description="version of this protocol")
     key: str | None = Field(None, max_length=200, description="API key, if the server needs one")
     token: Token | None = Field(None, description="token from `started`, to resume a session after a drop")
+    server: ShortText | None = Field(
+        None, description="`server` from the last `started`; another server's copy of the session is out of date"
+    )
 
 
 class UpdateMessage(Message):
@@ -86,6 +89,9 @@ class UpdateMessage(Message):
     text: Line = Field(max_length=20_000)
     final: bool = Field(False, description="whether this is the last update of the utterance")
     time: Seconds | None = Field(None, description="seconds from the start of the stream")
+    begun: Seconds | None = Field(
+        None, description="time of the utterance's first update, where that one is not sent again after a drop"
+    )
 
     def event(self) -> events.Update:
         """The same for the engine."""
@@ -134,8 +140,8 @@ class End(Message):
 class Started(Message):
     """The session that a connection belongs to.
 
-    ``resumed`` is false for a new session.  If a token was given all the same, the server does not know it, since it
-    was restarted: `Restore` tells it what the client has already.
+    ``resumed`` is false for a new session.  If a token was given all the same, the server does not have the session, or
+    no longer the latest copy of it, because it was restarted or is another one: `Restore` tells it what the client has.
     """
 
     type: Literal["started"] = "started"
@@ -145,6 +151,7 @@ class Started(Message):
     targets: tuple[str, ...]
     room: str | None = None
     resumed: bool = False
+    server: str = Field(description="identifies this process among all that clients may reach at this address")
 
 
 class Partial(Message):
@@ -180,7 +187,7 @@ class Final(Message):
 
 
 class Restore(Message):
-    """Final captions from before a restart of the server; they are not translated again."""
+    """Final captions from another server, or from before a restart; they are not translated again."""
 
     type: Literal["restore"] = "restore"
     finals: tuple[Final, ...] = Field(max_length=1000)

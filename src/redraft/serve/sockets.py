@@ -40,7 +40,7 @@ async def live(websocket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     outbox = Outbox(hub.settings.waiting_messages)
-    outbox.put(started_of(session, resumed=resumed).wire())
+    outbox.put(started_of(session, hub.name, resumed=resumed).wire())
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
@@ -104,17 +104,18 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
     owner = hub.owner(start.key or bearer(websocket.headers.get("authorization", "")))
     address = websocket.client.host if websocket.client else ""
-    return await hub.open(start, owner, address, start.token)
+    return await hub.open(start, owner, address, start.token, last=start.server)
 
 
-def started_of(session: LiveSession, *, resumed: bool = False) -> protocol.Started:
-    """What the owner of a session is told at its beginning."""
+def started_of(session: LiveSession, server: str, *, resumed: bool = False) -> protocol.Started:
+    """What the owner of a session is told at its beginning; ``server`` is the name of this one."""
     return protocol.Started(
         session=session.name,
         token=session.token,
         targets=session.targets,
         room=session.begin.room,
         resumed=resumed,
+        server=server,
     )
 
 
@@ -238,7 +239,7 @@ def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error |
     if isinstance(message, protocol.UpdateMessage | protocol.Restore | protocol.Correct) and session.full:
         return _error("limit", FULL, message)
     if isinstance(message, protocol.UpdateMessage):
-        if problem := session.update(message.event()):
+        if problem := session.update(message.event(), message.begun):
             return _error("stale", problem, message)
     elif isinstance(message, protocol.Ack):
         session.delivery.acknowledged((message.utterance, message.language))

@@ -34,7 +34,8 @@ export class Memory {
 
   load() {
     /**
-     * The session: {start, token, name, targets, begun, runs, ending, paused, hidden}; null where there is none.
+     * The session: {start, token, server, name, targets, begun, runs, ending, paused, hidden}; null where there
+     * is none.
      * `hidden` has the keys of captions that viewers do not see.
      */
     this.session = this.read("session");

@@ -28,6 +28,7 @@ export class Session extends EventTarget {
   #backoff = new Backoff();
   #unsent = new Map();
   #refusal = null;
+  #server = "";
   #live = false;
   #waiting = false;
 
@@ -60,9 +61,11 @@ export class Session extends EventTarget {
 
   /** Send the whole text of an utterance so far. */
   send(utterance, text, final) {
-    const seq = (this.#memory.open.get(utterance)?.seq ?? -1) + 1;
+    const earlier = this.#memory.open.get(utterance);
+    const seq = (earlier?.seq ?? -1) + 1;
     const time = Math.max(0, Date.now() - this.#memory.session.begun) / 1000;
-    const update = { type: "update", utterance, seq, text, final, time };
+    const begun = earlier?.begun ?? time; // the server may never get the first update: it is not sent again
+    const update = { type: "update", utterance, seq, text, final, time, begun };
     this.#memory.keepOpen(update);
     this.#unsent.delete(utterance);
     this.#unsent.set(utterance, update);
@@ -100,10 +103,10 @@ export class Session extends EventTarget {
   #connect() {
     if (!this.#waiting) this.#tell("state", "connecting");
     const socket = new WebSocket(address("/v1/live"));
-    const { start, token } = this.#memory.session;
+    const { start, token, server } = this.#memory.session;
     this.#socket = socket;
     this.#refusal = null;
-    socket.onopen = () => this.#say({ type: "start", protocol: PROTOCOL, ...start, token });
+    socket.onopen = () => this.#say({ type: "start", protocol: PROTOCOL, ...start, token, server });
     socket.onmessage = ({ data }) => socket === this.#socket && this.#hear(JSON.parse(data));
     socket.onclose = () => socket === this.#socket && this.#closed();
   }
@@ -120,6 +123,7 @@ export class Session extends EventTarget {
   }
 
   #hear(message) {
+    if (message.type === "partial" || message.type === "final") this.#restored(); // what came before has arrived
     const hear = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
@@ -132,10 +136,12 @@ export class Session extends EventTarget {
     if (["started", "partial", "stats", "paused", "hidden", "done"].includes(message.type)) this.#tell(message.type, message);
   }
 
-  #started({ token, session, targets, resumed }) {
+  #started({ token, session, targets, resumed, server }) {
     const start = { ...this.#memory.session.start, take_over: undefined }; // done once
     this.#memory.note({ token, name: session, targets, start });
     this.#backoff.reset();
+    this.#server = server;
+    if (resumed || !this.#memory.finals.size) this.#restored();
     if (!resumed) this.#restore();
     this.#unsent = new Map(this.#memory.open);
     this.#live = true;
@@ -145,7 +151,7 @@ export class Session extends EventTarget {
     this.#tell("state", "live");
   }
 
-  /** Tell a restarted server what it has forgotten. */
+  /** Tell a server that has not the latest of the session what it lacks. */
   #restore() {
     const { paused, hidden = [] } = this.#memory.session;
     if (paused) this.#say({ type: "pause" }); // before there is anything that viewers could see
@@ -160,6 +166,11 @@ export class Session extends EventTarget {
       }
     }
     if (finals.length) this.#say({ type: "restore", finals });
+  }
+
+  /** The server has all of the session, so that it may be resumed there. */
+  #restored() {
+    if (this.#memory.session.server !== this.#server) this.#memory.note({ server: this.#server });
   }
 
   #hide({ utterance, language, hidden }) {
