@@ -47,11 +47,14 @@ class Line:
             writer.transport.abort()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self.to)
+        there, back = await self.open()
         pair = {writer, back}
         self._writers |= pair
         await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
         self._writers -= pair
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.to)
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:
@@ -65,8 +68,8 @@ class Line:
 
 
 @asynccontextmanager
-async def line(port: int) -> AsyncIterator[Line]:
-    made = Line(port)
+async def line(to: int | Line) -> AsyncIterator[Line]:
+    made = to if isinstance(to, Line) else Line(to)
     listening = await asyncio.start_server(made, "127.0.0.1", 0)
     made.port = listening.sockets[0].getsockname()[1]
     try:
