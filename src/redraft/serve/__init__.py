@@ -1,6 +1,6 @@
-"""Many live sessions on one model: the scheduler, the protocol, and the server around them.
+"""The server: many live sessions on one model.
 
-``slots``, ``lanes``, ``batch``, ``load`` and ``scheduler`` run on an engine's thread and know no network; ``engine`` is
-that thread, and ``engines`` are several of them.  ``protocol`` is what is said over the wire.  The rest runs on the
-event loop of the server.
+``slots``, ``lanes``, ``batch``, ``load`` and ``scheduler`` run on an engine's thread and do not use the network.
+``engine`` is that thread; ``engines`` runs several.  ``protocol`` defines the messages on the wire.  Everything else
+runs on the server's event loop.
 """

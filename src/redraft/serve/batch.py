@@ -1,4 +1,4 @@
-"""What goes into one pass: as many requests as its budget of new tokens has room for."""
+"""Choose the requests of one batched pass, within a budget of new tokens."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from redraft.decoding.types import EMPTY_DRAFT, Score
 from redraft.serve.lanes import Lane
 from redraft.serve.slots import Slot
 
-#: A pass may take this many seconds, so that nobody waits long for a place in the next one.
+#: Longest pass in seconds; a new request waits at most this long for the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
-#: The budget where what is asked for at once costs no more.
+#: Budget for backends whose passes cost the same at any size.
 UNLIMITED = 1 << 40
-#: As many lanes as there can be slots, and as many as make the passes of a small model on the CPU cheap.
+#: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
+#: cheap.
 MOST_LANES, USUAL_LANES = 256, 32
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A lane's part of a pass.
+    """A lane's share of a pass.
 
     Attributes:
-        lane, slot: whose it is.
-        score: the lane's request, or a piece of a long prompt that goes before it, whose rows nobody wants.
-        new: how many of its tokens are not in the cache.
+        lane: the lane.
+        slot: its cache slot.
+        score: the lane's request, or an earlier piece of its prompt, whose rows are discarded.
+        new: tokens of ``score`` that are not in the cache.
     """
 
     lane: Lane
@@ -36,12 +38,15 @@ class Part:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all that the lane has asked for."""
+        """Whether this is the lane's complete request."""
         return self.score is self.lane.score
 
 
 def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
-    """The most new tokens of a pass that takes at most so many seconds; within sensible bounds."""
+    """Return the largest number of new tokens that one pass processes within ``seconds``.
+
+    The result is between `LEAST_BUDGET` and `MOST_BUDGET`.
+    """
     low, high = LEAST_BUDGET, MOST_BUDGET
     while low < high:
         middle = (low + high + 1) // 2
@@ -50,14 +55,15 @@ def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
 
 
 def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
-    """The parts of the next pass, in the order of ``ready``: all of one model, together within the budget.
+    """Choose the requests of the next pass, in the order of ``ready``.
 
-    Of a prompt that is too long for what is left a piece goes in; that is the same work in smaller portions, since the
-    cache keeps it.  A request that cannot be divided and is larger than the budget goes alone.
+    All are for the same model, and together they stay within the budget.  A prompt that does not fit is split: this
+    pass takes the piece that fits, the cache keeps it, and later passes take the rest.  A request that cannot be split
+    and is larger than the budget gets a pass of its own.
 
     Args:
-        ready: lanes that wait for rows, the one that has waited longest first.
-        budget: new tokens.
+        ready: lanes that wait for rows, the longest waiting first.
+        budget: maximum number of new tokens.
     """
     parts: list[Part] = []
     room = budget
@@ -79,7 +85,7 @@ def _fitting(lane: Lane, slot: Slot, score: Score, room: int, *, first: bool) ->
     new = len(score.prefix) + len(score.draft) - reused
     if new <= room:
         return Part(lane, slot, score, new)
-    # The last rows and the draft belong together; what an encoder reads cannot be divided either.
+    # The rows at the end of the prompt and the draft must be in one pass; encoder input cannot be split either.
     end = min(reused + room, len(score.prefix) - score.prompt_rows)
     if end > reused and not score.encoder:
         piece = replace(score, prefix=score.prefix[:end], draft=EMPTY_DRAFT, prompt_rows=1)

@@ -1,4 +1,4 @@
-"""Bodies of HTTP requests and answers beside the messages of `redraft.serve.protocol`."""
+"""Bodies of HTTP requests and responses, other than the messages of `redraft.serve.protocol`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from redraft.serve.protocol import VERSION, Message, Wanted
 
 
 class Translate(Wanted):
-    """One text to be translated at once (HTTP)."""
+    """A text to translate (HTTP)."""
 
     text: str = Field(min_length=1, max_length=20_000)
 

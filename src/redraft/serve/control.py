@@ -1,4 +1,4 @@
-"""What the owner of a session decides over the captions that viewers see: pause them, hide one, correct one."""
+"""Session owner's control over the captions that viewers see: pause, hide, correct."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redraft.serve.live import LiveSession
 
 
 def control(session: LiveSession, message: protocol.Control) -> str:
-    """Do what the owner wants; what is wrong with it in a sentence, or nothing."""
+    """Execute a control message; return an error message, or an empty string on success."""
     if isinstance(message, protocol.Pause):
         session.delivery.pause(message.paused)
         return ""

@@ -1,4 +1,4 @@
-"""The one thread that touches a context of the models; everybody else asks it."""
+"""The thread that owns the models' contexts; all other code sends it commands."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ log = logging.getLogger(__name__)
 
 
 class Stopped(RedraftError):
-    """The engine works no more."""
+    """The engine's thread has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """An update for a lane, and when it came in, in seconds of the engine's clock."""
+    """An update for a lane, with its arrival time in seconds of the engine's clock."""
 
     lane: Lane
     update: Update
     since: float
 
     def do(self) -> None:
-        """Hand it over."""
+        """Pass the update to its lane."""
         self.lane.offer(self.update, self.since)
 
     def refuse(self) -> None:
-        """Nobody waits for it."""
+        """Do nothing: no caller waits for an update."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Something to be done, and who waits for it."""
+    """A function to call on the thread, with the future for its result."""
 
     work: Callable[[], Any]
     done: Future[Any]
 
     def do(self) -> None:
-        """Do it, unless it was cancelled."""
+        """Call the function, unless the future was cancelled."""
         if not self.done.set_running_or_notify_cancel():
             return
         try:
@@ -59,21 +59,21 @@ class _Call:
             self.done.set_exception(error)
 
     def refuse(self) -> None:
-        """Tell whoever waits that it will not be done."""
+        """Fail the future with `Stopped`."""
         if self.done.set_running_or_notify_cancel():
             self.done.set_exception(Stopped("the engine works no more"))
 
 
 class Engine:
-    """Runs a scheduler on a thread of its own.
+    """Runs a scheduler on a thread.
 
     Args:
-        scheduler: what is run; after `start` nothing else may touch it.
+        scheduler: the scheduler; after `start`, only the engine's thread may use it.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        #: What is to be done between two rounds; None to end.
+        #: Commands to run between two rounds; None ends the thread.
         self._inbox: queue.SimpleQueue[_Offer | _Call | None] = queue.SimpleQueue()
         self._closing, self._closed = threading.Lock(), False
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
@@ -84,34 +84,34 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """Whether it still works; false when it was stopped, or could not go on."""
+        """Whether the thread is running: false before `start`, after `stop` and after a crash."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """End the thread after the round under way, and wait for it."""
+        """End the thread after the current round, and join it."""
         self._inbox.put(None)
         self._thread.join()
 
     def offer(self, lane: Lane, update: Update) -> None:
-        """Give one of its lanes an update.  Its lag counts from now, whatever pass is under way meanwhile."""
+        """Give an update to a lane.  Its lag counts from this call, even while a pass is running."""
         self._put(_Offer(lane, update, self.scheduler.clock()))
 
     def call(self, work: Callable[[], T]) -> Future[T]:
-        """Have something done on the thread between two rounds; what it returns or raises is in the future.
+        """Call ``work`` on the thread between two rounds; the future has its result or exception.
 
-        Where the thread has ended, or ends before it comes to that, `Stopped` is.  It is not done any more if the
-        future is cancelled before.
+        If the thread has ended, or ends first, the future raises `Stopped`.  Cancelling the future in time prevents the
+        call.
         """
         done: Future[T] = Future()
         self._put(_Call(work, done))
         return done
 
     def post(self, work: Callable[[], object]) -> None:
-        """Have something done on the thread; nobody waits for it, so what it raises is logged."""
+        """Call ``work`` on the thread between two rounds; an exception is logged."""
         self.call(work).add_done_callback(_log)
 
     def remove(self, lanes: Iterable[Lane]) -> None:
-        """Forget lanes with all that they still had to do."""
+        """Remove lanes and drop their work."""
         for lane in lanes:
             self.post(partial(self.scheduler.remove, lane))
 
@@ -132,7 +132,7 @@ class Engine:
             self._close()
 
     def _obey(self) -> bool:
-        """Do what was asked for meanwhile; without lanes at work wait for it.  False to end."""
+        """Run waiting commands; wait for one if no lane has work.  Return False when the thread should end."""
         block = not self.scheduler.working
         while True:
             try:
@@ -145,7 +145,7 @@ class Engine:
             block = False
 
     def _close(self) -> None:
-        """Take no more commands, and do not let anybody wait for those that are left."""
+        """Accept no more commands, and fail those that are left."""
         with self._closing:
             self._closed = True
         with suppress(queue.Empty):

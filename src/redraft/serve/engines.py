@@ -1,7 +1,8 @@
-"""Several engines side by side, each with contexts and a core of its own; a session stays where it began.
+"""Several engines side by side, each with its own contexts and CPU core; a session stays on its engine.
 
-The threads of one context wait for each other after every operation; where an operation takes microseconds, that costs
-more than a second thread brings.  Engines wait for nobody: while one runs its model, another prepares its next pass.
+The threads of one context synchronise after every operation.  With a small model, whose operations take microseconds,
+that costs more than a second thread gains.  Engines run independently: one runs its model while another prepares its
+next pass.
 """
 
 from __future__ import annotations
@@ -19,42 +20,42 @@ class Engines:
     """The engines of a server.
 
     Args:
-        engines: one or more.
-        most: the most lanes of all of them together.
+        engines: at least one.
+        most: maximum number of lanes on all engines together.
     """
 
     def __init__(self, engines: Sequence[Engine], most: int) -> None:
         self.all = tuple(engines)
         self._most = most
         self._admitting = threading.Lock()
-        #: Lanes that an engine is being asked to admit.
+        #: Engine -> lanes about to be admitted.
         self._coming: Counter[Engine] = Counter()
 
     def start(self) -> None:
-        """Start their threads."""
+        """Start all threads."""
         for engine in self.all:
             engine.start()
 
     def stop(self) -> None:
-        """End their threads after the rounds under way, and wait for them."""
+        """End all threads after their current rounds, and join them."""
         for engine in self.all:
             engine.stop()
 
     @property
     def alive(self) -> bool:
-        """Whether all of them work; the sessions of one that has stopped could not go on."""
+        """Whether all engines are running; if one has stopped, its sessions cannot continue."""
         return all(engine.alive for engine in self.all)
 
     @property
     def lanes(self) -> int:
-        """How many lanes there are."""
+        """Number of lanes on all engines."""
         return sum(engine.scheduler.lanes for engine in self.all)
 
     @contextmanager
     def chosen(self, wanted: int) -> Iterator[Engine]:
-        """The engine with the fewest lanes, which counts as having ``wanted`` more while the block lasts.
+        """Choose the engine with the fewest lanes, and reserve ``wanted`` lanes there while the block runs.
 
-        Called on the server's event loop, by many that begin at the same time.
+        Call it on the server's event loop; sessions that start at the same time see each other's reservations.
         """
         engine = min(self.all, key=lambda each: each.scheduler.lanes + self._coming[each])
         self._coming[engine] += wanted
@@ -64,7 +65,7 @@ class Engines:
             self._coming[engine] -= wanted
 
     def admit(self, engine: Engine, lanes: Sequence[Lane]) -> str:
-        """Take new lanes in, on the thread of their engine; or why they cannot be admitted, in one sentence."""
+        """Add new lanes; return why they are refused, or an empty string.  Runs on the engine's thread."""
         with self._admitting:
             if self.lanes + len(lanes) > self._most:
                 return (

@@ -1,4 +1,4 @@
-"""Translations for somebody who waits for each of them, without a session."""
+"""Translate for callers that wait for each result, without a session."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer
 from redraft.serve.protocol import Wanted
 
-#: How long somebody waits for a translation.
+#: Timeout of a translation in seconds.
 _SECONDS = 60
 
 
 class Exchange:
-    """Asks a line and waits for its answer.  One update at a time: the caller sees to that.
+    """Sends updates to a line and waits for the answers.  The caller must send one update at a time.
 
     Args:
-        asked: the answers that anybody waits for, so that they can be told if none will come.
+        asked: pending answers; `Exchanges.sweep` fails them if the engine stops.
     """
 
     line: Line
@@ -31,17 +31,17 @@ class Exchange:
         self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
 
     def hear(self, language: str, answer: Answer, _: Tally) -> None:
-        """Take what came of an update."""
-        # Whoever waited may have gone meanwhile, and somebody else may wait for the next answer.
+        """Receive the answer to an update in one language."""
+        # The caller may have gone, and another one may wait for the next answer.
         if answer.update is self._update and not self._waiting[language].done():
             self._waiting[language].set_result(answer.events)
 
     async def translate(self, update: Update) -> dict[str, list[Event]]:
-        """What an update gives in every language.
+        """Translate an update; return the captions and failures by language.
 
         Raises:
             Refused: the engine has stopped.
-            TimeoutError: no translation came in time.
+            TimeoutError: there was no translation in time.
         """
         loop = asyncio.get_running_loop()
         self._update = update
@@ -56,25 +56,25 @@ class Exchange:
 
 
 class Exchanges:
-    """Those of a server.
+    """All exchanges of a server.
 
     Args:
         admission: makes lines.
-        engines: what runs them.
-        admit: lets an address begin another one, or raises `Refused`.
+        engines: run the lines.
+        admit: checks whether an address may open another exchange; raises `Refused` if not.
     """
 
     def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
         self._admission, self._engines, self._admit = admission, engines, admit
         self._asked: set[asyncio.Future[list[Event]]] = set()
-        #: Those that count as sessions, with the address of each.
+        #: Exchange -> client address, for exchanges that count as sessions.
         self.kept: dict[Exchange, str] = {}
 
     async def once(self, wanted: Wanted, text: str, address: str) -> dict[str, list[Event]]:
-        """What a text gives in every language.
+        """Translate one text; return the captions and failures by language.
 
         Raises:
-            Refused: it is not admitted, or asks for what is not allowed.
+            Refused: the server is full, or the request asks for something that is not allowed.
         """
         exchange = await self._open(wanted, address)
         try:
@@ -83,10 +83,10 @@ class Exchanges:
             exchange.line.close()
 
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
-        """One that is kept until it is closed, and counts as a session until then.
+        """Open an exchange that stays open until `close` and counts as a session.
 
         Raises:
-            Refused: it is not admitted, or asks for what is not allowed.
+            Refused: the server is full, or the request asks for something that is not allowed.
         """
         exchange = await self._open(wanted, address)
         self.kept[exchange] = address
@@ -99,10 +99,10 @@ class Exchanges:
         return exchange
 
     async def ask(self, exchange: Exchange, update: Update) -> dict[str, list[Event]]:
-        """What an update gives, in every language.
+        """Translate an update; return the captions and failures by language.
 
         Raises:
-            Refused: the engine has stopped, or does not answer in time.
+            Refused: the engine has stopped, or did not answer in time.
         """
         try:
             return await exchange.translate(update)
@@ -110,12 +110,12 @@ class Exchanges:
             raise self._admission.refused("capacity", f"no translation came within {_SECONDS} seconds") from None
 
     def close(self, exchange: Exchange) -> None:
-        """Close one that was kept."""
+        """Close an exchange opened by `keep`."""
         exchange.line.close()
         self.kept.pop(exchange, None)
 
     def sweep(self) -> None:
-        """Tell those who wait for an engine that has stopped."""
+        """Fail all pending answers if an engine has stopped."""
         for asked in () if self._engines.alive else self._asked:
             if not asked.done():
                 asked.set_exception(self._admission.refused("engine", STOPPED))

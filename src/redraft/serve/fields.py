@@ -1,4 +1,4 @@
-"""What messages are made of, and what may stand in their fields."""
+"""The base class of messages, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from redraft.serve.names import ROOM_NAME, ROOM_RULE
 
 
 class Message(BaseModel):
-    """A JSON object; fields that it does not have are refused."""
+    """A message: a JSON object; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     def wire(self) -> str:
-        """The message as it is sent."""
+        """Return the message as JSON, without fields that are None."""
         return str(self.model_dump_json(exclude_none=True))
 
 
-#: Names of languages and methods are short; what is longer is no name.
+#: Names of languages and methods.
 ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
 Language: TypeAlias = Annotated[
     ShortText, Field(description="BCP 47 tag or English name of a language", examples=["de"])
@@ -32,7 +32,7 @@ Token: TypeAlias = Annotated[
         json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
     ),
 ]
-#: The name of a room, which is part of addresses.
+#: Name of a room; it is part of URLs.
 RoomName: TypeAlias = Annotated[
     str,
     Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"]),
@@ -47,5 +47,5 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-#: 7 and "7" are the same utterance.
+#: Name of an utterance; 7 and "7" are the same.
 Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]

@@ -1,4 +1,4 @@
-"""What a server says on a terminal when it is ready: which addresses to open, and who can reach them."""
+"""The message on the terminal when the server is ready: which addresses to open, and who can reach them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from redraft.serve.settings import ServeSettings
 
-#: Path -> what is there.
+#: Path -> description.
 _PLACES = {
     "Page": ("/", "speak, type or play the demo talk"),
     "Viewers": ("/watch", "captions for an audience"),
@@ -22,16 +22,17 @@ _PLACES = {
 
 
 def url(host: str, port: int) -> str:
-    """The address of a server in a browser."""
+    """Return the URL of the server for a browser."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def greet(settings: ServeSettings, port: int, console: Console) -> None:
-    """Say on a terminal where the server is to be found.
+    """Print the addresses of the server.
 
     Args:
-        port: the one on which it listens.
-        console: of standard error.
+        settings: the server's settings.
+        port: the port on which it listens.
+        console: writes to standard error.
     """
     host = _name(settings)
     methods = ", ".join(settings.methods)
@@ -51,13 +52,13 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
 
 
 def _rooms(settings: ServeSettings) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The rooms that the operator has named, with the pages of their viewers."""
+    """Yield the path and description of each room in the settings."""
     for number, room in enumerate(settings.rooms):
         yield "" if number else "Rooms", (f"/watch/{room}", "captions of whatever session is in the room")
 
 
 def _name(settings: ServeSettings) -> str:
-    """A name under which the server is reached: of this machine in its network, where it listens on all addresses."""
+    """Return a host name for the URL: an address in the local network if the server listens on all interfaces."""
     try:
         everywhere = ipaddress.ip_address(settings.host).is_unspecified
     except ValueError:
@@ -68,10 +69,10 @@ def _name(settings: ServeSettings) -> str:
 
 
 def _own_address() -> str:
-    """This machine's address in its network; empty if it has none."""
+    """Return this machine's address in its network; empty if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         try:
-            asking.connect(("192.0.2.1", 9))  # chooses a route; nothing is sent
+            asking.connect(("192.0.2.1", 9))  # selects a route; no packet is sent
         except OSError:
             return ""
         return str(asking.getsockname()[0])

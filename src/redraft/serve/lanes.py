@@ -1,7 +1,7 @@
-"""One target language of a session: the updates that wait, and the one that is being translated.
+"""One target language of a session: its queue of updates and the update being translated.
 
-The newest update wins.  Of an utterance only the newest partial update waits, and one under way is given up for a newer
-one when that pays.  Final updates are never dropped.
+Only the newest partial update of an utterance is kept in the queue, and a running one is cancelled in favour of a newer
+one when that saves passes.  Final updates are never dropped.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from redraft.decoding.types import TARGET, Asking, Rows, Score
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An update and when its oldest news came in, in seconds of the engine's clock.
+    """A queued update, with the time in seconds (engine's clock) at which its oldest unanswered words arrived.
 
-    An update that takes the place of an older one inherits its time: the words of that one have waited since then.
+    An update that replaces an older one inherits that one's time.
     """
 
     update: Update
@@ -27,12 +27,12 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one update.
+    """The result of one update.
 
     Attributes:
         update: the update.
-        events: the captions and failures to show.
-        lag: seconds for which the oldest news in it have waited.
+        events: captions and failures.
+        lag: seconds since its oldest unanswered words arrived.
     """
 
     update: Update
@@ -42,7 +42,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Running:
-    """An update under way: its generator, the request that it waits for, and the target passes so far."""
+    """The update being translated: its generator, the request it waits for, and its target passes so far."""
 
     waiting: Waiting
     asking: Asking[list[Event]]
@@ -51,16 +51,17 @@ class _Running:
 
 
 class Lane:
-    """The unit of scheduling.
+    """The scheduler's unit of work.
 
     Args:
         translation: the target language with its previous output.
-        tell: told of every update that has been translated, with the lane, on the engine's thread.
+        tell: called on the engine's thread with the lane and the answer to each update.
     """
 
     def __init__(self, translation: Translation, tell: Callable[[Lane, Answer], None]) -> None:
         self.translation = translation
-        #: When it was admitted and when it last took part in a pass (None before the first), by the engine's clock.
+        #: When it was admitted and when it was last in a pass (None before the first), in seconds of the engine's
+        #: clock.
         self.admitted = 0.0
         self.worked: float | None = None
         self.coalesced = self.abandoned = 0
@@ -71,21 +72,21 @@ class Lane:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether no update is queued or being translated."""
         return self._running is None and not self._waiting
 
     @property
     def running(self) -> bool:
-        """Whether an update is under way."""
+        """Whether an update is being translated."""
         return self._running is not None
 
     @property
     def score(self) -> Score | None:
-        """The request that the update under way waits for."""
+        """The request that the current update waits for; None if there is none."""
         return self._running.score if self._running else None
 
     def offer(self, update: Update, now: float) -> None:
-        """Take an update that came in at ``now``; earlier partial ones of the same utterance make room for it."""
+        """Queue an update that arrived at ``now`` seconds; it replaces queued partial updates of the same utterance."""
         since = now
         for older in [each for each in self._waiting if _superseded(each.update, update)]:
             since = min(since, older.since)
@@ -99,11 +100,11 @@ class Lane:
         self._waiting.append(Waiting(update, since))
 
     def _pays(self) -> bool:
-        """Whether to give the update under way up for a newer one.
+        """Whether cancelling the current update in favour of a newer one saves passes.
 
-        That saves the passes still to come.  It costs those which the output, as the next draft, would save: of all
-        passes about as large a part as drafts have been of all output.  Never twice in a row, so that something is
-        shown even if updates come faster than they are translated.
+        It saves the passes that are still to come.  It loses the output, which would be the next draft: about as large
+        a share of the average passes as the average share of accepted output.  Two updates in a row are never
+        cancelled, so that captions appear even if updates come faster than they are translated.
         """
         tally, running = self.translation.tally, self._running
         if running is None or not tally.updates or self._gave_up_last:
@@ -112,13 +113,13 @@ class Lane:
         return expected - running.passes > tally.output_acceptance * expected
 
     def begin(self, now: float) -> None:
-        """Begin with the next update that waits; it may be done at once."""
+        """Start translating the next queued update; it may complete without a pass."""
         waiting = self._waiting.pop(0)
         self._running = _Running(waiting, self.translation.translate(waiting.update))
         self._send(None, now)
 
     def advance(self, rows: Rows | None, now: float) -> None:
-        """Go on with the rows that were asked for."""
+        """Continue with the rows that the update asked for."""
         if self._running and self._running.score and self._running.score.model == TARGET:
             self._running.passes += 1
         self._send(rows, now)
@@ -134,7 +135,7 @@ class Lane:
             self._done(Answer(running.waiting.update, stop.value, now - running.waiting.since))
 
     def fail(self, message: str, now: float) -> None:
-        """Answer the update under way with a failure; the translation goes on after it as if it had not come."""
+        """Answer the current update with a failure; the previous output is kept for the next one."""
         if self._running:
             waiting, update = self._running.waiting, self._running.waiting.update
             self._give_up()
@@ -146,12 +147,12 @@ class Lane:
         self._tell(self, answer)
 
     def close(self) -> None:
-        """Forget everything that waits or is under way; nothing is answered."""
+        """Drop all updates without answers."""
         self._waiting.clear()
         self._give_up()
 
     def _give_up(self) -> None:
-        # What the cache holds of it is compared with the next request, id by id, so nothing needs to be put right.
+        # Nothing to undo in the cache: the next request is compared with it id by id.
         if self._running:
             self._running.asking.close()
             self._running = None

@@ -1,4 +1,4 @@
-"""How much the engine can still take on: measured, so that newcomers are refused before everybody's captions lag."""
+"""Measures the engine's load, to refuse new sessions before the captions of the running ones lag."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections import deque
 
 from redraft.decoding.cost import CostCurve
 
-#: Passes that live speech costs a second in one language, where nothing has been measured yet: 2.5 words a second, an
-#: update every two words, and about 16 tokens of plain re-translation for each.  Methods that draft need fewer.
+#: Assumed passes per second of live speech in one language, until there are measurements: 2.5 words per second, an
+#: update every two words, about 16 tokens of plain re-translation each.  Methods that draft need fewer.
 PASSES_A_SECOND = 20.0
-#: Seconds over which is measured.
+#: Seconds over which the load is measured.
 WINDOW = 10.0
 _BUCKET = 0.5
 
 
 class Load:
-    """A running measure of the engine's time.
+    """Measures which share of its time the engine works.
 
     Args:
-        most: the share of its time that the engine may be busy, 0-1, for a newcomer to be admitted.
-        curve: what a pass costs; what a lane costs is estimated by it until it has been measured.
+        most: maximum share of busy time, 0-1, up to which new lanes are admitted.
+        curve: cost of a pass; used to estimate the cost of a lane before there are measurements.
     """
 
     def __init__(self, most: float, curve: CostCurve) -> None:
         self._most = most
         self._estimate = PASSES_A_SECOND * curve(1)
-        #: Start of each bucket, and the seconds of work in it.
+        #: Start time of each bucket, and seconds of work in it.
         self._buckets: deque[tuple[float, float]] = deque()
 
     def worked(self, seconds: float, now: float) -> None:
-        """Count work that has just been done."""
+        """Record ``seconds`` of work that ended at ``now``."""
         if self._buckets and now - self._buckets[-1][0] < _BUCKET:
             start, before = self._buckets.pop()
             self._buckets.append((start, before + seconds))
@@ -39,21 +39,21 @@ class Load:
             self._buckets.popleft()
 
     def busy(self, now: float) -> float:
-        """The share of the last `WINDOW` seconds that went into work, 0-1; any thread may ask."""
+        """Return the share of the last `WINDOW` seconds spent working, 0-1.  Thread-safe."""
         worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
         return min(1.0, worked / WINDOW)
 
     def refusal(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> str:
-        """Why no more lanes can be admitted, in one sentence; empty if they can.
+        """Return why no more lanes can be admitted, in one sentence; empty if they can.
 
         Args:
-            wanted: how many more there would be.
-            speaking: how many of the lanes have worked within the last `WINDOW` seconds, or have only just come.
-            lane_seconds: for how long those that have worked were there within that time, all together.
-            now: the time, in seconds.
+            wanted: number of new lanes.
+            speaking: number of lanes that worked in the last `WINDOW` seconds or were just admitted.
+            lane_seconds: total time in seconds that the lanes that worked have existed, each counted up to `WINDOW`.
+            now: the time in seconds.
         """
-        # What a lane needs, on average, the estimate counting as one lane more, so that the first moments of a lane are
-        # not taken for all that it will need.  Batching makes the next one cheaper, never more expensive.
+        # Average share of time per lane.  The estimate counts as one lane of a full window, since the first moments of
+        # a lane say little.  With batching another lane costs less than the average, never more.
         share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._most:

@@ -1,4 +1,4 @@
-"""Logs on standard error, without transcript text: JSON, one object a line, or lines for a person."""
+"""Logs on standard error, without transcript text: JSON Lines, or plain lines for a terminal."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 import time
 from typing import IO, Any
 
-#: What every record has; the rest was given as ``extra``.
+#: Attributes of every record; the others were given as ``extra``.
 _USUAL = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """A record as one JSON object.
+    """Format a record as one JSON object.
 
     Args:
-        details: whether messages of exceptions and their tracebacks, in which there may be text, are written; without
-            them it is only said what was raised where.
+        details: whether to include messages and tracebacks of exceptions, which may contain transcript text; otherwise
+            only the type of the exception and where it was raised are logged.
     """
 
     def __init__(self, *, details: bool) -> None:
@@ -25,7 +25,7 @@ class JsonLines(logging.Formatter):
         self._details = details
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line for a record."""
+        """Return the line for a record."""
         fields = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -39,10 +39,10 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """A record as a line for a person: ``15:04:05 connected session=5c0f resumed=False``.
+    """Format a record as plain text: ``15:04:05 connected session=5c0f resumed=False``.
 
     Args:
-        details: as of `JsonLines`.
+        details: as in `JsonLines`.
     """
 
     def __init__(self, *, details: bool) -> None:
@@ -50,7 +50,7 @@ class PlainLines(logging.Formatter):
         self._details = details
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line for a record, and below it the traceback with ``details``."""
+        """Return the line for a record, with the traceback below it if ``details`` is set."""
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
         more = "".join(f" {name}={value}" for name, value in _more(record).items())
         line = f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {level}{record.getMessage()}{more}"
@@ -58,7 +58,7 @@ class PlainLines(logging.Formatter):
 
 
 def _more(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given beside the message, and what was raised where, without what it says."""
+    """Return the record's extra fields, and the type and place of its exception."""
     fields = {name: value for name, value in vars(record).items() if name not in _USUAL}
     if error := _raised(record):
         place = error.__traceback__
@@ -74,16 +74,16 @@ def _raised(record: logging.LogRecord) -> BaseException | None:
 
 
 def set_up(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
-    """Log to standard error, or another stream.
+    """Send logs to a stream.
 
     Args:
-        details: see `JsonLines`.
-        plain: whether a person reads it.
-        stream: where to.
+        details: as in `JsonLines`.
+        plain: whether to write plain lines rather than JSON.
+        stream: where to write; None is standard error.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(PlainLines(details=details) if plain else JsonLines(details=details))
-    # What others log may hold text as well: what the event loop could not hand to anybody, for example.
+    # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.
     for name, level in (("redraft", logging.INFO), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

@@ -1,4 +1,4 @@
-"""Everything that is asked for over HTTP, in one table: routes, description and refusals are made from it."""
+"""The HTTP API in one table, from which routes, OpenAPI description and error codes are made."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from redraft.serve.transcript import FORMS
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parameter behind the question mark.
+    """A query parameter.
 
     Attributes:
-        schema: what it may be, as JSON schema.
-        help: what it is.
+        schema: its JSON schema.
+        help: its description.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Operation:
     """One method of one path.
 
     Attributes:
-        request: such as ``POST /v1/translate``.
-        endpoint: what answers; the first line of its docstring is the summary.
-        body: messages that the body may be, or the most characters of one that is plain text; nothing without a body.
-        answer: a message, or the media types that the answer may have.
-        status: of an answer that is no refusal.
-        query: its parameters.
-        codes: of the refusals that it may answer with (`redraft.serve.refusals.CODES`).
+        request: method and path, such as ``POST /v1/translate``.
+        endpoint: the handler; the first line of its docstring is the summary.
+        body: message types of the body, or the maximum number of characters of a plain-text body; empty without a body.
+        answer: message type of the response, or its media types.
+        status: HTTP status on success.
+        query: query parameters.
+        codes: error codes that it may return (`redraft.serve.refusals.CODES`).
     """
 
     request: str
@@ -59,21 +59,21 @@ class Operation:
 
     @property
     def method(self) -> str:
-        """Its method, in capitals."""
+        """The HTTP method, in capitals."""
         return self.request.partition(" ")[0]
 
     @property
     def path(self) -> str:
-        """Its path, with the names of its parameters in braces."""
+        """The path, with parameter names in braces."""
         return self.request.partition(" ")[2]
 
     @property
     def summary(self) -> str:
-        """What it does, in a sentence without its full stop."""
+        """The first line of the endpoint's docstring, without its full stop."""
         return (self.endpoint.__doc__ or "").partition("\n")[0].rstrip(".")
 
 
-#: What any request that is translated may meet.
+#: Error codes of every request that is translated.
 _WORK = ("key", "capacity", "limit", "draining", "engine")
 _BODY = ("protocol", "size")
 _TEXT = ("text/plain",)
@@ -141,7 +141,7 @@ OPERATIONS = (
 
 
 def routes() -> list[Route]:
-    """A route for every path of the table."""
+    """Return a route for every path of the table."""
     endpoints: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for operation in OPERATIONS:
         endpoints[operation.path][operation.method] = operation.endpoint
@@ -149,7 +149,7 @@ def routes() -> list[Route]:
 
 
 def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
-    """One endpoint for several methods of a path, so that whoever takes another one is told of all of them."""
+    """Make one endpoint for all methods of a path, so that a 405 response lists them all."""
 
     async def answer(request: Request) -> Response:
         return await endpoints["GET" if request.method == "HEAD" else request.method](request)

@@ -1,4 +1,4 @@
-"""What waits to be sent over one connection: bounded, with only the newest of what replaces each other."""
+"""The queue of messages to send over one connection: bounded, and a newer message replaces the one it supersedes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How a connection ends: a close code of RFC 6455 and a reason in words."""
+    """How a connection is closed: a close code (RFC 6455) and a reason."""
 
     code: int
     reason: str
 
 
 def close_reason(sentence: str) -> str:
-    """As much of a sentence as fits into a close frame, which holds 125 bytes, two of them the code."""
+    """Shorten a sentence to fit into a close frame: 125 bytes, of which the code takes two."""
     return sentence.encode()[:123].decode(errors="ignore")
 
 
@@ -25,14 +25,14 @@ class Outbox:
     """Messages of one connection, in order.
 
     Args:
-        most: how many may wait before the reader counts as too slow.
-        stays: whether the connection outlives a session: that of a viewer of a room.
+        most: maximum number of queued messages; beyond that the reader is too slow and is disconnected.
+        stays: whether the connection outlives a session, as for viewers of a room.
     """
 
     def __init__(self, most: int, *, stays: bool = False) -> None:
         self.stays = stays
         self.closing: Closing | None = None
-        #: Whether it was not read in time, so that messages were lost.
+        #: Whether messages were lost because the reader was too slow.
         self.slow = False
         self._most = most
         self._waiting: OrderedDict[Hashable, str] = OrderedDict()
@@ -41,11 +41,12 @@ class Outbox:
         self._space.set()
 
     def put(self, message: str, key: Hashable | None = None) -> None:
-        """Have a message sent.  One with the same ``key`` that still waits is dropped: the newest takes its place.
+        """Queue a message.  It replaces a queued message with the same ``key``.
 
-        It does not go to the end, where what is replaced again and again would never be sent to a slow reader.
+        The replacement keeps its place in the queue: at the end, a message that is replaced often would never be sent
+        to a slow reader.
         """
-        if self.closing or self.slow:  # what comes after a gap would look like all there is
+        if self.closing or self.slow:  # after a gap, more messages would look complete
             return
         self._put += 1
         self._waiting[self._put if key is None else key] = message
@@ -57,27 +58,27 @@ class Outbox:
         self._news.set()
 
     def fill(self, messages: Iterable[str]) -> None:
-        """Have many sent at once, such as all that a returning client has missed; they do not count as slowness."""
+        """Queue many messages, such as those a resuming client has missed; they do not count towards ``most``."""
         for message in messages:
             self._most += 1
             self.put(message)
 
     def drop(self, key: Hashable) -> None:
-        """Drop a message that still waits, since what it says is out of date."""
+        """Drop a queued message that is out of date."""
         self._waiting.pop(key, None)
 
     def close(self, code: int, reason: str) -> None:
-        """Close the connection once everything that waits has been sent; the first call counts."""
+        """Close the connection once the queue is sent; only the first call has an effect."""
         self.closing = self.closing or Closing(code, close_reason(reason))
         self._news.set()
 
     @property
     def empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether the queue is empty."""
         return not self._waiting
 
     async def get(self) -> str | None:
-        """The next message, as soon as there is one; None when there will be no more."""
+        """Wait for the next message; None after the last one."""
         while not self._waiting:
             if self.closing or self.slow:
                 return None
@@ -89,5 +90,5 @@ class Outbox:
         return message
 
     async def room(self) -> None:
-        """Wait until no more than half of what may wait is there, so that the next answer has room."""
+        """Wait until the queue is at most half full."""
         await self._space.wait()

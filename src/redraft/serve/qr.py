@@ -1,4 +1,4 @@
-"""QR codes of viewers' links."""
+"""QR codes for viewers' links."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ import segno
 
 from redraft.serve.refusals import Refused
 
-#: The most characters of a link; the code of as many takes 0.1 seconds to make.
+#: Maximum length of a link in characters; making the code for one of this length takes 0.1 seconds.
 MOST_LINK = 500
-#: The end of the path of a link to a session, or to a room.
+#: End of the path of a link to a session or a room.
 _WATCH = re.compile(r"/watch(/[^/]+)?$")
 
 
 @lru_cache(maxsize=256)
 def qr_code(link: str) -> bytes:
-    """An SVG, black on white with the margin that readers need.
+    """Make the QR code of a viewer's link as an SVG: black on white, with the quiet zone that readers need.
 
-    The browser knows the address under which it has reached the server, and the server behind a proxy does not.  So the
-    link is given whole; what does not look like a viewer's is refused.
+    The caller passes the full link, since a server behind a proxy does not know its public address.
 
     Raises:
-        Refused: it is not the link of a viewer.
+        Refused: it is not a viewer's link.
     """
     try:
         parts = urlsplit(link)

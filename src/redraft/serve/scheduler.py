@@ -1,9 +1,9 @@
-"""Many lanes on one model: in every round the requests of as many as fit are answered with one batched pass.
+"""Runs many lanes on one model: each round answers as many of their requests as fit with one batched pass.
 
-Verifying a draft, decoding a single token and reading a prompt are the same kind of request and share passes.  Lanes
-take turns: who was in a pass goes to the end of the queue.  No more of them are under way than make passes cheap: more
-would only wait for each other, each with its work half done, while those that have not begun wait all the same.
-No threads, no network; everything here is called by one thread (`redraft.serve.engine`).
+Verifying a draft, decoding a token and reading a prompt are the same kind of request and share passes.  Lanes take
+turns: after a pass, its lanes go to the end of the queue.  The number of updates under way is limited: more would not
+make passes cheaper, and would all wait for each other half done.  There are no threads and no network here; one thread
+makes all calls (`redraft.serve.engine`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What is told of a pass: how many requests it answered, how many tokens were new, and its seconds."""
+    """Statistics of one pass: requests, new tokens, seconds."""
 
     requests: int
     tokens: int
@@ -38,12 +38,12 @@ class Scheduler:
 
     Args:
         backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
-        pool: the slots of their caches.
-        load: told how long the work takes.
-        budget: new tokens of one pass (`redraft.serve.batch.budget`).
-        watch: told of every pass.
-        clock: the time in seconds.
-        most: lanes under way at a time, 1 or more; with 1 nothing is batched.
+        pool: their cache slots.
+        load: records the time spent.
+        budget: maximum number of new tokens per pass (`redraft.serve.batch.budget`).
+        watch: called with the report of every pass.
+        clock: returns the time in seconds.
+        most: maximum number of updates under way, at least 1; 1 disables batching.
     """
 
     def __init__(
@@ -57,26 +57,26 @@ class Scheduler:
         most: int = USUAL_LANES,
     ) -> None:
         self.pool, self.load, self.clock = pool, load, clock
-        #: How often the model failed, and how often it failed a lane that was tried alone.
+        #: Number of failed passes, and of requests that failed again when run alone.
         self.failed_passes = self.failed_lanes = 0
         self._backends, self._watch = backends, watch
         self._budget = budget
         self._most = most if all(backend.capabilities.batches for backend in backends.values()) else 1
-        #: All lanes; those that wait longest for their turn first.
+        #: All lanes, the least recently served first.
         self._lanes: dict[Lane, None] = {}
 
     @property
     def lanes(self) -> int:
-        """How many lanes there are."""
+        """Number of lanes."""
         return len(self._lanes)
 
     @property
     def working(self) -> bool:
-        """Whether any lane has something to do."""
+        """Whether any lane has work."""
         return any(not lane.idle for lane in self._lanes)
 
     def refusal(self, wanted: int) -> str:
-        """Why no more lanes can be admitted, in one sentence; empty if they can."""
+        """Return why no more lanes can be admitted, in one sentence; empty if they can."""
         now = self.clock()
         working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
         fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)
@@ -84,18 +84,18 @@ class Scheduler:
         return self.load.refusal(wanted, len(working) + fresh, lane_seconds, now)
 
     def add(self, lane: Lane) -> None:
-        """Take a lane in."""
+        """Add a lane."""
         self._lanes[lane] = None
         lane.admitted = self.clock()
 
     def remove(self, lane: Lane) -> None:
-        """Forget a lane with all that it still had to do; its slot is free again."""
+        """Remove a lane, drop its work and free its slot."""
         lane.close()
         self._lanes.pop(lane, None)
         self.pool.give_back(lane)
 
     def step(self) -> bool:
-        """One round: at most one pass; whether there was anything to do."""
+        """Run one round of at most one pass; return whether there was work."""
         started = self.clock()
         ready = self._begun()
         if not ready and not self.working:
@@ -106,7 +106,7 @@ class Scheduler:
         return True
 
     def _begun(self) -> list[tuple[Lane, Slot]]:
-        """The lanes that wait for rows, with their slots; those with updates waiting begin while there is room."""
+        """Start queued updates up to the limit; return the lanes that wait for rows, with their slots."""
         ready: list[tuple[Lane, Slot]] = []
         busy = [lane for lane in self._lanes if not lane.idle]
         room = self._most - sum(lane.running for lane in busy)
@@ -124,7 +124,7 @@ class Scheduler:
         return ready
 
     def _guarded(self, lane: Lane, work: Callable[[float], None]) -> None:
-        """Do a lane's work; what it raises is its own failure and nobody else's."""
+        """Call ``work`` for a lane; an exception fails only this lane's update."""
         try:
             work(self.clock())
         except Exception as error:
@@ -151,7 +151,7 @@ class Scheduler:
             self._answered(part, rows)
 
     def _alone(self, part: Part, backend: Backend) -> None:
-        """Try a request of a failed pass again, in an empty slot; if it fails again, the fault is its own."""
+        """Run a request of a failed pass again by itself in an empty slot; if it fails again, only its update fails."""
         try:
             self.pool.renew(part.slot)
             (rows,) = backend.score([(part.slot.numbers[part.score.model], part.score)])

@@ -1,4 +1,4 @@
-"""Who may connect: API keys, web origins, host names, how often; and the headers that every answer carries."""
+"""Access control: API keys, web origins, host names and rate limits; and the headers of every response."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.errors import OptionError
 
-#: A fresh key has 256 random bits, so a plain hash of it cannot be reversed by trying.
+#: Random bytes of a new key: 256 bits, so its plain hash cannot be reversed by guessing.
 _KEY_BYTES = 32
-#: Addresses whose rates are remembered.
+#: Maximum number of addresses whose rates are tracked.
 _MOST_ADDRESSES = 10_000
 
 HEADERS = {
@@ -28,7 +28,7 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     ),
-    "cache-control": "no-cache",  # of the page: parts of two versions must not meet
+    "cache-control": "no-cache",  # always revalidate: files of two versions must not mix
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -37,10 +37,10 @@ HEADERS = {
 
 
 class Keys:
-    """API keys, kept as hashes: a file with a line ``name:sha256`` for each; every name has one key.
+    """API keys, stored as hashes: one line ``name:sha256`` per key, with unique names.
 
     Raises:
-        OptionError: the file cannot be read, or has a line that is invalid or has the name of an earlier one.
+        OptionError: the file cannot be read, a line is invalid, or a name occurs twice.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,11 +70,11 @@ class Keys:
             self._hashes[name], lines_of[name] = known, number
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a key of this name."""
+        """Whether a key has this name."""
         return name in self._hashes
 
     def owner(self, key: str) -> str | None:
-        """Whose key it is; takes the same time whatever is wrong with it."""
+        """Return the name of a key, or None if it is unknown.  Takes the same time for every wrong key."""
         digest, found = hashlib.sha256(key.encode()).digest(), None
         for name, known in self._hashes.items():
             if hmac.compare_digest(digest, known):
@@ -83,7 +83,7 @@ class Keys:
 
 
 def new_key(path: Path, name: str) -> str:
-    """Make a key, append its hash to the file, and return it; nobody can read it from there again.
+    """Create a key, append its hash to the file, and return it.  The key itself is not stored.
 
     Raises:
         OptionError: the name is invalid or taken, or the file cannot be read or written.
@@ -109,11 +109,11 @@ def new_key(path: Path, name: str) -> str:
 
 
 class Rate:
-    """A bucket of tokens: so many a second, and some saved up.
+    """A token bucket.
 
     Args:
-        per_second: how fast it fills.
-        burst: how much it holds; at least one.
+        per_second: tokens added per second.
+        burst: capacity in tokens, at least 1.
     """
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -121,7 +121,7 @@ class Rate:
         self._left, self._when = self._burst, clock()
 
     def take(self) -> float:
-        """Take one and return 0; if there is none, in how many seconds there will be."""
+        """Take a token and return 0; if the bucket is empty, return the seconds until the next token."""
         now = self._clock()
         self._left = min(self._burst, self._left + (now - self._when) * self._per_second)
         self._when = now
@@ -132,14 +132,14 @@ class Rate:
 
 
 class Rates:
-    """A `Rate` for every address, as far as they are remembered."""
+    """A `Rate` per address, for the most recent addresses."""
 
     def __init__(self, per_second: float, burst: float) -> None:
         self._per_second, self._burst = per_second, burst
         self._rates: OrderedDict[str, Rate] = OrderedDict()
 
     def take(self, address: str) -> float:
-        """As `Rate.take`, for one address."""
+        """Take a token for an address; see `Rate.take`."""
         rate = self._rates.setdefault(address, Rate(self._per_second, self._burst))
         self._rates.move_to_end(address)
         if len(self._rates) > _MOST_ADDRESSES:
@@ -148,15 +148,15 @@ class Rates:
 
 
 class Guard:
-    """Middleware: refuses foreign hosts and origins, and adds `HEADERS` to every answer.
+    """ASGI middleware that rejects unknown hosts and origins and adds `HEADERS` to every response.
 
-    A browser lets any page open a websocket anywhere and tells its origin; who asks without one is no browser.  The
-    check of the host keeps names that somebody else points here from passing for this server's own.
+    Browsers let any page open a websocket to any server and send the page's origin; clients without an origin are not
+    browsers.  The host check prevents DNS rebinding.
 
     Args:
-        app: what is guarded.
-        hosts: names under which the server is reached; empty allows all.
-        origins: further origins whose pages may connect.
+        app: the application to protect.
+        hosts: allowed host names; empty allows all.
+        origins: allowed origins besides the server's own.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
@@ -164,7 +164,7 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Reject a request or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -193,7 +193,7 @@ class Guard:
 
 
 def _name(host: str) -> str:
-    """A host without its port."""
+    """Return a host without its port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -201,7 +201,7 @@ def _name(host: str) -> str:
 
 
 def _place(origin: str) -> str:
-    """An origin's host and port."""
+    """Return the host and port of an origin."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

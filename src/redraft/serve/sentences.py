@@ -1,7 +1,7 @@
-"""The sentences of a pasted text, each to be translated by itself.
+"""Split pasted text into sentences, to translate each separately.
 
-Browsers split text too (`Intl.Segmenter`), but take the full stop of "Dr." for the end of a sentence: the lists of
-abbreviations that ICU has are not used there, not even with ``en-u-ss-standard``.  Hence a library on the server.
+Browsers can split text too (`Intl.Segmenter`), but end a sentence after "Dr.": they do not use ICU's lists of
+abbreviations, even with ``en-u-ss-standard``.  So the server splits it with a library.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from redraft.captions.languages import parse_language
 from redraft.serve.fields import Language
 from redraft.serve.protocol import Message
 
-#: The most characters that the page's field takes; in UTF-8 one has at most four bytes, and JSON escapes double some.
+#: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
 MOST_CHARACTERS = 500_000
 MOST_BYTES = 6 * MOST_CHARACTERS
 
 
 class Text(Message):
-    """A text to be split into sentences (HTTP)."""
+    """A text to split into sentences (HTTP)."""
 
     text: str = Field(min_length=1, max_length=MOST_CHARACTERS)
     language: Language = "en"
@@ -32,10 +32,10 @@ class Sentences(Message):
 
 
 def split(text: Text) -> Sentences:
-    """The sentences of a text, without the space around them.  A sentence ends with its line at the latest.
+    """Split a text into sentences, stripped of spaces.  A line break always ends a sentence.
 
     Raises:
-        OptionError: the language is not known.
+        OptionError: the language is unknown.
     """
     language = parse_language(text.language, "language").canonical.partition("-")[0]
     parts = (part.strip() for line in text.text.splitlines() for part in segment(language, line))

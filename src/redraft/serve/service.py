@@ -1,4 +1,4 @@
-"""The models that are served, with what the operator allows to ask of them; makes the lanes of a session."""
+"""The models and the limits that the operator sets; makes the lanes of sessions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from redraft.translator import prompt_encoder, vocabulary_of
 
 
 class Service:
-    """Models with what may be asked of them.
+    """The models and what clients may ask of them.
 
     Args:
-        backends: the target and, if a method drafts with a small model, that one.
-        settings: what the operator allows: methods, of which the first is the usual one, and limits.
-        curve: what a pass of the target costs; None measures it where it is not known yet.
+        backends: the target model and, if a method needs it, the draft model.
+        settings: the operator's settings: methods, the default first, and limits.
+        curve: cost of a pass of the target; None measures it if it is not known yet.
 
     Raises:
-        CapabilityError: the models cannot do what a method needs.
+        CapabilityError: a model lacks something that a method needs.
         OptionError: a method is unknown.
     """
 
@@ -38,7 +38,7 @@ class Service:
         self, backends: Mapping[str, Backend], settings: ServeSettings, curve: CostCurve | None = None
     ) -> None:
         self.backends, self.settings = backends, settings
-        #: The methods that clients may ask for, by name; the first is the usual one.
+        #: The methods that clients may choose, by name; the first is the default.
         self.methods = {name: get_method(name) for name in settings.methods}
         for method in self.methods.values():
             method.require(backends[TARGET].capabilities)
@@ -55,25 +55,25 @@ class Service:
 
     @property
     def languages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Source and target languages that the model says it was trained on; empty where it does not say."""
+        """Source and target languages that the model declares it was trained on; empty if it declares none."""
         metadata = self.backends[TARGET].metadata
         sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
         return _tags(sources), _tags(targets)
 
     def as_sentence(self, text: str) -> str:
-        """A text as the models are to see it where it is finished (`redraft.captions.sentence`)."""
+        """Return a complete text as the models should see it (`redraft.captions.sentence`)."""
         return self._vocabulary.as_sentence(text)
 
     def lanes(self, wanted: Wanted, tell: Callable[[Lane, Answer], None]) -> list[Lane]:
-        """One lane a target language.
+        """Make a lane for each target language.
 
         Args:
-            wanted: what the client asks for.
-            tell: told of every update that a lane has translated.
+            wanted: the client's request.
+            tell: called with the lane and the answer to each update.
 
         Raises:
-            OptionError: something is unknown, out of range or more than the operator allows.
-            ModelError: the model cannot be prompted like that.
+            OptionError: a value is unknown, out of range or beyond the operator's limits.
+            ModelError: the model's prompt format does not support the request.
         """
         self._check(wanted)
         style = Style(wanted.source, self.settings.template, wanted.glossary, wanted.context)
@@ -91,7 +91,7 @@ class Service:
         ]
 
     def _check(self, wanted: Wanted) -> None:
-        """Refuse what the operator does not allow."""
+        """Check a request against the operator's limits."""
         if wanted.method is not None and wanted.method not in self.methods:
             raise OptionError(f"method must be one of {', '.join(self.methods)}, not {wanted.method!r}")
         asked = (

@@ -1,8 +1,8 @@
-"""The slots of the models' caches, lent to the lanes that are translating.
+"""Cache slots of the models, lent to the lanes that are translating.
 
-A slot is one sequence of the target's cache and, for methods that draft with a model of their own, one of that
-model's.  There may be more lanes than slots.  A lane keeps its slot while nobody else needs it; a slot that is taken
-away costs its former owner a pass over its prompt at the next update, and nothing else.
+A slot is one sequence in the target's cache and, for methods with a draft model, one in that model's.  There may be
+more lanes than slots.  A lane keeps its slot until another lane needs it; losing it costs one pass over the prompt at
+the lane's next update.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from redraft.decoding.types import Score, common_prefix
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """One sequence of every model's cache.
+    """One sequence in the cache of every model.
 
     Attributes:
-        numbers: the sequence by model (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
-        held: the ids that the sequence holds, as far as the requests so far tell.
+        numbers: sequence number by model (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
+        held: token ids in the cache by model.
     """
 
     numbers: dict[str, int]
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def reused(self, score: Score) -> int:
-        """How many ids of a request's prefix need not be run again; rows that are wanted always are."""
+        """Return how many ids of a request's prefix are reused from the cache; rows that are wanted are recomputed."""
         first_row = len(score.prefix) - score.prompt_rows
         return min(common_prefix(self.held.get(score.model, ()), score.prefix), first_row)
 
     def hold(self, score: Score) -> None:
-        """Note what the cache holds after a pass; of a tree, the nodes that follow the prefix in one line."""
+        """Record what the cache holds after a pass; the tokens of a draft tree are not counted."""
         line = score.draft.tokens if score.draft.is_chain else ()
         self.held[score.model] = score.prefix + line
 
@@ -43,17 +43,17 @@ class SlotPool:
     """All slots of the models.
 
     Args:
-        backends: the models by name, each opened with enough slots.
-        size: how many slots there are.
+        backends: the models by name, opened with enough slots.
+        size: number of slots.
 
     Raises:
-        CapabilityError: a model has fewer.
+        CapabilityError: a model has fewer slots.
     """
 
     def __init__(self, backends: Mapping[str, Backend], size: int) -> None:
         self._backends, self.size = backends, size
         self._free: list[Slot] = []
-        #: By owner, the one that has used its slot longest ago first.
+        #: By owner, the least recently used slot first.
         self._owned: OrderedDict[Hashable, Slot] = OrderedDict()
         for _ in range(size):
             self._add_free(Slot(self._open()))
@@ -62,20 +62,20 @@ class SlotPool:
         return {name: backend.open_slot() for name, backend in self._backends.items()}
 
     def _add_free(self, slot: Slot) -> None:
-        # The lowest is lent first: a backend runs slots best that are neighbours.
+        # Lend the lowest number first: backends are fastest on adjacent sequences.
         insort(self._free, slot, key=lambda each: -min(each.numbers.values()))
 
     @property
     def lent(self) -> int:
-        """How many slots have an owner."""
+        """Number of slots in use."""
         return len(self._owned)
 
     def take(self, owner: Hashable, idle: Callable[[Hashable], bool]) -> Slot | None:
-        """The owner's slot: the one it has, a free one, or that of an idle owner; None if there is none.
+        """Return the owner's slot: the one it has, a free one, or that of an idle owner; None if all are busy.
 
         Args:
-            owner: who asks.
-            idle: whether an owner can do without its slot for now.
+            owner: the lane that needs a slot.
+            idle: returns whether an owner can give up its slot.
         """
         if owner not in self._owned:
             found = self._free.pop() if self._free else self._taken_away(idle)
@@ -92,21 +92,21 @@ class SlotPool:
         return self._owned.pop(former)
 
     def give_back(self, owner: Hashable) -> None:
-        """Take the slot of an owner that has ended; its cache is wiped, so that nothing of its text stays behind."""
+        """Free the slot of an owner that has ended, and clear its cache, so that no text stays behind."""
         slot = self._owned.pop(owner, None)
         if slot is not None:
             self.renew(slot)
             self._add_free(slot)
 
     def renew(self, slot: Slot) -> None:
-        """Empty a slot, such as one whose cache is not to be trusted any more."""
+        """Clear a slot's cache, for example after a failed pass."""
         for name, number in slot.numbers.items():
             self._backends[name].close_slot(number)
             slot.numbers[name] = self._backends[name].open_slot()
         slot.held.clear()
 
     def close(self) -> None:
-        """Give all slots back to the models."""
+        """Release all slots of the models."""
         for slot in (*self._free, *self._owned.values()):
             for name, number in slot.numbers.items():
                 self._backends[name].close_slot(number)

@@ -1,4 +1,4 @@
-"""What is counted of a session while it lasts."""
+"""Running statistics of a session."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from redraft.decoding.types import Tally, common_prefix
 from redraft.serve import protocol
 from redraft.serve.lanes import Lane
 
-#: Seconds between two messages of counts.
+#: Minimum seconds between two `stats` messages.
 STATS_EVERY = 2.0
-#: Captions over which the lag is summed up.
+#: Number of recent captions in the lag statistics.
 _LAGS = 200
 
 
 @dataclass(slots=True)
 class TargetCounts:
-    """Counts of one target language.
+    """Statistics of one target language.
 
     Attributes:
-        tally: those of the decoder.
+        tally: the decoder's counts.
         shown: words of final captions.
-        erased: words that were shown and retracted; divided by ``shown`` this is NE
-            (`redraft.measure.eval.metrics.Erasure`), in words instead of tokens.
+        erased: words that were shown and retracted; ``erased / shown`` is normalized erasure in words
+            (`redraft.measure.eval.metrics.Erasure` counts tokens).
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -39,7 +39,7 @@ class TargetCounts:
     _words: list[str] = field(default_factory=list)
 
     def show(self, caption: Caption) -> None:
-        """Count a caption after the one before it."""
+        """Count the changes from the previous caption to this one."""
         words = WORD.findall(caption.text)
         if caption.utterance == self._utterance:
             self.erased += len(self._words) - common_prefix(self._words, words)
@@ -47,7 +47,7 @@ class TargetCounts:
         self.shown += len(words) if caption.final else 0
 
     def message(self, lane: Lane) -> protocol.TargetStats:
-        """The same as a message, with what the lane has passed over."""
+        """Return the statistics as a message, with the lane's count of skipped updates."""
         tally = self.tally
         return protocol.TargetStats(
             updates=tally.updates,
@@ -64,21 +64,21 @@ class TargetCounts:
 
 
 class SessionCounts:
-    """Counts of a session.
+    """Statistics of a session.
 
     Args:
-        targets: its languages.
+        targets: the target languages.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = {target: TargetCounts() for target in targets}
         self._lags: deque[float] = deque(maxlen=_LAGS)
         self._told = 0.0
-        #: Whether anything was counted since then.
+        #: Whether anything was counted since the last message.
         self._news = False
 
     def add(self, target: str, tally: Tally, captions: Sequence[Caption], lag: float) -> None:
-        """Count what came of an update; ``lag`` is in seconds."""
+        """Count the result of an update; ``lag`` is in seconds."""
         self._targets[target].tally = tally
         for caption in captions:
             self._lags.append(lag * 1000)
@@ -86,7 +86,7 @@ class SessionCounts:
         self._news = True
 
     def due(self) -> bool:
-        """Whether there are new counts, and the last ones were told of long enough ago; then these count as told."""
+        """Whether a message is due: there are new counts and `STATS_EVERY` seconds have passed.  Marks them as sent."""
         now = time.monotonic()
         if not self._news or now - self._told < STATS_EVERY:
             return False
@@ -94,7 +94,7 @@ class SessionCounts:
         return True
 
     def message(self, lanes: Mapping[str, Lane]) -> protocol.Stats:
-        """The counts so far; ``lanes`` has the lane of each language, or is empty before there are any."""
+        """Return the statistics so far; ``lanes`` maps languages to lanes and is empty before they are made."""
         return protocol.Stats(
             targets={target: counts.message(lanes[target]) for target, counts in self._targets.items() if lanes},
             lag_ms=_quantile(self._lags, 0.5),
@@ -103,5 +103,5 @@ class SessionCounts:
 
 
 def _quantile(values: Collection[float], share: float) -> float:
-    """The value that ``share`` of the values do not exceed, interpolated as in the benchmarks; 0 if there are none."""
+    """Return the ``share`` quantile of the values, interpolated as in the benchmarks; 0 if there are none."""
     return round(float(np.quantile(list(values), share)), 1) if values else 0.0

@@ -1,4 +1,4 @@
-"""The final captions of a session, in the order of its utterances, as `redraft.captions.formats.write` writes them."""
+"""The final captions of a session in order of utterances, exported by `redraft.captions.formats.write`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from redraft.captions.events import Caption
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer
 
-#: Form -> media type.
+#: Format -> media type.
 FORMS = {
     "srt": "application/x-subrip",
     "vtt": "text/vtt",
@@ -22,20 +22,20 @@ FORMS = {
 
 @dataclass(slots=True)
 class Spoken:
-    """An utterance: when it began, in seconds, and what came of it in each language; None where nothing could."""
+    """An utterance: its start time in seconds, and its final caption by language; None where translation failed."""
 
     begun: float | None = None
     finals: dict[str, Caption | None] = field(default_factory=dict)
 
 
-#: What identifies a caption: its utterance and its target language.
+#: Utterance and target language of a caption.
 Key: TypeAlias = tuple[str, str]
 
 
 class Transcript:
-    """Grows by a final caption at a time; each comes once, whatever is added twice.
+    """Collects the final captions of a session; adding one twice has no effect.
 
-    The session's owner may correct a caption, hide it, or hold captions back.  Readers see what is not hidden or held.
+    The owner may correct, hide or hold back captions.  Readers see those that are neither hidden nor held.
 
     Args:
         targets: the target languages.
@@ -44,9 +44,9 @@ class Transcript:
     def __init__(self, targets: Sequence[str]) -> None:
         self.targets = tuple(targets)
         self.closed = False
-        #: Captions that readers are not to see, whether they have come yet or not.
+        #: Captions hidden from readers, including ones that have not arrived yet.
         self.hidden: set[Key] = set()
-        #: Captions that came while captions were paused, in their order.
+        #: Captions that arrived while captions were paused, in order.
         self._held: dict[Key, None] = {}
         self._rows: dict[str, Spoken] = {}
         self._begun: dict[str, float] = {}
@@ -58,7 +58,7 @@ class Transcript:
         return utterance in self._rows and target in self._rows[utterance].finals
 
     def get(self, key: Key) -> Caption | None:
-        """The final caption of an utterance in a language; None if it failed or has not come yet."""
+        """Return the final caption of an utterance in a language; None if it failed or has not arrived."""
         utterance, target = key
         return self._rows[utterance].finals.get(target) if utterance in self._rows else None
 
@@ -68,12 +68,12 @@ class Transcript:
 
     @property
     def finals(self) -> Iterator[Caption]:
-        """The captions that readers may see, in the order of the utterances."""
+        """Yield the captions that readers may see, in order of utterances."""
         return (caption for caption in self.kept if self.shows((caption.utterance, caption.language)))
 
     @property
     def kept(self) -> Iterator[Caption]:
-        """All captions that are not hidden, in the order of the utterances."""
+        """Yield all captions that are not hidden, including those held back, in order of utterances."""
         for row in self._rows.values():
             for caption in row.finals.values():
                 if caption is not None and (caption.utterance, caption.language) not in self.hidden:
@@ -84,21 +84,21 @@ class Transcript:
         return utterance in self._rows and self._rows[utterance].finals.keys() >= set(self.targets)
 
     def begin(self, utterance: str, time: float | None) -> None:
-        """Note when an utterance began, in seconds; the first time that is told counts."""
+        """Record the start time of an utterance in seconds; only the first call has an effect."""
         if time is not None and utterance not in self._rows:
             self._begun.setdefault(utterance, time)
 
     def begun(self, utterance: str) -> float | None:
-        """When an utterance that has ended had begun, in seconds."""
+        """Return the start time in seconds of an utterance that has ended."""
         return self._rows[utterance].begun
 
     def add(self, key: Key, caption: Caption | None, *, held: bool = False) -> None:
-        """Add a final caption, or that there is none; the first one counts.
+        """Add a final caption; only the first one of an utterance and language counts.
 
         Args:
-            key: its utterance and language.
-            caption: None if the utterance could not be translated.
-            held: whether readers do not see it before `release`.
+            key: utterance and language.
+            caption: None if translation failed.
+            held: whether to hold it back from readers until `release`.
         """
         utterance, target = key
         if utterance not in self._rows:
@@ -109,23 +109,23 @@ class Transcript:
         self._notify()
 
     def replace(self, caption: Caption) -> None:
-        """Put a caption in the place of the one of the same utterance and language."""
+        """Replace the caption of the same utterance and language."""
         self._rows[caption.utterance].finals[caption.language] = caption
 
     def hide(self, key: Key, *, hidden: bool) -> None:
-        """Hide a caption from readers, or show it again; it need not have come yet."""
+        """Hide a caption from readers or show it again; it need not have arrived yet."""
         (self.hidden.add if hidden else self.hidden.discard)(key)
         self._notify()
 
     def release(self) -> list[Key]:
-        """Let readers see what was held back, and return what that was."""
+        """Show readers the captions that were held back, and return their keys."""
         released = list(self._held)
         self._held.clear()
         self._notify()
         return released
 
     def close(self) -> None:
-        """No more will come."""
+        """End the transcript; `live` stops after the last caption."""
         self.closed = True
         self._notify()
 
@@ -134,11 +134,11 @@ class Transcript:
         self._changed = asyncio.Event()
 
     def text(self, form: str, targets: Sequence[str]) -> str:
-        """All that there is now.
+        """Export all captions that readers may see.
 
         Args:
             form: one of `FORMS`.
-            targets: which languages.
+            targets: the languages to include.
         """
         out = io.StringIO()
         writer = _writer(form, out, targets)
@@ -148,9 +148,9 @@ class Transcript:
         return out.getvalue()
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """The same while it grows, in pieces; an utterance comes when it has ended in all of these languages.
+        """Yield the export in pieces as it grows; an utterance is added once it has ended in all these languages.
 
-        What has been read cannot be corrected or hidden any more.
+        Later corrections do not change pieces that were already yielded.
         """
         out = io.StringIO()
         writer, written = _writer(form, out, targets), 0
@@ -176,7 +176,7 @@ class Transcript:
         found = [row.finals.get(target) for target in targets if self.shows((utterance, target))]
         captions = [caption for caption in found if caption is not None]
         if captions and isinstance(writer, SubtitleWriter):
-            # Subtitles begin with an utterance's first caption.
+            # A subtitle starts with its utterance's first caption.
             writer.write(replace(captions[0], text="", final=False, time=row.begun))
         for caption in captions:
             writer.write(caption)

@@ -1,7 +1,7 @@
-"""What is wrong with a message, in one sentence that names the field and the allowed values.
+"""Turn validation errors into one sentence that names the field and the allowed values.
 
-The allowed values are read from the message's JSON schema.  So the sentence is right whichever bound was broken, and
-pydantic's own words never reach a client.  Of what the client sent only the names of fields are quoted.
+The allowed values come from the message's JSON schema, so the sentence is complete whichever bound was broken.
+Pydantic's messages never reach a client, and of the client's input only field names are quoted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-#: Longer sentences and names are cut.
+#: Maximum length in characters of sentences and of names in them.
 _LONGEST, _LONGEST_NAME = 300, 60
 _POSITION = re.compile(r"line (\d+) column (\d+)")
 _NUMBERS = {"integer": "a whole number", "number": "a number"}
-#: JSON type -> what it is called, the keywords of its bounds, and what is counted.
+#: JSON type -> its name, the keywords of its bounds, and the unit.
 _SIZED = {
     "string": ("a string", "minLength", "maxLength", "characters"),
     "array": ("a list", "minItems", "maxItems", "entries"),
@@ -27,11 +27,11 @@ Schema = Mapping[str, Any]
 
 
 def sentence(error: ValidationError, *kinds: type[BaseModel]) -> str:
-    """What is wrong with a message.
+    """Describe what is wrong with a message.
 
     Args:
-        error: what pydantic raised; its first problem counts.
-        kinds: what the message could have been; with several, its ``type`` decides.
+        error: pydantic's error; only its first problem is described.
+        kinds: allowed message types; with several, the ``type`` field decides.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     path, problem = list(first["loc"]), first["type"]
@@ -71,7 +71,7 @@ def _not_json(reason: str) -> str:
 
 
 def _walked(whole: Schema, path: Sequence[str | int]) -> tuple[list[str], Schema]:
-    """The names on a path and the schema at its end, without pydantic's marks of the branches of a union."""
+    """Return the field names on a path and the schema at its end; pydantic's markers of union branches are skipped."""
     place: list[str] = []
     schema = _resolved(whole, whole)
     for part in path:
@@ -101,7 +101,7 @@ def _resolved(schema: Schema, whole: Schema) -> Schema:
 
 
 def allowed(schema: Schema) -> str:
-    """The values that a JSON schema allows, in words; null is not among them, since a field can be left out."""
+    """Describe the values that a JSON schema allows; null is left out, since a field can be omitted instead."""
     if "anyOf" in schema:
         branches = [allowed(branch) for branch in schema["anyOf"] if branch.get("type") != "null"]
         return " or ".join(dict.fromkeys(branches))

@@ -1,8 +1,8 @@
-"""Drop-in translation services: the requests of DeepL, LibreTranslate and OpenAI, answered by this server.
+"""Imitate the HTTP APIs of DeepL, LibreTranslate and OpenAI.
 
-Captioning tools call such a service again and again with a sentence that grows.  `continuation` recognises the
-sentence, `callers` translates it as the utterance that it is, `wrappers` and `prompts` read what a tool puts round it.
-Each dialect is one file.
+Captioning tools send such a service a growing sentence again and again.  `continuation` finds out which requests belong
+to the same sentence, `callers` translates them as one utterance, `wrappers` removes what a tool adds around the text,
+and `prompts` finds the languages.  Each API has a module.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from redraft.serve.compat.openai import openai
 from redraft.serve.hub import Hub
 from redraft.serve.settings import ServeSettings
 
-#: The services that can be imitated.
+#: Name in the setting ``compat`` -> its routes.
 DIALECTS = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
 
 
 def check_compat(settings: ServeSettings) -> None:
-    """Whether there are such services to stand in for.
+    """Check the settings ``compat`` and ``compat_source``.
 
     Raises:
-        OptionError: there is no such service, or no such language.
+        OptionError: an API or a language is unknown.
     """
     if unknown := [name for name in settings.compat if name not in DIALECTS]:
         raise OptionError(f"compat must be one or more of {', '.join(DIALECTS)}, not {unknown[0]!r}")
@@ -35,10 +35,10 @@ def check_compat(settings: ServeSettings) -> None:
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:
-    """The routes of the services that the operator wants to be imitated.
+    """Return the routes of the APIs named in the setting ``compat``.
 
     Raises:
-        OptionError: as of `check_compat`.
+        OptionError: an API or a language is unknown.
     """
     settings = hub.settings
     check_compat(settings)

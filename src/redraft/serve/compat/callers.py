@@ -1,4 +1,4 @@
-"""The callers of the imitated services: every utterance of theirs has a line, so that it is translated as one."""
+"""Callers of the imitated APIs; requests of one utterance share a line, so the previous output is the next draft."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from redraft.serve.refusals import Refused
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for what; requests of different callers never belong together.
+    """A client with its language pair; requests of different callers never share an utterance.
 
     Attributes:
-        marks: everything that tells callers apart: API key, address, program, and what a dialect adds.
-        address: where it is, by which sessions are counted.
-        target, source: languages.
+        marks: what identifies the client: API key, address, user agent, and what an API adds.
+        address: network address, for the limit on sessions per address.
+        target: canonical tag of the target language.
+        source: canonical tag of the source language.
     """
 
     marks: tuple[str, ...]
@@ -39,9 +40,10 @@ class Reply:
     """A translation.
 
     Attributes:
-        text: as it is to be shown.
-        cut: whether the model did not end it.
-        read, written: tokens of the prompt and of the translation.
+        text: the translation.
+        cut: whether it was cut off before the model ended it.
+        read: tokens of the prompt.
+        written: tokens of the translation.
     """
 
     text: str
@@ -51,7 +53,7 @@ class Reply:
 
 
 class Newest:
-    """A lock that those who came last get first: an older text of an utterance can wait, since it is out of date."""
+    """A last-in, first-out lock: the newest text of an utterance goes first, since older ones are out of date."""
 
     def __init__(self) -> None:
         self._held = False
@@ -59,7 +61,7 @@ class Newest:
 
     @property
     def free(self) -> bool:
-        """Whether nobody has it."""
+        """Whether the lock is free."""
         return not self._held
 
     async def __aenter__(self) -> None:
@@ -88,7 +90,7 @@ class Newest:
 
 @dataclass(slots=True)
 class _Lane:
-    """One exchange of a caller, which is opened when it is first needed."""
+    """A line of a caller; its exchange is opened on first use."""
 
     lock: Newest = field(default_factory=Newest)
     exchange: Exchange | None = None
@@ -96,27 +98,27 @@ class _Lane:
 
 @dataclass(slots=True)
 class _Known:
-    """A caller that was heard of lately."""
+    """State of one caller."""
 
     continuation: Continuation = field(default_factory=Continuation)
     wrapper: Wrapper = field(default_factory=Wrapper)
     lanes: dict[int, _Lane] = field(default_factory=dict)
     touched: float = 0.0
-    #: Requests under way.
+    #: Requests in progress.
     busy: int = 0
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """Those that are open."""
+        """The exchanges that are open."""
         return [lane.exchange for lane in self.lanes.values() if lane.exchange is not None]
 
 
 class Callers:
-    """All callers of the imitated services.  Runs on the server's event loop.
+    """All callers of the imitated APIs.  Use it on the server's event loop only.
 
     Args:
-        hub: admits lines, by the limits that hold for sessions, and translates.
-        clock: the time, in seconds.
+        hub: admits and translates; exchanges count towards its limit on sessions.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
@@ -125,19 +127,20 @@ class Callers:
         hub.swept.append(self.sweep)
 
     def cut(self, caller: Caller, sent: str) -> Wrapped:
-        """What a caller has sent without what stays the same between its requests (`redraft.serve.compat.wrappers`)."""
+        """Separate a text from what the caller sends around it every time (see `redraft.serve.compat.wrappers`)."""
         return self._of(caller).wrapper.cut(sent)
 
     async def translate(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
-        """The translations of texts that came in one request, one after the other.
+        """Translate the texts of one request in order.
 
         Args:
-            caller: who asks, and for which languages.
-            texts: what to translate.
-            gone: whether the caller does not wait any more.
+            caller: the client and its languages.
+            texts: the texts.
+            gone: returns whether the client has disconnected.
 
         Raises:
-            Refused: none is admitted, a text cannot be translated, or the caller has gone.
+            Refused: the server is full or a limit is reached, a text cannot be translated, or the client has
+                disconnected.
         """
         besides: set[int] = set()
         known = self._of(caller)
@@ -146,7 +149,7 @@ class Callers:
             return [await self._one(caller, known, printable(text).strip(), besides, gone) for text in texts]
         finally:
             known.busy -= 1
-            if not known.busy and not known.exchanges:  # never admitted
+            if not known.busy and not known.exchanges:  # nothing was admitted
                 self._known.pop(caller, None)
 
     async def _one(
@@ -171,14 +174,14 @@ class Callers:
                 except Refused as refused:
                     if again or refused.code not in ("capacity", "limit") or not known.exchanges:
                         raise
-                    known.continuation.without(place.line)  # those that there are must do
+                    known.continuation.without(place.line)  # make do with the lines that are open
                 else:
                     besides.add(place.line)
                     return await self._ask(exchange, place, text)
         raise AssertionError("the second time it is translated or refused")
 
     async def _ask(self, exchange: Exchange, place: Place, text: str) -> Reply:
-        # Never final: a finished sentence may be revised all the same, and its translation is the draft then.
+        # Never final: the caller may still revise a complete sentence, and its translation is then the draft.
         source = self._hub.as_sentence(text) if place.whole else text
         (found,) = (await self._hub.exchanges.ask(exchange, Update(place.utterance, place.seq, source))).values()
         captions = [event for event in found if isinstance(event, Caption)]
@@ -194,7 +197,7 @@ class Callers:
         return known
 
     def sweep(self) -> None:
-        """Forget callers that nothing was heard of for as long as a session is kept without a connection."""
+        """Forget callers that have sent nothing for ``keep_seconds``."""
         late = self._clock() - self._hub.settings.keep_seconds
         for caller, known in list(self._known.items()):
             if known.touched < late and not known.busy:
@@ -204,5 +207,5 @@ class Callers:
 
 
 def _wanted(caller: Caller) -> Wanted:
-    # Nothing is hidden: whoever asks takes what comes for the whole translation.
+    # Hide nothing: the caller takes the reply for the complete translation.
     return Wanted(targets=(caller.target,), source=caller.source, mask_margin=OFF)

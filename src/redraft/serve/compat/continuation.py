@@ -1,9 +1,9 @@
-"""Which requests of a caller belong together.  Knows neither HTTP nor models, and reads no clock.
+"""Find out which requests of a caller belong to the same utterance.
 
-A translation service gets texts without names.  A captioning tool sends a sentence again whenever the recogniser has
-added to it or changed it, so a text that extends or revises a recent one continues that one's utterance.  A program
-that translates a document sends texts of which each stands for itself.  `Continuation` tells the two apart by what has
-come so far.
+Requests to a translation API carry no utterance names.  A captioning tool sends a sentence again whenever the
+recogniser extends or revises it, so a text similar to a recent one continues that utterance.  A program that translates
+a document sends unrelated texts.  `Continuation` distinguishes the two by comparing texts; it uses no network, no model
+and no clock of its own.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from itertools import count, takewhile
 
 from redraft.captions.sentence import ends_sentence
 
-#: A text is a revision of another if this much of the shorter one is also in the beginning of the other.
+#: Minimum share of the shorter text that must also be in the other one for a revision.
 _SHARE = 0.6
-#: A text that lost more than this part of its words is another one.
+#: A text that keeps less than this share of the earlier text's units is not a revision.
 _SHRUNK = 0.5
-#: Units compared behind the common beginning; comparing takes time that grows with their square.
+#: Maximum number of units compared after the common prefix; the time grows with their square.
 _COMPARED = 200
-#: By how many units a revision may move what follows it.
+#: Number of units by which a revision may shift the text after it.
 _MOVED = 4
 
 
 def likeness(older: str, newer: str) -> float:
-    """How likely ``newer`` continues ``older``: the shared part of the shorter one, 0 where it does not continue it.
+    """Return how likely ``newer`` continues ``older``.
 
-    Case, punctuation and space do not count.  In scripts without spaces, and in others of one case, characters are
-    compared in place of words.
+    The result is the share of the shorter text's units that both texts have, or 0 if it is below the threshold for a
+    revision.  Units are words, and characters in scripts without letter case.  Case, punctuation and spaces are
+    ignored.
     """
     before, after = list(_units(older)), list(_units(newer))
     shorter = min(len(before), len(after))
@@ -65,7 +66,7 @@ def _units(text: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Utterance:
-    """An utterance that may still grow: its newest text, and when that came."""
+    """An utterance that may still grow: its newest text and the time at which that arrived."""
 
     name: str
     text: str
@@ -76,13 +77,13 @@ class _Utterance:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a text belongs.
+    """The utterance to which a text belongs.
 
     Attributes:
-        line: number of the line that translates it, from 0.
-        utterance: name of its utterance.
-        seq: number of the text in its utterance.
-        whole: whether it is to be translated as a finished text, rather than as the beginning of one.
+        line: index of the line that translates it.
+        utterance: name of the utterance.
+        seq: index of the text in its utterance.
+        whole: whether to translate it as a complete text rather than as an incomplete sentence.
     """
 
     line: int
@@ -92,31 +93,32 @@ class Place:
 
 
 class Continuation:
-    """The recent utterances of one caller into one language.
+    """Recent utterances of one caller in one language pair.
 
     Args:
-        most: how many utterances are kept open side by side, each on a line of its own.
-        quiet: seconds of silence after which an utterance makes room for a new one, although there is a free line.
+        most: maximum number of open utterances; each has a line.
+        quiet: after this many seconds without a text, a new utterance takes over an utterance's line even if another
+            line could be opened.
     """
 
     def __init__(self, most: int = 4, quiet: float = 5.0) -> None:
         self._most, self._quiet = most, quiet
         self._open: dict[int, _Utterance] = {}
         self._names = map(str, count(1))
-        #: Whether the caller has been seen to let a sentence grow and to end it with a full stop or the like.
+        #: Whether the caller has let a sentence grow and then ended it with sentence-final punctuation.
         self._ends_marked = False
         self._latest: _Utterance | None = None
 
     def place(self, text: str, now: float, besides: Collection[int] = ()) -> Place:
-        """Where a text belongs; the text is remembered as the newest one of its utterance.
+        """Assign a text to an utterance, and remember it as that utterance's newest text.
 
-        A text counts as finished if it ends like a sentence, if the caller repeats it unchanged, or if the caller is
-        not known to end its sentences with a mark: then it may be the last that comes of it.
+        A text counts as complete if it ends with sentence-final punctuation, if the caller repeats it unchanged, or if
+        the caller has not been seen to punctuate the ends of its sentences.
 
         Args:
-            text: what is to be translated, not empty.
+            text: the text, not empty.
             now: the time in seconds.
-            besides: lines of utterances that the text cannot continue, since they are those of the same request.
+            besides: lines of other texts of the same request, which this text cannot continue.
         """
         line = self._continued(text, besides)
         if line is None:
@@ -130,12 +132,12 @@ class Continuation:
         return Place(line, utterance.name, utterance.seq, whole)
 
     def without(self, line: int) -> None:
-        """Take a line away that there cannot be, with its utterance; no others are added then."""
+        """Drop a line that the server did not admit, and open no more lines."""
         self._open.pop(line, None)
         self._most = max(1, len(self._open))
 
     def _continued(self, text: str, besides: Collection[int]) -> int | None:
-        """The line of the utterance that a text continues best, the newest of equals."""
+        """Return the line of the most similar open utterance, the newest of equals; None if none is similar."""
         found = [
             (share, utterance.touched, line)
             for line, utterance in self._open.items()
@@ -144,7 +146,7 @@ class Continuation:
         return max(found)[-1] if found else None
 
     def _line(self, now: float, besides: Collection[int]) -> int:
-        """The line for a new utterance: that of one long silent, or else a new one, or else that of the oldest."""
+        """Return a line for a new utterance: one silent for ``quiet`` seconds, else a new one, else the oldest one."""
         by_age = sorted(self._open, key=lambda line: (line in besides, self._open[line].touched))
         if by_age and (len(by_age) == self._most or self._open[by_age[0]].touched < now - self._quiet):
             return by_age[0]
@@ -157,11 +159,11 @@ class Continuation:
         self._open[line] = _Utterance(next(self._names), text, 0, now)
 
     def _grow(self, utterance: _Utterance, text: str, now: float) -> bool:
-        """Take the newest text of an utterance; whether it is the same as before."""
+        """Record the newest text of an utterance; return whether it is unchanged."""
         repeated = utterance.text == text
         if not repeated:
             self._ends_marked = self._ends_marked or (ends_sentence(text) and not ends_sentence(utterance.text))
-        # One that is repeated is over: nothing is concluded from its lack of a mark.
+        # A repeated text is complete, so missing punctuation proves nothing about the caller.
         utterance.text, utterance.grown = text, not repeated
         utterance.seq += 1
         utterance.touched = now

@@ -1,4 +1,4 @@
-"""DeepL's ``/v2/translate``, ``/v2/languages`` and ``/v2/usage``, see https://developers.deepl.com/docs."""
+"""DeepL's ``/v2/translate``, ``/v2/languages`` and ``/v2/usage``; see https://developers.deepl.com/docs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from redraft.captions.languages import parse_language
 from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.refusals import Refused
 
-#: Code of a refusal -> status, where DeepL has another one than this server.
+#: Error code -> HTTP status, where DeepL's differs from ours.
 _STATUS = {"key": 403}
 _SCHEME = "deepl-auth-key "
-#: What clients show as the characters that may be translated: as many as one likes.
+#: Character limit reported to clients; there is no limit.
 _UNLIMITED = 10**12
-#: Fields that would change the translation, and that nothing here can do.
+#: Fields that would change the translation and are not supported.
 _UNABLE = ("glossary_id", "tag_handling", "style_id", "custom_instructions")
 
 
 class DeepLRequest(Body):
-    """A request; what DeepL calls formality and glossaries is refused."""
+    """A translation request; formality and glossaries are rejected."""
 
     text: list[str] = Field(min_length=1, max_length=50)
     target_lang: str = Field(min_length=1, max_length=100)
@@ -34,7 +34,7 @@ class DeepLRequest(Body):
 
 
 def deepl(asked: Asked) -> list[BaseRoute]:
-    """The routes of this dialect."""
+    """Return the routes of the DeepL API."""
 
     async def translate(request: Request) -> Response:
         found = await fields(request, ("text",))
@@ -61,7 +61,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
     async def languages(request: Request) -> Response:
         _key(asked, request)
         offer = asked.hub.offer()
-        # DeepL's own client sends a form with its GET.
+        # DeepL's own client sends a form body with GET.
         found = await fields(request) if request.headers.get("content-type") else request.query_params
         kind = found.get("type", "source")
         if kind not in ("source", "target"):
@@ -83,10 +83,10 @@ def deepl(asked: Asked) -> list[BaseRoute]:
 
 
 def _key(asked: Asked, request: Request, otherwise: object = "") -> str:
-    """The key of a request, in its header or as the field that it had in earlier versions.
+    """Return the API key from the header, or the field that older clients use, after checking it.
 
     Raises:
-        Refused: it is needed and missing, or not known.
+        Refused: a key is required and missing or unknown.
     """
     header = request.headers.get("authorization", "")
     given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
@@ -96,5 +96,5 @@ def _key(asked: Asked, request: Request, otherwise: object = "") -> str:
 
 
 def refuse(refused: Refused, status: int) -> Response:
-    """A refusal as DeepL sends it."""
+    """Return an error in DeepL's format."""
     return JSONResponse({"message": refused.sentence}, _STATUS.get(refused.code, status))

@@ -1,4 +1,4 @@
-"""What the imitated services have in common: how bodies are read, who asks, how refusals are answered."""
+"""Shared by the imitated APIs: reading bodies, identifying callers, sending errors."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Body(BaseModel):
-    """A request to an imitated service; fields that mean nothing here are passed over, as those services do."""
+    """A request body; unknown fields are ignored, as in the original APIs."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the endpoints of a dialect have at hand.
+    """What the endpoints of an API use.
 
     Attributes:
-        hub: the sessions of the server.
-        callers: those of all dialects.
-        source: the language of texts whose caller names none.
+        hub: the server's sessions.
+        callers: the callers of all APIs.
+        source: source language if a request names none.
     """
 
     hub: Hub
@@ -47,18 +47,21 @@ class Asked:
     source: str
 
     async def translate(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[Reply]:
-        """The translations of texts, see `Callers.translate`."""
+        """Translate texts; see `Callers.translate`."""
         return await self.callers.translate(caller, texts, request.is_disconnected)
 
     async def plain(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
-        """The translations of texts whose every word is to be translated; what a pair of marks encloses, by itself."""
+        """Translate texts from callers that add no instructions.
+
+        Text inside a pair of symbols is translated separately.
+        """
         pieces = [_pieces(text) for text in texts]
         found = iter(await self.translate(request, caller, [text for each in pieces for text, _ in each]))
         return ["".join(next(found).text + behind for _, behind in each) for each in pieces]
 
 
 def _pieces(text: str) -> list[tuple[str, str]]:
-    """The parts of a text, each with the marks that stand behind it."""
+    """Split a text at a pair of symbols; each part comes with the symbols that follow it."""
     pair = marked(text)
     if pair is None:
         return [(text, "")]
@@ -70,11 +73,11 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
-    """Routes whose refusals, of other methods too, have the form of the imitated service.
+    """Return routes that send all errors, including 405, in the format of the imitated API.
 
     Args:
         paths: path -> method and endpoint.
-        refuse: makes the answer to a refusal, with the status that the server itself would give.
+        refuse: makes the error response; its second argument is the status that our own API would use.
     """
 
     def answering(method: str, endpoint: Endpoint) -> Endpoint:
@@ -87,7 +90,7 @@ def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused,
                 return await endpoint(request)
             except Refused as refused:
                 return refuse(refused, CODES[refused.code].status)
-            except ClientDisconnect:  # in the middle of the body: nobody reads the answer
+            except ClientDisconnect:  # disconnected while sending the body
                 return Response(status_code=400)
 
         return answer
@@ -98,14 +101,14 @@ def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused,
 
 
 async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
-    """The fields of a body, of JSON or of a form.
+    """Return the fields of a JSON or form body.
 
     Args:
-        request: what has the body.
-        lists: fields of a form that may come several times.
+        request: the request.
+        lists: form fields that may be repeated; these become lists.
 
     Raises:
-        Refused: it is neither.
+        Refused: the content type is neither, or the body is malformed.
     """
     body, kind = await read_bytes(request), request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
@@ -120,10 +123,10 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def checked(kind: type[M], found: Mapping[str, Any]) -> M:
-    """The message that fields make.
+    """Validate fields as a message of type ``kind``.
 
     Raises:
-        Refused: a field is missing or has a wrong value.
+        Refused: a field is missing or invalid.
     """
     try:
         return kind.model_validate(found)
@@ -132,10 +135,10 @@ def checked(kind: type[M], found: Mapping[str, Any]) -> M:
 
 
 def tag(name: str, field: str) -> str:
-    """The canonical tag of a language, as which all its spellings are one and the same.
+    """Return the canonical tag of a language.
 
     Raises:
-        Refused: it is not known.
+        Refused: the language is unknown.
     """
     try:
         return parse_language(name, field).canonical
@@ -144,7 +147,7 @@ def tag(name: str, field: str) -> str:
 
 
 def caller(request: Request, dialect: str, key: str, owner: str, target: str, source: str, *more: str) -> Caller:
-    """Who asks, told from others by all that requests tell of it."""
+    """Identify the caller of a request by API, key, address, user agent and ``more``."""
     address = address_of(request)
     marks = (dialect, owner, key, address, request.headers.get("user-agent", ""), *more)
     return Caller(marks, address, target, source)

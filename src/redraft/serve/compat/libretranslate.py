@@ -1,4 +1,4 @@
-"""LibreTranslate's ``POST /translate``, ``POST /detect`` and ``GET /languages``, see https://docs.libretranslate.com."""
+"""LibreTranslate's ``/translate``, ``/detect`` and ``/languages``; see https://docs.libretranslate.com."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from redraft.captions.languages import parse_language
 from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.refusals import Refused
 
-#: Code of a refusal -> status, where LibreTranslate has another one than this server.
+#: Error code -> HTTP status, where LibreTranslate's differs from ours.
 _STATUS = {"key": 403}
 
 
 class LibreTranslateRequest(Body):
-    """A request; only plain text is translated."""
+    """A translation request; plain text only."""
 
     q: str | list[str] = Field(max_length=20_000)
     source: str = Field(min_length=1, max_length=100)
@@ -28,14 +28,14 @@ class LibreTranslateRequest(Body):
 
 
 class DetectRequest(Body):
-    """A text whose language is asked for."""
+    """A language detection request."""
 
     q: str = Field(max_length=20_000)
     api_key: str | None = None
 
 
 def libretranslate(asked: Asked) -> list[BaseRoute]:
-    """The routes of this dialect."""
+    """Return the routes of the LibreTranslate API."""
 
     async def translate(request: Request) -> Response:
         found = await fields(request)
@@ -75,5 +75,5 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
 
 
 def refuse(refused: Refused, status: int) -> Response:
-    """A refusal as LibreTranslate sends it."""
+    """Return an error in LibreTranslate's format."""
     return JSONResponse({"error": refused.sentence}, _STATUS.get(refused.code, status))

@@ -1,6 +1,6 @@
-"""OpenAI's ``POST /v1/chat/completions`` and ``GET /v1/models``, for tools that ask a language model to translate.
+"""OpenAI's ``POST /v1/chat/completions`` and ``GET /v1/models``, for tools that translate with a language model.
 
-The last message of the user holds the text.  The prompt, or the name of the model, says which language is wanted.
+The text is in the last user message.  The prompt or the model name gives the target language.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redraft.serve.compat.wrappers import instructed
 from redraft.serve.refusals import Refused
 from redraft.serve.requests import bearer
 
-#: Code of a refusal -> what OpenAI calls the type of such an error.
+#: Error code -> OpenAI's error type.
 _TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
 _CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
 
@@ -36,27 +36,27 @@ class ContentPart(Body):
 
 
 class ChatMessage(Body):
-    """A message of the conversation."""
+    """A message of the chat."""
 
     role: str
     content: str | list[ContentPart] | None = None
 
     @property
     def text(self) -> str:
-        """Its text, whatever form it has."""
+        """The text of the message; parts are joined."""
         if isinstance(self.content, list):
             return "".join(part.text for part in self.content)
         return self.content or ""
 
 
 class StreamOptions(Body):
-    """What comes with a stream."""
+    """Options of a streamed response."""
 
     include_usage: bool = False
 
 
 class ChatRequest(Body):
-    """A request; how a model is to sample means nothing here and is passed over."""
+    """A chat completion request; sampling parameters are ignored."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     model: str = Field("", max_length=1000)
@@ -67,7 +67,7 @@ class ChatRequest(Body):
 
 
 def openai(asked: Asked) -> list[BaseRoute]:
-    """The routes of this dialect."""
+    """Return the routes of the OpenAI API."""
 
     async def complete(request: Request) -> Response:
         key = bearer(request.headers.get("authorization", "")) or ""
@@ -115,7 +115,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
 
 
 def refuse(refused: Refused, status: int) -> Response:
-    """A refusal as OpenAI sends it."""
+    """Return an error in OpenAI's format."""
     error = {
         "message": refused.sentence,
         "type": _TYPES.get(refused.code, "invalid_request_error"),
@@ -131,7 +131,7 @@ def _head(kind: str, model: str) -> dict[str, Any]:
 
 
 def _choice(found: Reply | None, **content: Any) -> dict[str, Any]:
-    """A choice; with the translation it is at its end."""
+    """Return a choice; with a reply, its finish reason is set."""
     reason = None if found is None else "length" if found.cut else "stop"
     return {"index": 0, **content, "logprobs": None, "finish_reason": reason}
 
@@ -142,7 +142,7 @@ def _usage(found: Reply) -> dict[str, int]:
 
 
 def _events(model: str, found: Reply, *, usage: bool) -> Iterator[str]:
-    """The translation as server-sent events, all of it at once: it is verified in one pass rather than written."""
+    """Yield the translation as server-sent events; the text is one event, since it is verified in one pass."""
     head = _head("chat.completion.chunk", model)
     for end, delta in ((None, {"role": "assistant", "content": ""}), (None, {"content": found.text}), (found, {})):
         yield _event({**head, "choices": [_choice(end, delta=delta)]} | ({"usage": None} if usage else {}))

@@ -1,4 +1,4 @@
-"""The languages that a prompt asks for, in plain words: "Translate the text into Simplified Chinese"."""
+"""Find the languages named in a prompt such as "Translate the text into Simplified Chinese"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redraft.errors import OptionError
 
 #: Up to three capitalised words, or a tag.
 _NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)"
-#: From the surest to the least sure.
+#: Patterns from most to least reliable.
 _TARGETS = (
     re.compile(rf"\b[Ii]nto (?:the )?{_NAME}"),
     re.compile(rf"\b[Tt]arget(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
@@ -27,12 +27,12 @@ _SOURCES = (
 
 
 def target_of(prompt: str) -> str | None:
-    """The language that a prompt asks a translation into, by its canonical tag; None where it names none."""
+    """Return the canonical tag of the target language named in a prompt; None if there is none."""
     return next(_named(prompt, _TARGETS), None)
 
 
 def source_of(prompt: str) -> str | None:
-    """The language that a prompt says the text is in, by its canonical tag; None where it names none."""
+    """Return the canonical tag of the source language named in a prompt; None if there is none."""
     return next(_named(prompt, _SOURCES), None)
 
 
@@ -44,7 +44,7 @@ def _named(prompt: str, forms: tuple[re.Pattern[str], ...]) -> Iterator[str]:
 
 
 def _language(name: str) -> str | None:
-    """The language of a name or tag, if need be without its first words: "American English" is English."""
+    """Look up a language name or tag; leading words may be dropped, so "American English" is English."""
     words = name.split(" ")
     for first in range(len(words)):
         rest = " ".join(words[first:])
@@ -54,6 +54,6 @@ def _language(name: str) -> str | None:
             found = parse_language(rest)
         except OptionError:
             continue
-        if len(found.code) == 2 or not rest.islower():  # "to even" asks for no Even, "to german" for German
+        if len(found.code) == 2 or not rest.islower():  # "to even" does not mean Even, but "to german" means German
             return found.canonical
     return None

@@ -1,8 +1,8 @@
-"""What a tool puts round the text that is to be translated.
+"""Remove what a tool sends around the text to translate.
 
-Tools that know no better than to ask a language model wrap the text: in marks (``🔤 text 🔤``), in tags, in an
-instruction that ends with a colon.  Such forms are recognised at sight.  Any other wrapper is what stays the same
-between the requests of a caller.
+Tools built for chat models wrap the text in symbols (``🔤 text 🔤``), in tags, or after an instruction that ends with a
+colon.  These forms are recognised directly.  Any other wrapper is found by comparing the requests of a caller: it is
+the part that stays the same.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from itertools import takewhile
 
 from redraft.serve.compat.continuation import likeness
 
-#: As many different utterances must have a wrapper before it is believed to be one.
+#: Number of different utterances that must share a wrapper before it is removed.
 _WITNESSES = 3
-#: Requests with which a new one is compared.
+#: Number of earlier requests to compare with.
 _REMEMBERED = 8
-#: No wrapper is longer, in characters.
+#: Maximum length of a wrapper in characters.
 _LONGEST = 4000
-#: An instruction in front of the text, such as "Translate into German:".
+#: An instruction before the text, such as "Translate into German:".
 _INSTRUCTION = re.compile(
     r"(?:(?:(?:please|now|kindly|can|could|you)\W+){0,3}translate\b[^:]{0,500}"
     r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?):\s*(?=\S)",
@@ -29,13 +29,13 @@ _INSTRUCTION = re.compile(
 )
 _TAGS = re.compile(r"\s*<(\w+)>\s*(?P<text>.*?)\s*</\1>\s*", re.DOTALL)
 _FENCES = re.compile(r"\s*(```|\"\"\")\s*(?P<text>.*?)\s*\1\s*", re.DOTALL)
-#: A wrapper in front of a text ends, and one behind it begins, with one of these.
+#: A wrapper before the text ends with one of these; a wrapper after it begins with one.
 _DELIMITERS = frozenset(':\n"“”„«»‹›「」『』`<>|[](){}#*=~.!?。！？')
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A text with what stands before and after it; the three together are what was sent."""
+    """A text and what was sent before and after it; concatenated, they are the original request."""
 
     before: str
     text: str
@@ -43,19 +43,19 @@ class Wrapped:
 
     @classmethod
     def cut(cls, whole: str, begin: int, end: int) -> Wrapped:
-        """The part from ``begin`` to ``end``, less the space around it, as the text."""
+        """Take ``whole[begin:end]``, stripped, as the text."""
         text = whole[begin:end]
         begin += len(text) - len(text.lstrip())
         end = begin + len(text.strip())
         return cls(whole[:begin], whole[begin:end], whole[end:])
 
     def within(self, before: str, after: str) -> Wrapped:
-        """The same as a part of a longer text."""
+        """Return the same text with more around it."""
         return Wrapped(before + self.before, self.text, self.after + after)
 
 
 def marked(sent: str) -> Wrapped | None:
-    """The text between a pair of symbols (emoji and the like) at the end of what was sent; None if there is no pair."""
+    """Find the text in a pair of symbols (such as emoji) at the end of ``sent``; None if there is no pair."""
     end = len(sent.rstrip())
     begin = end
     while begin and _is_symbol(sent[begin - 1]):
@@ -68,7 +68,7 @@ def marked(sent: str) -> Wrapped | None:
 
 
 def instructed(sent: str) -> Wrapped:
-    """The text of a request to a language model, as far as its wrapper is one that is known."""
+    """Find the text in a request to a language model; only the known forms of wrappers are removed."""
     found = Wrapped.cut(sent, 0, len(sent))
     if instruction := _INSTRUCTION.match(found.text):
         found = Wrapped.cut(found.text, instruction.end(), len(found.text)).within(found.before, found.after)
@@ -81,10 +81,9 @@ def instructed(sent: str) -> Wrapped:
 
 
 class Wrapper:
-    """What stays the same around the texts of one caller.
+    """The part that stays the same in the requests of one caller.
 
-    A wrapper is believed to be one when so many utterances in a row have had it, and none between them has not; until
-    then it is taken for a part of the text.
+    A wrapper is removed once three utterances in a row have had it.  Until then it is translated as part of the text.
     """
 
     def __init__(self) -> None:
@@ -93,7 +92,7 @@ class Wrapper:
         self._witnesses = 1
 
     def cut(self, sent: str) -> Wrapped:
-        """The text of the next request."""
+        """Separate the next request into text and wrapper."""
         self._learn(sent)
         before, after = self._shared if self._witnesses >= _WITNESSES else ("", "")
         if not (sent.startswith(before) and sent.endswith(after) and _inner(sent, before, after).strip()):
@@ -120,13 +119,13 @@ def _inner(text: str, before: str, after: str) -> str:
 
 
 def _common(one: str, other: str) -> tuple[str, str]:
-    """What two texts have in common at their beginnings and ends, as far as it can be a wrapper; nothing twice."""
+    """Return the prefix and the suffix that two texts share and that could be a wrapper; they do not overlap."""
     before = _prefix(one, other)
     return before, _suffix(one[len(before) :], other[len(before) :])
 
 
 def _prefix(one: str, other: str) -> str:
-    """The longest common beginning that ends with a delimiter and the space behind it."""
+    """Return the longest common prefix that ends with a delimiter and the spaces after it."""
     same = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))[:_LONGEST]
     last = max((place for place, character in enumerate(same) if _delimits(character)), default=-1)
     space = len(same) - last - 1 - len(same[last + 1 :].lstrip())
@@ -134,7 +133,7 @@ def _prefix(one: str, other: str) -> str:
 
 
 def _suffix(one: str, other: str) -> str:
-    """The longest common end that begins with a delimiter and the space before it; a full stop is the text's own."""
+    """Return the longest common suffix that begins with a delimiter and the spaces before it, without full stops."""
     same = _same_end(one, other)
     first = next((place for place, character in enumerate(same) if _delimits(character)), len(same))
     while first < len(same) and same[first] in ".!?。！？":
@@ -154,5 +153,5 @@ def _delimits(character: str) -> bool:
 
 
 def _is_symbol(character: str) -> bool:
-    """Whether it is an emoji or the like; the degree sign, for one, belongs to the text."""
+    """Whether a character is a symbol such as an emoji; the degree sign counts as text."""
     return character >= "\u2190" and unicodedata.category(character) == "So"
