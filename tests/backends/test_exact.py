@@ -1,4 +1,4 @@
-"""Exact backends on random models with the heads of real ones: every row depends on its prefix alone, bit for bit."""
+"""Exact backends on random models with the heads of real ones: rows depend on their prefix alone, bit for bit."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def test_rows_are_bit_equal_with_chains_and_trees_in_one_slot_and_in_two(
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": 0 of ") == 4 * len(families)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["F32", "Q4_K_M"])
+def test_streams_at_beta_0_have_the_ids_of_greedy_decoding(tmp_path: Path, format: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
+    command = [sys.executable, "-m", "tests.backends.exact_streams", format, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(": 0 of ") == 6 * len(FAMILIES)
