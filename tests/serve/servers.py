@@ -112,11 +112,11 @@ class Running:
 
 @contextmanager
 def running(model: CachedModel | None = None, *others: CachedModel, **settings: Any) -> Iterator[Running]:
-    """A server while the block lasts, with an engine for each model."""
+    """A server while the block lasts, with an engine for each model; none if it serves viewers only."""
     model = model or CachedModel(1)
     chosen = ServeSettings(port=0, **{"starts_per_second": 1000, "methods": ("ssbd", "ar"), **settings})
-    engines = [{TARGET: each} for each in (model, *others)]
-    service = Service(engines[0], chosen, CURVE)
+    engines = [] if chosen.viewers_only else [{TARGET: each} for each in (model, *others)]
+    service = Service(engines[0], chosen, CURVE) if engines else None
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", 0)
     server = CaptionServer(hub)

@@ -205,10 +205,11 @@ def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works
 
         def lanes(*arguments: Any) -> list[Lane]:
             wait()
-            return Service.lanes(hub._service, *arguments)
+            return Service.lanes(service, *arguments)
 
+        service = hub._models
         if begun:  # the engine is making the lanes when whoever asked leaves
-            monkeypatch.setattr(hub._service, "lanes", lanes)
+            monkeypatch.setattr(service, "lanes", lanes)
         else:
             server.engine.post(wait)
         opening = asyncio.run_coroutine_threadsafe(hub.open(Begin(targets=("de", "ja")), "", "here"), server.loop)

@@ -16,6 +16,7 @@ Examples:
   redraft serve --config serve.toml --port 9000
   redraft serve --keys keys.txt --new-key stage
   redraft serve --host 0.0.0.0 --keys keys.txt
+  redraft serve --viewers-only --fanout redis://127.0.0.1:6379/0
   redraft serve --compat deepl,libretranslate,openai
   redraft serve --recogniser pocketsphinx
 """
@@ -69,6 +70,12 @@ Examples:
     metavar="FOLDER",
     help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
 )
+@click.option(
+    "--fanout",
+    metavar="URL",
+    help="Redis through which every server with the same one serves the viewers of all sessions; docs/scaling.md.",
+)
+@click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
 def serve(
     config: Path | None,
     host: str | None,
@@ -84,6 +91,8 @@ def serve(
     compat: str | None,
     recogniser: str | None,
     punctuation: str | None,
+    fanout: str | None,
+    viewers_only: bool,
 ) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.
 
@@ -120,6 +129,8 @@ def serve(
         recogniser=recogniser,
         punctuation=punctuation,
         compat=None if compat is None else tuple(name.strip() for name in compat.split(",") if name.strip()),
+        fanout=fanout,
+        viewers_only=viewers_only or None,
     )
     console = Console(stderr=True, soft_wrap=True)
     logs.set_up(details=chosen.log_text, plain=console.is_terminal)

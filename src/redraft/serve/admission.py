@@ -16,9 +16,11 @@ from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics
 from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
+from redraft.serve.security import Keys
 from redraft.serve.service import Service
 
 STOPPED = "the server cannot translate any more and must be started again"
+VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
 DRAINING = "the server is being stopped: connect again in a moment"
 
 #: Told on the event loop of every update that was translated: language, answer, and the counts of the language so far.
@@ -54,12 +56,12 @@ class Admission:
     """Decides whether there is capacity, and makes lines.
 
     Args:
-        service: the models with what may be asked of them.
+        service: the models with what may be asked of them; None without engines.
         engines: the threads that run them.
         metrics: where is counted.
     """
 
-    def __init__(self, service: Service, engines: Engines, metrics: Metrics) -> None:
+    def __init__(self, service: Service | None, engines: Engines, metrics: Metrics) -> None:
         self._service, self._engines, self._metrics = service, engines, metrics
         self.draining = False
 
@@ -74,10 +76,23 @@ class Admission:
         Raises:
             Refused: nothing is.
         """
+        if not self._engines.all:
+            raise self.refused("missing", VIEWERS_ONLY)
         if self.draining:
             raise self.refused("draining", DRAINING)
         if not self._engines.alive:
             raise self.refused("engine", STOPPED)
+
+    def owner(self, keys: Keys | None, key: str | None) -> str:
+        """As of `Hub.owner`."""
+        if keys is None:
+            return ""
+        if not key:
+            raise self.refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+        owner = keys.owner(key)
+        if owner is None:
+            raise self.refused("key", "the API key is not known to this server: check it, or ask the operator for one")
+        return owner
 
     async def line(self, wanted: Wanted, hear: Hear) -> Line:
         """A line on the engine that has the least to do.
@@ -85,10 +100,12 @@ class Admission:
         Raises:
             Refused: there is no capacity, or something is asked for that is not allowed.
         """
+        if self._service is None:
+            raise self.refused("missing", VIEWERS_ONLY)
         with self._engines.chosen(len(wanted.targets)) as engine:
-            return Line(engine, await self._lanes(engine, wanted, hear))
+            return Line(engine, await self._lanes(self._service, engine, wanted, hear))
 
-    async def _lanes(self, engine: Engine, wanted: Wanted, hear: Hear) -> dict[str, Lane]:
+    async def _lanes(self, service: Service, engine: Engine, wanted: Wanted, hear: Hear) -> dict[str, Lane]:
         loop = asyncio.get_running_loop()
         made: dict[str, Lane] = {}
 
@@ -97,7 +114,7 @@ class Admission:
             loop.call_soon_threadsafe(hear, lane.translation.language, answer, replace(lane.translation.tally))
 
         def make() -> dict[str, Lane]:
-            lanes = self._service.lanes(wanted, tell)  # first: what can never be had is no matter of capacity
+            lanes = service.lanes(wanted, tell)  # first: what can never be had is no matter of capacity
             if refusal := self._engines.admit(engine, lanes):
                 raise Refused("capacity", refusal)
             made.update((lane.translation.language, lane) for lane in lanes)

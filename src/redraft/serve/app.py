@@ -102,23 +102,28 @@ def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
     return [open_backend(name, options)] if on_transformers(name) else open_contexts(name, options, count)
 
 
-def make_hub(settings: ServeSettings, service: Service, engines: Sequence[Mapping[str, Backend]]) -> Hub:
+def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence[Mapping[str, Backend]]) -> Hub:
     """Everything that runs behind the routes; the engines are started with the application.
 
     Args:
+        service: the models with what may be asked of them; None, with no engines, serves viewers only.
         engines: the models of each engine by name, opened with enough slots.
 
     Raises:
         CapabilityError: the models have too few slots.
-        OptionError: the file of API keys cannot be used.
+        MissingExtra: the fan-out needs a package that is not installed.
+        OptionError: the file of API keys or the address of the fan-out cannot be used.
     """
     metrics = Metrics()
+    if service is None:
+        return Hub(None, Engines([], settings.languages), settings, metrics)
+    curve = service.curve
     slots = _share(settings.slots, len(engines))
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
-        pool, load = SlotPool(backends, slots), Load(settings.busy, service.curve)
+        pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
         # A prompt on its way to a server is not cut: every piece would be a request.
-        room = UNLIMITED if is_remote(settings.model) else budget(service.curve, settings.pass_seconds)
+        room = UNLIMITED if is_remote(settings.model) else budget(curve, settings.pass_seconds)
         return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=settings.batch_lanes))
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
@@ -134,12 +139,16 @@ def make_app(hub: Hub) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         hub.engines.start()
+        if hub.fanout:
+            hub.fanout.start()
         sweeping = asyncio.create_task(hub.sweep())
         yield
         sweeping.cancel()
         with suppress(asyncio.CancelledError):
             await sweeping
         await hub.ears.close()
+        if hub.fanout:
+            await hub.fanout.stop()
         await asyncio.to_thread(hub.engines.stop)
 
     settings = hub.settings

@@ -30,6 +30,8 @@ class Delivery:
         self.transcript = transcript
         self.owner: Outbox | None = None
         self.viewers: set[Outbox] = set()
+        #: All viewers on other replicas, as one (`redraft.serve.fanout`).
+        self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped, for the next one to be told.
         self.notice = ""
         self.paused = False
@@ -53,6 +55,14 @@ class Delivery:
         key = _key_of(caption)
         self.transcript.add(key, caption, held=self.paused)
         self._conclude(key, self._final(caption, lag_ms))
+
+    def restored(self, caption: Caption) -> None:
+        """Take over a final caption that the owner has already."""
+        key = _key_of(caption)
+        self.transcript.add(key, caption, held=self.paused)
+        if self.transcript.shows(key):
+            for viewer in self._viewers():
+                viewer.fill([self._final(caption)])
 
     def failed(self, key: Key, error: protocol.Error) -> None:
         """Note that an utterance has no final caption in a language, and send the error in its place."""
@@ -101,7 +111,7 @@ class Delivery:
         if not hidden:
             self._reveal(key)
             return
-        for viewer in self.viewers:
+        for viewer in self._viewers():
             viewer.drop(self._place(key))
             viewer.put(message)
 
@@ -120,7 +130,7 @@ class Delivery:
     def _reveal(self, key: Key) -> None:
         """Send viewers the caption that there is, if they may see it."""
         caption = self.transcript.get(key)
-        for viewer in self.viewers:
+        for viewer in self._viewers():
             if caption is not None and self.transcript.shows(key):
                 viewer.fill([self._final(caption)])
             elif key in self._partials and self._open(key):
@@ -141,10 +151,11 @@ class Delivery:
         outbox.fill(self._unacknowledged.values())
         for key, message in self._partials.items():
             outbox.put(message, self._place(key))
-        outbox.fill(
-            protocol.Hidden(utterance=utterance, language=language, hidden=True).wire()
-            for utterance, language in self.transcript.hidden
-        )
+        outbox.fill(self._hidden())
+
+    def _hidden(self) -> Iterator[str]:
+        for utterance, language in self.transcript.hidden:
+            yield protocol.Hidden(utterance=utterance, language=language, hidden=True).wire()
 
     def replaced(self, sentence: str) -> None:
         """Close the owner's connection, since another one takes its place."""
@@ -155,6 +166,16 @@ class Delivery:
     def watch(self, viewer: Outbox) -> None:
         """Send to a viewer from now on, first what there is already."""
         self.viewers.add(viewer)
+        self._catch_up(viewer)
+
+    def publish(self, feed: Outbox) -> None:
+        """Send to viewers on other replicas from now on, first all that they may see and what they may not."""
+        self.feed = feed
+        feed.put(protocol.Paused(paused=False).wire())
+        feed.fill(self._hidden())
+        self._catch_up(feed)
+
+    def _catch_up(self, viewer: Outbox) -> None:
         viewer.fill(map(self._final, self.transcript.finals))
         if self.paused:
             viewer.put(protocol.Paused(paused=True).wire())
@@ -196,7 +217,10 @@ class Delivery:
         if self.owner:
             yield self.owner
         if viewers:
-            yield from list(self.viewers)
+            yield from self._viewers()
+
+    def _viewers(self) -> list[Outbox]:
+        return [*self.viewers, self.feed] if self.feed else list(self.viewers)
 
     def _place(self, key: object) -> tuple[int, object]:
         """What replaces what in an outbox: a viewer of a room may still wait for messages of an earlier session."""

@@ -36,6 +36,7 @@ from redraft.serve.requests import (
 from redraft.serve.sentences import MOST_BYTES, Text, split
 from redraft.serve.sockets import started_of
 from redraft.serve.transcript import FORMS
+from redraft.serve.viewing import check_places
 
 
 async def translate(request: Request) -> Response:
@@ -121,19 +122,20 @@ async def decide(request: Request) -> Response:
 
 async def about(request: Request) -> Response:
     """What viewers may know of a session."""
-    session = viewed(request)
+    session = await viewed(request)
     body = {"session": session.name, "source": session.begin.source, "targets": session.targets, "done": session.done}
     return JSONResponse(body)
 
 
 async def room(request: Request) -> Response:
     """What a room shows."""
-    return answer_of(room_of(request).message())
+    return answer_of((await room_of(request)).message())
 
 
 async def transcript(request: Request) -> Response:
     """The final captions of a session, or of the latest one of a room, all that there are or as they come."""
-    session = room_of(request).session if "room" in request.path_params else viewed(request)
+    in_room = "room" in request.path_params
+    session = (await room_of(request)).session if in_room else await viewed(request)
     if session is None:
         raise Refused("missing", "no session has begun in this room, or it was forgotten some time after its end")
     form = request.query_params.get("format", "txt")
@@ -142,7 +144,7 @@ async def transcript(request: Request) -> Response:
     targets = languages(request, session.targets)
     kind = f"{FORMS[form]}; charset=utf-8"
     if flag(request, "live", default=False) and request.method == "GET":
-        request.app.state.hub.check_places(session)
+        check_places(request.app.state.hub, session)
         return StreamingResponse(session.read(form, targets), media_type=kind)
     # Hours of talk take a while to be written, in which others must not wait.
     return Response(await asyncio.to_thread(session.transcript.text, form, targets), media_type=kind)
@@ -167,7 +169,8 @@ async def metrics(request: Request) -> Response:
 async def offer(request: Request) -> Response:
     """What a client may ask for here."""
     hub: Hub = request.app.state.hub
-    return Response(hub.offer().wire(), media_type="application/json")
+    wire = await hub.fanout.offer() if hub.fanout and hub.settings.viewers_only else hub.offer().wire()
+    return Response(wire, media_type="application/json")
 
 
 async def talk(request: Request) -> Response:

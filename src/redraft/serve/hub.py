@@ -8,19 +8,20 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 
 from redraft.serve import protocol
-from redraft.serve.admission import DRAINING, STOPPED, Admission
+from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission
 from redraft.serve.archive import Archive
 from redraft.serve.bodies import Offer
 from redraft.serve.ears import Ears
 from redraft.serve.engines import Engines
 from redraft.serve.exchange import Exchanges
+from redraft.serve.fanout import open_fanout
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
-from redraft.serve.names import new_token
+from redraft.serve.names import new_token, public_name
 from redraft.serve.offer import offer_of
 from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
@@ -38,7 +39,7 @@ class Hub:
     """The sessions of a server.  Everything here runs on its event loop.
 
     Args:
-        service: the models with what may be asked of them.
+        service: the models with what may be asked of them; None on a replica that serves viewers only.
         engines: the threads that run them.
         settings: what the operator decides.
         metrics: where is counted.
@@ -47,7 +48,7 @@ class Hub:
         OptionError: the file of API keys cannot be used, or a room is assigned to a key that it does not have.
     """
 
-    def __init__(self, service: Service, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
+    def __init__(self, service: Service | None, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics = settings, metrics
         #: Of this process, among all that a client may reach at the same address.
         self.name = secrets.token_hex(8)
@@ -68,10 +69,17 @@ class Hub:
         self.ears = Ears(settings, metrics, self.admission.refused)
         #: For texts that come without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
+        self.fanout = open_fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
         #: Called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep]
+        self.swept += [self.fanout.sweep] if self.fanout else []
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
+        metrics.gauge("redraft_viewers", "Viewers that are connected", self._viewers)
         metrics.watch(engines)
+
+    def _viewers(self) -> int:
+        here = sum(len(each.delivery.viewers) + each.readers for each in self._sessions.values())
+        return here + (self.fanout.viewers if self.fanout else 0)
 
     @property
     def ready(self) -> bool:
@@ -85,11 +93,17 @@ class Hub:
 
     def offer(self) -> Offer:
         """What a client may ask for."""
-        return offer_of(self._service, key=self._keys is not None, model=self.settings.model)
+        return offer_of(self._models, key=self._keys is not None, model=self.settings.model)
 
     def as_sentence(self, text: str) -> str:
         """A text as the models are to see it where it is finished."""
-        return self._service.as_sentence(text)
+        return self._models.as_sentence(text)
+
+    @property
+    def _models(self) -> Service:
+        if self._service is None:
+            raise self.admission.refused("missing", VIEWERS_ONLY)
+        return self._service
 
     def owner(self, key: str | None) -> str:
         """The owner of an API key; empty where the server has no keys.
@@ -97,16 +111,7 @@ class Hub:
         Raises:
             Refused: the key is missing or not known.
         """
-        if self._keys is None:
-            return ""
-        if not key:
-            raise self.admission.refused("key", "an API key is needed: send it as `key`, or as a bearer token")
-        owner = self._keys.owner(key)
-        if owner is None:
-            raise self.admission.refused(
-                "key", "the API key is not known to this server: check it, or ask the operator for one"
-            )
-        return owner
+        return self.admission.owner(self._keys, key)
 
     async def open(
         self,
@@ -133,6 +138,9 @@ class Hub:
             Refused: it is not admitted, or asks for what is not allowed.
         """
         known = self._sessions.get(token) if token else None
+        if known is not None and self.fanout and await self.fanout.moved(known):
+            self._superseded(known)
+            known = None
         if known is not None:
             if known.owner != owner:
                 raise self.admission.refused("key", "the session belongs to another API key")
@@ -144,10 +152,14 @@ class Hub:
                 return known, True
             self._forget(known)
         self._admit(address)
+        token = token or new_token()
         with self._room(begin, owner) as room:
-            session = await self._begin(begin, owner, address, token or new_token(), by_post=by_post)
+            async with self._taken(begin, owner, token):
+                session = await self._begin(begin, owner, address, token, by_post=by_post)
             if room is not None:
                 room.begin(session)
+        if self.fanout:
+            self.fanout.publish(session)
         self.metrics.started.inc()
         return session, False
 
@@ -155,6 +167,11 @@ class Hub:
         if begin.room is None:
             return nullcontext()
         return self.rooms.taken(begin.room, owner, take_over=begin.take_over)
+
+    def _taken(self, begin: protocol.Begin, owner: str, token: str) -> AbstractAsyncContextManager[None]:
+        if self.fanout is None:
+            return nullcontext()
+        return self.fanout.shared.taken(begin, public_name(token), owner)
 
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
@@ -173,17 +190,6 @@ class Hub:
         finally:
             session.opened.set()
         return session
-
-    def check_places(self, session: LiveSession) -> None:
-        """Whether a session has room for one more viewer.
-
-        Raises:
-            Refused: it has none.
-        """
-        if len(session.delivery.viewers) + session.readers >= self.settings.viewers:
-            raise self.admission.refused(
-                "limit", f"all {self.settings.viewers} places for viewers of this session are taken"
-            )
 
     @property
     def _full(self) -> bool:
@@ -238,9 +244,18 @@ class Hub:
             self._addresses[address] -= 1
             self._addresses += Counter()  # without those that have none left
         session.forget()
+        if self.fanout:
+            self.fanout.forget(session)
         session.release()
         self.rooms.forget(session)
         session.rewrite()
+
+    def _superseded(self, session: LiveSession) -> None:
+        """Another replica goes on with a session; what it has is newer."""
+        if self.fanout:
+            self.fanout.drop(session)
+        session.delivery.replaced("another server goes on with this session")
+        self._forget(session)
 
     def _forget_ended(self, address: str) -> None:
         """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
@@ -288,3 +303,5 @@ class Hub:
             session.rewrite()
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
+        if self.fanout:
+            self.fanout.drain()

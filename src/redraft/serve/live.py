@@ -64,7 +64,7 @@ class LiveSession:
     line: Line | None = None
     listening: Listening | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
-    over: Callable[[], None] = lambda: None
+    over: Callable[[], None] | None = None
     kept: int = 0
     readers: int = 0
     touched: float = field(default_factory=time.monotonic)
@@ -147,7 +147,7 @@ class LiveSession:
                 self.transcript.begin(final.utterance, final.begun)
                 if final.hidden:
                     self.transcript.hide(key, hidden=True)
-                self.transcript.add(key, caption, held=self.delivery.paused)
+                self.delivery.restored(caption)
                 self._keep(caption)
                 self.file.outdated |= bool(final.hidden)
                 if self.line:
@@ -230,13 +230,15 @@ class LiveSession:
             self.release()
             self._tell_stats()
             self.delivery.done()
-            self.over()
+            if self.over:
+                self.over()
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """End all connections with an error; the session is over, whatever was still to be translated."""
         self._close_ear()
         self.inbox.clear()
         self.transcript.close()
+        self.delivery.feed = None  # viewers elsewhere stay: another replica may go on with it
         self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
 
     def forget(self) -> None:
@@ -246,7 +248,8 @@ class LiveSession:
         self.inbox.clear()
         if not self.transcript.closed:
             self.transcript.close()
-            self.over()
+            if self.over:
+                self.over()
         self.delivery.close(1000, "the session is over")
 
     def _close_ear(self) -> None:
@@ -276,6 +279,12 @@ class LiveSession:
         self.delivery.watch(viewer)
         if self.done:
             self.delivery.say_done(viewer)
+
+    def publish(self, feed: Outbox) -> None:
+        """Send to viewers on other replicas from now on, see `Delivery.publish`."""
+        self.delivery.publish(feed)
+        if self.done:
+            self.delivery.say_done(feed)
 
     async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """The transcript while it grows, see `Transcript.live`; whoever reads it takes a viewer's place."""

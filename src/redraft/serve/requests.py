@@ -15,6 +15,8 @@ from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.refusals import CODES, Refused
 from redraft.serve.rooms import Room
+from redraft.serve.viewing import room_named, session_named
+from redraft.serve.watched import Watched
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -72,27 +74,25 @@ def owned(request: Request) -> LiveSession:
     return found
 
 
-def viewed(request: Request) -> LiveSession:
+async def viewed(request: Request) -> Watched:
     """The session that viewers know by the name in a request's path.
 
     Raises:
         Refused: there is none.
     """
-    found: LiveSession = request.app.state.hub.find(request.path_params["session"])
-    return found
+    return await session_named(request.app.state.hub, request.path_params["session"])
 
 
-def room_of(request: Request) -> Room:
+async def room_of(request: Request) -> Room:
     """The room in a request's path.
 
     Raises:
         Refused: there is none.
     """
     try:
-        found: Room = request.app.state.hub.rooms.find(request.path_params["room"])
+        return await room_named(request.app.state.hub, request.path_params["room"])
     except Refused as refused:
         raise Refused("missing", refused.sentence) from None
-    return found
 
 
 def languages(request: Request, known: Sequence[str]) -> list[str]:

@@ -15,11 +15,11 @@ from typing import Literal
 
 from redraft.errors import OptionError
 from redraft.serve import protocol
-from redraft.serve.live import LiveSession
 from redraft.serve.names import ROOM_NAME, ROOM_RULE
 from redraft.serve.outbox import Outbox
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys
+from redraft.serve.watched import Watched
 
 #: Rooms whose owners are remembered.
 _MOST_ROOMS = 10_000
@@ -55,7 +55,7 @@ class Room:
 
     name: str
     owner: str | None = None
-    session: LiveSession | None = None
+    session: Watched | None = None
     coming: bool = False
     viewers: set[Outbox] = field(default_factory=set)
 
@@ -87,7 +87,7 @@ class Room:
         if self.session is not None:
             self.session.detach(viewer)
 
-    def begin(self, session: LiveSession) -> None:
+    def begin(self, session: Watched) -> None:
         """Show a session; the one before it, if it goes on, is ended."""
         earlier, self.session = self.session, session
         if earlier is not None:
@@ -100,7 +100,7 @@ class Room:
             viewer.put(self.message().wire())
             session.watch(viewer)
 
-    def _over(self, session: LiveSession) -> None:
+    def _over(self, session: Watched) -> None:
         if self.session is session:
             for viewer in self.viewers:
                 viewer.put(self.message().wire())
@@ -168,6 +168,11 @@ class Rooms:
         self._rooms[name] = room
         return room
 
+    def show(self, name: str, session: Watched) -> None:
+        """Show a session that has begun on another replica."""
+        room = self._rooms[name] = self._found(name)
+        room.begin(session)
+
     def leave(self, room: Room, viewer: Outbox) -> None:
         """A viewer's connection has ended."""
         room.leave(viewer)
@@ -181,7 +186,7 @@ class Rooms:
         """
         return self._found(name)
 
-    def forget(self, session: LiveSession) -> None:
+    def forget(self, session: Watched) -> None:
         """A session is kept no longer."""
         room = self._rooms.get(session.begin.room or "")
         if room is not None and room.session is session:

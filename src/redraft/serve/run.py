@@ -138,12 +138,10 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
     check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
     check_compat(settings)
     check_ears(settings)
+    if settings.fanout:
+        asyncio.run(_check_fanout(settings))
     with listen(settings.host, settings.port) as listening:
-        with interrupt.ends_process():
-            engines = open_backends(settings)
-        service = Service(engines[0], settings)
-        try_ears(settings, service.languages[0])
-        hub = make_hub(settings, service, engines)
+        hub = _hub(settings)
         host, port = listening.getsockname()[:2]
         if console is None:
             log.info("listening on %s", url(host, port))
@@ -153,3 +151,30 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         asyncio.run(server.serve(sockets=[listening]))
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")
+
+
+async def _check_fanout(settings: ServeSettings) -> None:
+    """Whether captions can go through Redis.
+
+    Raises:
+        MissingExtra: a package is not installed.
+        OptionError: the address is invalid, or nothing answers there.
+    """
+    from redraft.serve.fanout.store import Store  # needs an extra
+
+    store = Store(settings)
+    try:
+        await store.check()
+    finally:
+        await store.close()
+
+
+def _hub(settings: ServeSettings) -> Hub:
+    """The sessions, with their models if there are to be any."""
+    if settings.viewers_only:
+        return make_hub(settings, None, [])
+    with interrupt.ends_process():
+        engines = open_backends(settings)
+    service = Service(engines[0], settings)
+    try_ears(settings, service.languages[0])
+    return make_hub(settings, service, engines)

@@ -95,6 +95,14 @@ class ServeSettings(BaseSettings):
     viewers: int = Field(200, ge=0, le=100_000, description="maximum viewers per session")
     transcript_length: int = Field(10_000_000, ge=1000, le=10**9, description="maximum characters kept per session")
 
+    fanout: str | None = Field(
+        None, description="address of Redis, through which every replica serves the viewers of all sessions"
+    )
+    fanout_password: str | None = Field(
+        None, repr=False, description="password of that Redis; best set in the environment"
+    )
+    viewers_only: bool = Field(False, description="serve only viewers of sessions on other replicas; loads no model")
+
     message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="maximum length of a message or request body")
     updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per connection and second")
     starts_per_second: float = Field(5, gt=0, le=10_000, description="new sessions per address and second")
@@ -178,7 +186,10 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         raise OptionError(f"settings file {str(file)!r} cannot be read: {error.strerror}") from None
     except ValueError as error:  # of the file: no TOML
         raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
-    if not found.local and found.keys is None:
+    if found.viewers_only and (found.fanout is None or found.compat):
+        problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
+        raise OptionError(f"viewers_only {problem}")
+    if not found.local and found.keys is None and not found.viewers_only:
         raise OptionError(
             f"host {found.host!r} lets other machines connect, which needs API keys: make one with "
             "`redraft serve --keys FILE --new-key NAME`, or listen on 127.0.0.1"

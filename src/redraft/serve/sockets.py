@@ -20,6 +20,7 @@ from redraft.serve.outbox import Outbox, close_reason
 from redraft.serve.refusals import CODES, FULL, Refused
 from redraft.serve.requests import bearer
 from redraft.serve.security import Rate
+from redraft.serve.viewing import check_places, enter, session_named
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ async def live(websocket: WebSocket) -> None:
         await _both(websocket, outbox, hub, lambda: _listen(websocket, session, outbox, hub))
     finally:
         session.detach(outbox)
+        if hub.fanout:
+            hub.fanout.left(session)
         if outbox.slow:
             session.delivery.notice = "the last connection was dropped, since its messages were not read in time"
         log.info("disconnected", extra={"session": session.name})
@@ -57,8 +60,8 @@ async def watch(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     try:
-        session = hub.find(websocket.path_params["session"])
-        hub.check_places(session)
+        session = await session_named(hub, websocket.path_params["session"])
+        check_places(hub, session)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
@@ -76,7 +79,7 @@ async def watch_room(websocket: WebSocket) -> None:
     await websocket.accept()
     outbox = Outbox(hub.settings.waiting_messages, stays=True)
     try:
-        room = hub.rooms.enter(websocket.path_params["room"], outbox, hub.settings.viewers)
+        room = await enter(hub, websocket.path_params["room"], outbox)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
@@ -178,7 +181,8 @@ async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
     """Send what is put into the outbox; drop a reader that takes nothing for too long."""
     try:
         while (message := await outbox.get()) is not None:
-            await asyncio.wait_for(websocket.send_text(message), hub.settings.slow_seconds)
+            async with asyncio.timeout(hub.settings.slow_seconds):  # wait_for would make a task of each
+                await websocket.send_text(message)
     except TimeoutError:
         outbox.slow = True
     if outbox.slow:

@@ -1,0 +1,186 @@
+"""A session of another replica, as its viewers see it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from pydantic import ValidationError
+
+from redraft.serve import protocol
+from redraft.serve.delivery import Delivery
+from redraft.serve.fanout.store import GONE, Position, Store, parse_news
+from redraft.serve.messages import caption_of
+from redraft.serve.outbox import Outbox
+from redraft.serve.transcript import Key, Transcript
+
+log = logging.getLogger(__name__)
+
+
+class Mirror:
+    """What is known of a session that another replica translates.
+
+    Attributes:
+        name: of the session.
+        begin: what it is: its languages and its room.
+        transcript, delivery: as of `LiveSession`; nobody here is the session's owner.
+        loaded: set once its log has been read.
+        readers: how many read the transcript while it grows.
+        over: called when the session has ended.
+        touched: when anybody last asked for it, in seconds of the monotonic clock.
+        gone: whether the session is kept no longer.
+        gaps: how often events had been missed, and were read from the log.
+    """
+
+    #: It is not ours to end, nor does it keep a room from others here.
+    ended, in_use = True, False
+
+    def __init__(self, name: str, store: Store) -> None:
+        self.name, self._store = name, store
+        self.begin = protocol.Begin(targets=("en",))
+        self.transcript = Transcript(())
+        self.delivery = Delivery(self.transcript)
+        self.loaded = asyncio.Event()
+        self.readers = 0
+        self.over: Callable[[], None] | None = None
+        self.touched = time.monotonic()
+        self.gone = False
+        self.gaps = 0
+        self._position = Position(0, 0)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target languages."""
+        return self.transcript.targets
+
+    @property
+    def done(self) -> bool:
+        """Whether the session has ended and everything is translated."""
+        return self.transcript.closed
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody is connected to it."""
+        return bool(self.delivery.viewers or self.readers)
+
+    def end(self) -> None:
+        """Its own replica ends it."""
+
+    def watch(self, viewer: Outbox) -> None:
+        """Send to a viewer from now on, first what there is already."""
+        self.delivery.watch(viewer)
+        if self.done:
+            self.delivery.say_done(viewer)
+
+    def detach(self, viewer: Outbox) -> None:
+        """A viewer's connection has ended."""
+        self.touched = time.monotonic()
+        self.delivery.detach(viewer)
+
+    async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
+        """The transcript while it grows, see `Transcript.live`."""
+        self.readers += 1
+        try:
+            async for piece in self.transcript.live(form, targets):
+                yield piece
+        finally:
+            self.readers -= 1
+
+    def forget(self) -> None:
+        """The session is kept no longer: whoever waits is let go."""
+        self.gone = True
+        self.transcript.close()
+        self.delivery.close(1000, "the session is over")
+
+    # From the log, and from news
+
+    async def heard(self, text: str) -> None:
+        """Take news in; what was missed before it is read from the log."""
+        news = parse_news(text)
+        if self.gone or news.position < self._position:  # known already, or of a replica that has lost the session
+            return
+        if news.message == GONE:
+            self.forget()
+            return
+        message = _parse(news.message) if news.message else None
+        passing = message is None or isinstance(message, protocol.Partial | protocol.Stats)
+        if news.position > (self._position if passing else self._position.next):
+            self.gaps += 1
+            await self.catch_up()
+        if message is not None and news.position == (self._position if passing else self._position.next):
+            self._position = news.position
+            self._apply(message)
+
+    async def catch_up(self) -> None:
+        """Read on in the log."""
+        while entries := await self._store.read(self.name, self._position):
+            for entry in entries:
+                self._position = entry.position
+                if entry.first:
+                    self.begin = protocol.Begin.model_validate_json(entry.message)
+                    self.transcript.targets = self.begin.targets
+                elif message := _parse(entry.message):
+                    self._apply(message)
+        self.loaded.set()
+
+    def _apply(self, message: protocol.FromServer) -> None:
+        """Do what the session's own replica has done."""
+        if isinstance(message, protocol.Partial):
+            self._partial(message)
+        elif isinstance(message, protocol.Final):
+            self._final(message)
+        elif isinstance(message, protocol.Hidden):
+            self.delivery.hide((message.utterance, message.language), message.hidden)
+        elif isinstance(message, protocol.Paused):
+            self.delivery.pause(message.paused)
+        elif isinstance(message, protocol.Stats):
+            self.delivery.tell(message.wire(), "stats")
+        elif isinstance(message, protocol.Error):
+            self._error(message)
+        elif isinstance(message, protocol.Done) and not self.done:
+            self.transcript.close()
+            self.delivery.done()
+            if self.over:
+                self.over()
+
+    def _partial(self, message: protocol.Partial) -> None:
+        key = message.utterance, message.language
+        self._show(key)
+        if key not in self.transcript:
+            self.delivery.partial(caption_of(message), message.lag_ms)
+
+    def _error(self, message: protocol.Error) -> None:
+        if not message.final:
+            self.delivery.tell(message.wire())
+            return
+        key = message.utterance or "", message.language or ""
+        self.delivery.failed(key, message)
+        self.delivery.acknowledged(key)
+
+    def _final(self, message: protocol.Final) -> None:
+        """Show a final caption, once; another text than before is a correction."""
+        caption = caption_of(message)
+        key = caption.utterance, caption.language
+        self._show(key)
+        if key not in self.transcript:
+            self.transcript.begin(message.utterance, message.begun)
+            self.delivery.final(caption, message.lag_ms)
+        elif self.transcript.get(key) != caption:
+            self.delivery.correct(caption)
+        self.delivery.acknowledged(key)
+
+    def _show(self, key: Key) -> None:
+        """What is published is not hidden, or is so no longer."""
+        if key in self.transcript.hidden:
+            self.delivery.hide(key, False)
+
+
+def _parse(text: str) -> protocol.FromServer | None:
+    """The message in an event; None if it is none, such as one of a later version."""
+    try:
+        return protocol.FROM_SERVER.validate_json(text)
+    except ValidationError:
+        log.warning("an event of another replica was not understood")
+        return None

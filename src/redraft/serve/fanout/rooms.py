@@ -1,0 +1,126 @@
+"""Which session each room has, whatever the replica."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from redraft.serve import protocol
+from redraft.serve.fanout.store import TROUBLE, Store, room_key
+from redraft.serve.refusals import Refused
+
+#: Seconds for which a room is leased, and for which its owner is known.
+_LEASE, _OWNED = 15, 30 * 86_400
+#: Seconds that a session may take to leave its room.
+_LEAVING = 0.5
+
+
+class SharedRooms:
+    """The rooms of all replicas.
+
+    Args:
+        store: where they are kept.
+        owned: whether a room belongs to the API key that used it first.
+    """
+
+    def __init__(self, store: Store, *, owned: bool) -> None:
+        self._owned = owned
+        self._redis, self._expire = store.redis, store.expire
+
+    @asynccontextmanager
+    async def taken(self, begin: protocol.Begin, name: str, owner: str) -> AsyncIterator[None]:
+        """Take a room from all other replicas for a session that begins while the block lasts.
+
+        Raises:
+            Refused: another replica has a session in the room, or another API key owns it.
+        """
+        if begin.room is None:
+            yield
+            return
+        with suppress(*TROUBLE):  # else each replica knows of its own sessions only, for a while
+            of = owner if self._owned else None
+            owns, holds = await self._take(begin, name, of)
+            if of is not None and owns != of:
+                raise Refused("room", f"room {begin.room!r} may not be used with this API key")
+            if holds != name:
+                raise Refused(
+                    "room",
+                    f"room {begin.room!r} is in use: end its session, or begin this one with take_over to end it",
+                )
+        try:
+            yield
+        except BaseException:
+            with suppress(*TROUBLE):
+                await self.keep(begin.room, name, in_use=False)
+            raise
+
+    async def _take(self, begin: protocol.Begin, name: str, owner: str | None) -> tuple[str, str]:
+        """As of `take`; a session that is just ending gets a moment to leave its room."""
+        until = time.monotonic() + _LEAVING
+        while True:
+            found = await self.take(begin.room or "", name, owner, take_over=begin.take_over)
+            if found[1] == name or time.monotonic() > until:
+                return found
+            await asyncio.sleep(_LEAVING / 10)
+
+    async def take(self, room: str, session: str, owner: str | None, *, take_over: bool) -> tuple[str, str]:
+        """Lease a room for a session that is to begin there.
+
+        Args:
+            room: its name.
+            session: name of the session.
+            owner: name of the API key, which owns the room unless another one does; None where rooms have no owners.
+            take_over: whether to take it from another session.
+
+        Returns:
+            Its owner, and the session that holds it: these, or others if the room is not to be had.
+        """
+        key = room_key(room)
+        if owner is not None:
+            known = await self._redis.set(f"{key}:owner", owner, nx=True, get=True, ex=_OWNED)
+            if known not in (None, owner):
+                return str(known), session
+        holder = await self._redis.set(f"{key}:lease", session, nx=True, get=True, ex=_LEASE) or session
+        if take_over and holder != session:
+            await self._redis.set(f"{key}:lease", session, ex=_LEASE)
+            holder = session
+        return owner or "", holder
+
+    async def keep(self, room: str, session: str, *, in_use: bool) -> None:
+        """Keep a room's session, and its lease while it is in use."""
+        key = room_key(room)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.set(key, session, nx=True, ex=self._expire)  # another one may have begun there a moment ago
+            pipe.expire(key, self._expire)
+            pipe.expire(f"{key}:owner", _OWNED)
+            pipe.get(f"{key}:lease")
+            holder = (await pipe.execute())[-1]
+        if in_use and holder in (None, session):
+            await self._redis.set(f"{key}:lease", session, ex=_LEASE)
+        elif holder == session:
+            await self._redis.delete(f"{key}:lease")
+
+    async def show(self, room: str, session: str) -> None:
+        """Say that a session is the latest one of a room."""
+        key = room_key(room)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.set(key, session, ex=self._expire)
+            pipe.publish(key, session)
+            await pipe.execute()
+
+    async def session(self, room: str) -> str | None:
+        """The latest session of a room."""
+        found: str | None = await self._redis.get(room_key(room))
+        return found
+
+    async def holder(self, room: str) -> str | None:
+        """The session that holds a room while it is in use."""
+        found: str | None = await self._redis.get(f"{room_key(room)}:lease")
+        return found
+
+    async def leave(self, room: str, session: str) -> None:
+        """A session is kept no longer."""
+        if await self.session(room) == session:
+            await self._redis.delete(room_key(room))

@@ -1,0 +1,88 @@
+"""A Redis server of the tests' own, and replicas that share it."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.servers import SECONDS, Running, running
+
+collect_ignore_glob = [] if find_spec("redis") else ["test_*.py"]
+
+
+class RedisServer:
+    """A Redis on a free port, which keeps nothing on disk: once killed, it comes back empty."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self._program, self._folder = program, folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        options = f"--port {self.port} --bind 127.0.0.1 --appendonly no --dir {self._folder}".split()
+        self._process = subprocess.Popen([self._program, *options, "--save", ""], stdout=subprocess.DEVNULL)
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except ConnectionRefusedError:
+                assert time.monotonic() < until
+                time.sleep(0.01)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(SECONDS)
+
+    def ask(self, *words: str) -> bytes:
+        """What Redis answers to a command, as it is sent."""
+        with socket.create_connection(("127.0.0.1", self.port), SECONDS) as connection:
+            each = (f"${len(word)}\r\n{word}\r\n" for word in words)
+            connection.sendall(f"*{len(words)}\r\n{''.join(each)}".encode())
+            return connection.recv(1 << 20)
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("there is no redis-server")
+    found = RedisServer(program, tmp_path)
+    yield found
+    found.kill()
+
+
+@contextmanager
+def replica(redis: RedisServer, **settings: Any) -> Iterator[Running]:
+    """A server that shares Redis with others."""
+    with running(fanout=redis.url, busy=1.0, **settings) as found:
+        yield found
+
+
+@pytest.fixture
+def speakers(redis: RedisServer) -> Iterator[Running]:
+    """A replica that translates."""
+    with replica(redis) as found:
+        yield found
+
+
+@pytest.fixture
+def viewers(redis: RedisServer) -> Iterator[Running]:
+    """One that serves viewers only."""
+    with replica(redis, viewers_only=True) as found:
+        yield found

@@ -1,0 +1,173 @@
+"""Viewers on one replica of sessions on another, through a real Redis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.serve.fanout.conftest import RedisServer, replica
+from tests.serve.servers import Running, Socket
+from tests.serve.test_faults import eventually
+from tests.serve.test_sockets import expected, finals, say
+
+
+def begin(socket: Socket, *targets: str, **fields: Any) -> str:
+    """Begin a session; its name."""
+    started = socket.start(*targets, method="ar", **fields)
+    assert started["type"] == "started", started
+    return str(started["session"])
+
+
+def seen(server: Running, name: str) -> bool:
+    """Whether a replica knows of a session."""
+    return server.ask(f"/v1/sessions/{name}").status == 200
+
+
+def watch(server: Running, name: str) -> Any:
+    eventually(lambda: seen(server, name))
+    return server.socket(f"/v1/watch/{name}")
+
+
+def test_viewers_elsewhere_see_what_viewers_here_see(speakers: Running, viewers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket, "de", "ja", source="en")
+        say(socket, "we saw her", utterance="1")
+        socket.until("final")
+        socket.until("final")
+        with watch(speakers, name) as here, watch(viewers, name) as there:
+            say(socket, "her", utterance="2", final=False)
+            heard = [each.until("partial") for each in (here, there)]
+            assert heard[0][-1] == heard[1][-1]
+            say(socket, "her duck", utterance="2", first=1)
+            socket.say("end")
+            heard = [before + each.until("done") for before, each in zip(heard, (here, there), strict=True)]
+        assert (
+            sorted(finals(heard[0]))
+            == sorted(finals(heard[1]))
+            == sorted(
+                (utterance, target, expected(text, target))
+                for utterance, text in (("1", "we saw her"), ("2", "her duck"))
+                for target in ("de", "ja")
+            )
+        )
+        about = viewers.ask(f"/v1/sessions/{name}").json
+        assert about == {"session": name, "source": "en", "targets": ["de", "ja"], "done": True}
+        for form in ("txt", "srt", "vtt", "jsonl"):
+            path = f"/v1/sessions/{name}/transcript?format={form}"
+            assert viewers.ask(path).text == speakers.ask(path).text != ""
+
+
+def test_what_the_owner_decides_holds_elsewhere(speakers: Running, viewers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket)
+        for utterance in "12":
+            say(socket, "we saw", utterance=utterance)
+            socket.until("final")
+        with watch(viewers, name) as there:
+            assert [each["utterance"] for each in (there.hear(), there.hear())] == ["1", "2"]
+            socket.say("hide", utterance="1", language="de")
+            assert there.until("hidden")[-1] == {"type": "hidden", "utterance": "1", "language": "de", "hidden": True}
+            socket.say("correct", utterance="2", language="de", text="Wir sahen.")
+            assert finals(there.until("final")) == [("2", "de", "Wir sahen.")]
+            socket.say("pause")
+            assert there.until("paused")[-1]["paused"]
+            say(socket, "her duck", utterance="3")
+            socket.until("final")
+            with watch(viewers, name) as late:
+                assert finals(late.until("paused")) == [("2", "de", "Wir sahen.")]
+            socket.say("pause", paused=False)
+            assert not there.until("paused")[-1]["paused"]
+            assert finals(there.until("final")) == [("3", "de", expected("her duck"))]
+            socket.say("hide", utterance="1", hidden=False)
+            assert finals(there.until("final")) == [("1", "de", expected("we saw"))]
+        lines = viewers.ask(f"/v1/sessions/{name}/transcript").text.splitlines()
+        assert lines == [expected("we saw"), "Wir sahen.", expected("her duck")]
+
+
+def test_what_is_held_back_or_hidden_is_not_in_redis(redis: RedisServer, speakers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket)
+        say(socket, "we saw")
+        socket.until("final")
+        socket.say("pause")
+        socket.until("paused")
+        say(socket, "her duck", utterance="2")
+        socket.until("final")
+        key = f"redraft:session:{name}"
+        eventually(lambda: b'"paused":true' in redis.ask("XRANGE", key, "-", "+"))
+        kept = redis.ask("XRANGE", key, "-", "+")
+        assert b'"utterance":"1"' in kept and b'"utterance":"2"' not in kept
+
+
+def test_a_session_that_is_kept_no_longer_is_gone_elsewhere(redis: RedisServer, viewers: Running) -> None:
+    with replica(redis, keep_seconds=0) as speakers:
+        with speakers.socket() as socket:
+            name = begin(socket)
+            there = watch(viewers, name)
+            with there as viewer:
+                say(socket, "we saw")
+                assert viewer.until("final")
+                socket.connection.close()
+                eventually(lambda: not seen(viewers, name))
+        eventually(lambda: b"redraft:session" not in redis.ask("KEYS", "redraft:session:*"))
+    assert viewers.ask(f"/v1/sessions/{name}").status == 404
+    assert viewers.ask("/v1/sessions/nobody").json["error"]["code"] == "missing"
+
+
+def test_a_session_goes_on_with_another_replica(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+    with replica(redis) as others, speakers.socket() as socket:
+        started = socket.start(method="ar")
+        name, token = started["session"], started["token"]
+        say(socket, "we saw")
+        first = socket.until("final")[-1]
+        with watch(viewers, name) as viewer:
+            assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
+            with others.socket() as again:  # as a client does after a drop
+                assert again.start(method="ar", token=token) == {**started, "resumed": False}
+                again.say("restore", finals=[first])
+                say(again, "her duck", utterance="2")
+                again.until("final")
+                assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+                with watch(viewers, name) as late:
+                    assert [each[0] for each in finals([late.hear(), late.hear()])] == ["1", "2"]
+            # The first replica has an older state, with which nobody goes on.
+            with speakers.socket() as back:
+                assert back.start(method="ar", token=token)["resumed"] is False
+        assert socket.until("error")[-1]["code"] == "replaced"
+
+
+def test_only_the_session_tier_translates(redis: RedisServer, viewers: Running) -> None:
+    with viewers.socket() as socket:
+        refused = socket.start()
+        assert (refused["code"], refused["fatal"]) == ("missing", True)
+        assert refused["message"].startswith("this server only serves viewers")
+    answer = viewers.ask("/v1/translate", {"text": "we saw", "targets": ["de"]})
+    assert (answer.status, answer.json["error"]["code"]) == (404, "missing")
+    assert viewers.ask("/v1/offer").json["error"]["code"] == "capacity"
+    with replica(redis) as speakers:
+        eventually(lambda: viewers.ask("/v1/offer").status == 200)
+        assert viewers.ask("/v1/offer").json == speakers.ask("/v1/offer").json
+    assert viewers.ask("/ready").status == viewers.ask("/watch").status == viewers.ask("/overlay").status == 200
+
+
+def test_places_count_on_every_replica(redis: RedisServer, speakers: Running) -> None:
+    with replica(redis, viewers_only=True, viewers=1) as viewers, speakers.socket() as socket:
+        name = begin(socket)
+        with watch(viewers, name), viewers.socket(f"/v1/watch/{name}") as second:
+            assert second.hear()["code"] == "limit"
+
+
+@pytest.mark.parametrize("settings", [{}, {"viewers_only": True}])
+def test_a_replica_lets_go_of_what_nobody_watches(
+    redis: RedisServer, speakers: Running, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redraft.serve.fanout.fanout._IDLE", 0.0)
+    with replica(redis, **settings) as other, speakers.socket() as socket:
+        name = begin(socket)
+        with watch(other, name):
+            assert other.hub.fanout is not None
+            assert list(other.hub.fanout.mirrors) == [name]
+            assert "redraft_viewers 1.0" in other.ask("/metrics").text
+        eventually(lambda: other.hub.fanout and not other.hub.fanout.mirrors)
+        eventually(lambda: name.encode() not in redis.ask("PUBSUB", "CHANNELS"))

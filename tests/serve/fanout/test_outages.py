@@ -1,0 +1,144 @@
+"""Redis that dies, comes back, or loses the thread: viewers elsewhere miss nothing, and see nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+
+from redraft.serve.fanout import feed
+from tests.serve.fanout.conftest import RedisServer, replica
+from tests.serve.fanout.test_fanout import begin, watch
+from tests.serve.servers import SECONDS, Running
+from tests.serve.test_sockets import expected, finals, say
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look more often."""
+    monkeypatch.setattr(feed, "BEAT", 0.5)
+
+
+def test_viewers_catch_up_after_redis_was_killed(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket)
+        say(socket, "we saw", utterance="before")
+        socket.until("final")
+        with watch(viewers, name) as there, watch(speakers, name) as here:
+            assert finals(there.until("final")) == [("before", "de", expected("we saw"))]
+            redis.kill()
+            for utterance in ("while", "still"):  # the session and its own replica's viewers go on
+                say(socket, "her duck", utterance=utterance)
+                assert finals(socket.until("final")) == [(utterance, "de", expected("her duck"))]
+            socket.say("hide", utterance="before")
+            assert [each[0] for each in finals(here.until("hidden"))] == ["before", "while", "still"]
+            redis.start()
+            assert there.until("hidden")[-1]["utterance"] == "before"
+            heard = there.until("final") + there.until("final")
+            assert finals(heard) == [(each, "de", expected("her duck")) for each in ("while", "still")]
+            say(socket, "we saw", utterance="after")
+            socket.say("end")
+            assert finals(there.until("done")) == [("after", "de", expected("we saw"))]
+
+
+def test_a_viewer_that_comes_while_redis_is_away_is_told_to_try_again(
+    redis: RedisServer, speakers: Running, viewers: Running
+) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket)
+        with watch(viewers, name):  # known, so that others may still come
+            redis.kill()
+            with viewers.socket(f"/v1/watch/{'0' * 32}") as late, viewers.socket(f"/v1/watch/{name}"):
+                refused = late.hear()
+                assert (refused["code"], refused["message"][:33]) == ("capacity", "captions of sessions on other rep")
+            with speakers.socket("/v1/live") as other:  # even in a room
+                assert other.start(room="hall-1", method="ar")["type"] == "started"
+
+
+def test_news_that_a_replica_did_not_hear_is_read(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket)
+        with watch(viewers, name) as there:
+            for number in range(5):
+                redis.ask("CLIENT", "KILL", "TYPE", "pubsub")
+                say(socket, "we saw", utterance=str(number))
+                assert finals(socket.until("final"))
+            heard = finals([message for _ in range(5) for message in there.until("final")])
+            assert heard == [(str(number), "de", expected("we saw")) for number in range(5)]
+
+
+def test_a_log_that_was_deleted_is_written_again(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket)
+        say(socket, "we saw")
+        socket.until("final")
+        redis.ask("FLUSHALL")
+        with watch(viewers, name) as there:
+            assert finals(there.until("final")) == [("1", "de", expected("we saw"))]
+
+
+def test_a_log_of_many_edits_is_written_again_without_them(
+    redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "MOST_EDITS", 20)
+    with speakers.socket() as socket:
+        name = begin(socket)
+        say(socket, "we saw")
+        socket.until("final")
+        with watch(viewers, name) as there:
+            for number in range(100):
+                socket.say("correct", utterance="1", language="de", text=f"Wir {number}")
+            while finals(there.until("final"))[-1][2] != "Wir 99":
+                pass
+            length = redis.ask("XLEN", f"redraft:session:{name}")
+            assert int(length[1:]) < 30
+            with watch(viewers, name) as late:
+                assert finals([late.hear()]) == [("1", "de", "Wir 99")]
+
+
+def test_many_viewers_on_two_replicas_miss_nothing_while_redis_is_killed(redis: RedisServer, speakers: Running) -> None:
+    """A hundred viewers, of whom half come while the talk goes on; Redis dies twice."""
+    utterances = 30
+    only = {"viewers_only": True}
+    with replica(redis, **only) as one, replica(redis, **only) as two, speakers.socket() as socket:
+        name = begin(socket, "de", "ja")
+        for server in (one, two):
+            with watch(server, name):
+                pass
+
+        async def view(number: int) -> Counter[tuple[str, str]]:
+            await asyncio.sleep(0.02 * number)
+            url = f"ws://127.0.0.1:{(one, two)[number % 2].port}/v1/watch/{name}"
+            async with connect(url, proxy=None) as viewer:
+                heard: Counter[tuple[str, str]] = Counter()
+                async for text in viewer:
+                    message: dict[str, Any] = json.loads(text)
+                    if message["type"] == "final":
+                        heard[message["utterance"], message["language"]] += 1
+                return heard
+
+        def speak() -> None:
+            for number in range(utterances):
+                if number in (8, 20):
+                    redis.kill()
+                if number in (12, 22):
+                    redis.start()
+                say(socket, "we saw her duck", utterance=str(number))
+                socket.until("final")
+                socket.until("final")
+            socket.say("end")
+            socket.until("done")
+
+        async def all_of_it() -> list[Counter[tuple[str, str]]]:
+            async with asyncio.timeout(3 * SECONDS):
+                viewers = [asyncio.create_task(view(number)) for number in range(100)]
+                await asyncio.to_thread(speak)
+                return await asyncio.gather(*viewers)
+
+        counts = asyncio.run(all_of_it())
+    once = Counter({(str(number), target): 1 for number in range(utterances) for target in ("de", "ja")})
+    assert all(count == once for count in counts)

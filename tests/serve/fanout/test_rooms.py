@@ -1,0 +1,77 @@
+"""Rooms whose sessions and viewers are on different replicas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from redraft.serve.security import new_key
+from tests.serve.fanout.conftest import RedisServer, replica
+from tests.serve.servers import Running
+from tests.serve.test_faults import eventually
+from tests.serve.test_rooms import ROOM, WATCH, state, talk
+from tests.serve.test_sockets import expected, finals
+
+
+def room_of(server: Running) -> Any:
+    return server.ask(f"/v1/rooms/{ROOM}").json
+
+
+def test_a_viewer_goes_from_session_to_session_whatever_their_replicas(
+    redis: RedisServer, speakers: Running, viewers: Running
+) -> None:
+    with replica(redis) as others, viewers.socket(WATCH) as viewer:
+        assert viewer.hear()["state"] == room_of(viewers)["state"] == "waiting"
+        for server, text in ((speakers, "we saw"), (others, "her duck"), (speakers, "we saw")):
+            with server.socket() as socket:
+                name = talk(socket, text)
+                assert state(viewer.until("room")[-1]) == ("room", "live", name)
+                assert finals(viewer.until("final")) == [("1", "de", expected(text))]
+                assert room_of(viewers)["session"] == name
+                socket.say("end")
+                socket.until("done")
+                assert state(viewer.until("room")[-1]) == ("room", "over", name)
+            assert viewers.ask(f"/v1/rooms/{ROOM}/transcript").text == expected(text) + "\n"
+            with viewers.socket(WATCH) as late:
+                assert state(late.hear()) == ("room", "over", name)
+                assert finals(late.until("final")) == [("1", "de", expected(text))]
+
+
+def test_a_room_has_one_session_at_a_time_on_all_replicas(redis: RedisServer, speakers: Running) -> None:
+    with replica(redis) as others, speakers.socket() as first, others.socket() as second, others.socket() as third:
+        name = talk(first, "we saw")
+        refused = second.start(room=ROOM)
+        assert (refused["code"], refused["fatal"]) == ("room", True)
+        assert refused["message"].startswith("room 'hall-1' is in use")
+        eventually(lambda: room_of(others).get("session") == name)
+        later = talk(third, "her duck", take_over=True)
+        assert first.until("error")[-1]["code"] == "replaced"
+        eventually(lambda: room_of(speakers).get("session") == later)
+        by_post = speakers.ask("/v1/sessions", {"targets": ["de"], "room": ROOM})
+        assert (by_post.status, by_post.json["error"]["code"]) == (409, "room")
+
+
+def test_a_room_whose_speaker_has_gone_can_be_used_on_another_replica(redis: RedisServer, speakers: Running) -> None:
+    with replica(redis) as others:
+        with speakers.socket() as socket:
+            talk(socket, "we saw")
+            lease = f"redraft:room:{ROOM}:lease"
+            eventually(lambda: redis.ask("GET", lease) != b"$-1\r\n")
+        eventually(lambda: redis.ask("GET", lease) == b"$-1\r\n")
+        with others.socket() as socket:
+            talk(socket, "her duck")
+
+
+def test_a_room_belongs_to_the_key_that_used_it_first_on_all_replicas(redis: RedisServer, tmp_path: Path) -> None:
+    path = tmp_path / "keys.txt"
+    stage, guest = (new_key(path, name) for name in ("stage", "guest"))
+    with replica(redis, keys=path) as one, replica(redis, keys=path) as two:
+        with one.socket() as socket:
+            talk(socket, "we saw", key=stage)
+            socket.say("end")
+            socket.until("done")
+        with two.socket() as socket:
+            refused = socket.start(room=ROOM, key=guest, take_over=True)
+            assert (refused["code"], refused["message"]) == ("room", "room 'hall-1' may not be used with this API key")
+        with two.socket() as socket:
+            talk(socket, "her duck", key=stage)

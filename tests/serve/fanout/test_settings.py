@@ -1,0 +1,70 @@
+"""What is wrong with the settings of the fan-out is said in a sentence, before any model is loaded."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from redraft.errors import MissingExtra, OptionError
+from redraft.serve import run
+from redraft.serve.settings import load
+from tests.serve.fanout.conftest import RedisServer
+
+ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS"
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("127.0.0.1:6379", ADDRESS),
+        ("http://127.0.0.1", ADDRESS),
+        ("redis://", ADDRESS),
+        ("redis://host:port", ADDRESS),
+        ("redis://host/zero", ADDRESS),
+        ("redis://user:secret@127.0.0.1:9", "fanout: Redis at 127.0.0.1:9 cannot be used: Connect call failed "),
+    ],
+)
+def test_an_address_that_cannot_be_used(url: str, sentence: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        run.serve(load(port=0, fanout=url, model="no such model"))
+    assert str(raised.value).startswith(sentence)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_password_that_is_missing_or_wrong(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert redis.ask("CONFIG", "SET", "requirepass", "open sesame").startswith(b"+OK")
+    with pytest.raises(OptionError, match="cannot be used: .*[Aa]uth"):
+        run.serve(load(port=0, fanout=redis.url, model="no such model"))
+    monkeypatch.setenv("REDRAFT_SERVE_FANOUT_PASSWORD", "open sesame")
+    settings = load(port=0, fanout=redis.url, model="no such model")
+    assert "open sesame" not in repr(settings)
+    with pytest.raises(Exception, match="no such model"):
+        run.serve(settings)
+
+
+def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    monkeypatch.delitem(sys.modules, "redraft.serve.fanout.store")
+    with pytest.raises(MissingExtra, match=r"fanout needs redis, .* pip install 'redraft\[fanout\]'"):
+        run.serve(load(port=0, fanout="redis://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({}, "viewers_only needs fanout, the address of Redis"),
+        ({"fanout": "redis://127.0.0.1", "compat": ("deepl",)}, "viewers_only cannot be combined with compat"),
+    ],
+)
+def test_what_a_replica_for_viewers_needs(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        load(viewers_only=True, **settings)
+    assert str(raised.value) == sentence
+
+
+def test_a_replica_for_viewers_needs_no_keys() -> None:
+    assert load(viewers_only=True, fanout="redis://127.0.0.1", host="0.0.0.0").keys is None
+    with pytest.raises(OptionError, match="needs API keys"):
+        load(fanout="redis://127.0.0.1", host="0.0.0.0")
