@@ -124,7 +124,8 @@ def test_a_session_goes_on_with_another_replica(redis: RedisServer, speakers: Ru
         with watch(viewers, name) as viewer:
             assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
             with others.socket() as again:  # as a client does after a drop
-                assert again.start(method="ar", token=token) == {**started, "resumed": False}
+                resumed = again.start(method="ar", token=token)
+                assert (resumed["session"], resumed["resumed"]) == (name, False)
                 again.say("restore", finals=[first])
                 say(again, "her duck", utterance="2")
                 again.until("final")
