@@ -153,7 +153,7 @@ class TestEngine:
             setup_env.install_engine(Path("python"), "1.0")
         assert [path.name for path in folder.iterdir()] == ["engine.whl"]
         assert built == [
-            "compiling llama.cpp once, about four minutes on two cores",
+            "compiling llama.cpp once, four to six minutes on two cores",
             "installing llama-cpp-python 1.0",
             f"installing llama-cpp-python 1.0 from the wheel in {folder}",
         ]

@@ -155,7 +155,7 @@ def install_engine(python: Path, version: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Past pip's own cache, which may hold a wheel made for another processor.
         command = [*pip(python, "wheel"), "--no-deps", "--no-cache-dir", "--wheel-dir", scratch, f"{ENGINE}=={version}"]
-        run(command, "compiling llama.cpp once, about four minutes on two cores", environment=build)
+        run(command, "compiling llama.cpp once, four to six minutes on two cores", environment=build)
         built = next(Path(scratch).glob("*.whl"))
         run([*pip(python, "install"), str(built)], f"installing {ENGINE} {version}")
         if passes_self_test(python):
