@@ -27,8 +27,8 @@ Examples:
 
 #: What the columns of the table mean.
 COLUMNS = (
-    "A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. NE: tokens erased for each token "
-    "of the final text; NE shown: the same for what captions show. speed-up: tokens per second, over ar."
+    "A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. NE: tokens erased per token of the "
+    "final text. NE shown: the same for what captions show. speed-up: tokens per second, relative to ar."
 )
 
 

@@ -145,7 +145,9 @@ def _legend(scene: Scene) -> RenderableType:
     legend.add_column()
     for method in dict.fromkeys(view.method for view in scene.views):
         legend.add_row(Text(method, style="bold"), Text(get_method(method).summary, style="dim"))
-    legend.add_row(Text("italics", style="dim italic"), Text("may still change, so a caption hides it", style="dim"))
+    legend.add_row(
+        Text("italics", style="dim italic"), Text("may still change: the demo shows it, captions do not", style="dim")
+    )
     legend.add_row(Text("erased", style="bold"), Text("tokens removed after they were shown: flicker", style="dim"))
     legend.add_row(Text("passes", style="bold"), Text("runs of the model: cost", style="dim"))
     return legend
