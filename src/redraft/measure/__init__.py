@@ -1,1 +1,1 @@
-"""What makes figures and pictures: metrics (``eval``), tables (``bench``), load on a server (``load``), ``viz``."""
+"""Measurement: metrics (``eval``), benchmark tables (``bench``), load tests (``loadtest``) and pictures (``viz``)."""

@@ -1,1 +1,1 @@
-"""Benches: the tables of the papers, the peers, the limit; one command each."""
+"""Benchmarks: the tables of the papers, comparisons with other systems, and the limit; one command each."""

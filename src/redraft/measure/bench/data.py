@@ -1,4 +1,4 @@
-"""What ``--data`` names: a test set, talks, or a stream of your own."""
+"""Opens the data named by ``--data``: a test set, talks, or a file of your own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redraft.measure.eval.sets import SETS, lag_stream, load_set
 from redraft.measure.eval.stream import Segment, Stream
 from redraft.measure.eval.talks import recogniser_stream, talk_stream
 
-#: The talk of the demo: it ships with the package, and has no references.
+#: The demo talk, which ships with the package and has no references.
 TALK = "talk"
 TALKS = ("acl6060.talks", "recogniser")
 
@@ -31,22 +31,24 @@ def open_stream(
     revisions: float = 0.0,
     seed: int = 0,
 ) -> Stream:
-    """The stream of a name or a JSON Lines file, for one target language.
+    """Open a data set or a JSON Lines file as a stream for one target language.
 
     Args:
-        form: of a file, one of `redraft.measure.eval.stream.FORMS`.
-        limit: segments; 0 takes all.
-        least_words: shorter sources are left out of a test set.
-        lag: words that come at a time, 0 for whole sentences; a file, the recogniser and the demo's talk have their own
-            updates, of which 0 takes the final ones.
-        noise: whether the newest words are misheard at first, as a recogniser does.
-        revisions: share of the updates that rewrite what was heard, of utterances of several sentences
-            (`redraft.measure.eval.revise`); 0 leaves the data as they are.
-        seed: of the noise and of the revisions.
+        name: name of a data set, or path of a file.
+        to: target language, as a tag or an English name.
+        form: format of the file, one of `redraft.measure.eval.stream.FORMS`.
+        limit: maximum number of segments; 0 takes all.
+        least_words: minimum number of source words of a segment; test sets only.
+        lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser`` and ``talk`` have updates of
+            their own, of which 0 keeps only the final ones.
+        noise: whether to simulate recognition errors in the newest words.
+        revisions: share of updates that rewrite earlier words, in utterances of several sentences
+            (`redraft.measure.eval.revise`); 0 leaves the data unchanged.
+        seed: random seed for ``noise`` and ``revisions``.
 
     Raises:
-        InputError: there is no such set or file, or the set has no such language.
-        OptionError: ``revisions`` is out of range, or together with noise or whole sentences.
+        InputError: the set or file does not exist, or the set lacks the language.
+        OptionError: ``revisions`` is out of range, or combined with ``noise`` or whole sentences.
     """
     if name in SETS:
         stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
@@ -73,5 +75,5 @@ def open_stream(
 
 
 def reveals(name: str) -> bool:
-    """Whether the text of such data is revealed by the lag; a file and the recogniser have their own updates."""
+    """Whether ``lag`` sets the updates of this data set; a file and ``recogniser`` have their own."""
     return name in SETS or name == "acl6060.talks"

@@ -1,4 +1,4 @@
-"""Draft translations by another model, for post-editing."""
+"""Draft translations by another model, for the post-editing table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redraft.translator import Translator
 
 
 def translations(model: str, stream: Stream, to: str, options: LlamaOptions) -> list[str]:
-    """Greedy translations of the stream's segments, each whole."""
+    """Translate each segment of a stream as a whole, greedily."""
     with closing(open_model(model, options)) as backend, Translator(backend, [to], method="ar") as translator:
         found = []
         for segment in stream.segments:

@@ -1,4 +1,4 @@
-"""Finds rows of a table by their method and its options."""
+"""Find rows of a table by method and options."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from redraft.measure.eval.figures import Row
 
 
 def options(row: Row) -> dict[str, str]:
-    """The options of a row by name."""
+    """Return the options of a row by name."""
     return {name: value for name, _, value in (each.partition("=") for each in str(row.get("options") or "").split())}
 
 
 def number(row: Row, name: str) -> float:
-    """A numeric option of a row; NaN where it was not set."""
+    """Return a numeric option of a row; NaN if it is not set."""
     return float(options(row).get(name, "nan"))
 
 
 def pick(rows: Iterable[Row], *methods: str, **wanted: str) -> list[Row]:
-    """The rows of some methods with these among their options, those that hide something left out."""
+    """Return the rows of these methods with these options, without rows that mask output."""
     return [
         row
         for row in rows

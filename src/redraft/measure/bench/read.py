@@ -1,4 +1,4 @@
-"""Reads what runs have written: rows of figures, and with them what plots are made from."""
+"""Read the results of runs: rows of figures and the data of plots."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from redraft.models import SHIPPED
 
 ENDING = ".rows.jsonl"
 
-#: Order of the languages, as in the papers' tables; others follow.
+#: Order of languages, as in the papers' tables; other languages follow.
 LANGUAGES = ("de", "zh", "ja")
 
-#: What the name of a stream ends in whose words are misheard on purpose (`redraft.measure.eval.perturb`).
+#: Suffix of streams with simulated recognition errors (`redraft.measure.eval.perturb`).
 PERTURBED = ".perturbed"
 
-#: Names of the test sets, as people write them.
+#: Display names of the test sets.
 SETS = {
     "flores200.devtest": "Flores-200 devtest",
     "acl6060.dev": "ACL 60/60 dev",
@@ -38,15 +38,14 @@ SETS = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One table on one data set into one language.
+    """The results of one table on one data set into one language.
 
     Attributes:
-        bench: name of the table (`redraft.measure.bench.tables`), ``replay`` for a replay.
+        bench: name of the table (`redraft.measure.bench.tables`), or ``replay``.
         language: BCP 47 tag of the target language.
         curve: T(n), measured in the same run.
-        acceptance: title of a line -> for every position of a draft, how many tokens were kept there and how many stood
-            there.
-        trials: title of a line -> numbers of live talks that were tried, each with p95 of the caption lag in ms.
+        acceptance: title of a row -> for each draft position, the tokens accepted and the tokens proposed there.
+        trials: title of a row -> p95 of the caption lag in ms for each number of talks tried.
     """
 
     bench: str
@@ -60,12 +59,12 @@ class Result:
 
     @property
     def replayed(self) -> bool:
-        """Whether times are those of recorded passes that another model has run."""
+        """Whether the times come from recorded passes replayed on another model."""
         return any(row.get("replay") for row in self.rows)
 
     @property
     def name(self) -> str:
-        """Data set and language in words, and the model if it is another one."""
+        """Data set and language in words, and the model if it is not a built-in one."""
         data = self.data.removesuffix(PERTURBED)
         misheard = ", misheard at first" if data != self.data else ""
         by = f", by {self.other_model}" if self.other_model else ""
@@ -73,28 +72,28 @@ class Result:
 
     @property
     def other_model(self) -> str:
-        """The name of the model's file if it is none of those that ship; of a replay its signature tells."""
+        """File name of the model if it is not a built-in one; for a replay, the name in its signature."""
         file = self.facts.get("model", "").partition("@")[0]
         return "" if self.replayed or file in ("", *SHIPPED.values()) else Path(file).stem
 
     @property
     def language_name(self) -> str:
-        """The target language in English; live talks may have several, with a comma between them."""
+        """English name of the target language; several for live talks, separated by commas."""
         return " and ".join(parse_language(each).name for each in self.language.split(","))
 
     @property
     def facts(self) -> dict[str, str]:
-        """The parts of the first signature by name."""
+        """The fields of the first signature by name."""
         first = self.signatures[0] if self.signatures else ""
         return {name: value for name, _, value in (part.partition(":") for part in first.split("|"))}
 
 
 def read_results(folder: Path) -> list[Result]:
-    """The results in the ``.rows.jsonl`` files of a folder, in the order of the tables; replays come last.
+    """Read the results in all ``.rows.jsonl`` files of a folder, in the order of the tables; replays are last.
 
     Raises:
-        InputError: a line is no object, lacks a field, or has text where a number belongs; or a file holds the rows of
-            two runs.
+        InputError: a line is not an object, lacks a field or has text instead of a number, or a file has rows of two
+            runs.
     """
     found = [read_result(path) for path in sorted(folder.glob(f"*{ENDING}"))]
     benches = [*TABLES]
@@ -108,7 +107,7 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def read_result(path: Path) -> Result:
-    """What one file holds; errors as of `read_results`."""
+    """Read one ``.rows.jsonl`` file; raises as `read_results`."""
     rows: list[Row] = []
     more: dict[str, Any] = {}
     keys: dict[tuple[str, str, str], None] = {}
@@ -178,7 +177,7 @@ def _acceptance(fields: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
 def _trials(fields: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
     given = fields.get("trials") or {}
     try:
-        # Where nothing was answered there is no lag.
+        # If nothing was answered, there is no lag.
         return {
             title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
             for title, pairs in given.items()

@@ -1,4 +1,4 @@
-"""What a replay runs again: the records of a bench, as far as their passes are known one by one."""
+"""The input of a replay: the records of a benchmark whose passes were recorded one by one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from redraft.measure.eval.record import PassRecord, Record, read_records
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What is replayed.
+    """The records to replay.
 
     Attributes:
-        records: contender, by its name -> its records, of the same segments for all.
-        left_out: a sentence for every contender that cannot be replayed.
+        records: name of a contender -> its records; all contenders have the same segments.
+        left_out: for each contender that cannot be replayed, a sentence that says why.
     """
 
     records: Mapping[str, Sequence[Record]]
@@ -26,21 +26,22 @@ class Recording:
 
     @property
     def context_length(self) -> int:
-        """How many ids a slot must hold for the passes and for the cost curve."""
+        """Number of ids that a slot must hold for the passes and for the cost curve."""
         passes = (each for records in self.records.values() for record in records for each in passes_of(record))
         return max([cost.CONTEXT + cost.SIZES[-1], *(each.cached + each.new for each in passes)])
 
 
 def read_recording(path: Path, limit: int = 0) -> Recording:
-    """The contenders of a file of records that can be replayed.
+    """Read the contenders of a records file that can be replayed.
 
-    A small model's passes are recorded by number only, so contenders that draft with one are left out.
+    Of a draft model's passes only the number is recorded, so contenders with a draft model are left out.
 
     Args:
-        limit: segments; 0 takes all.
+        path: the records file.
+        limit: maximum number of segments; 0 takes all.
 
     Raises:
-        InputError: the file is no record, or nothing in it can be replayed.
+        InputError: the file is not a records file, or nothing in it can be replayed.
     """
     found: dict[str, dict[int, Record]] = {}
     for record in read_records(path):
@@ -58,7 +59,7 @@ def read_recording(path: Path, limit: int = 0) -> Recording:
 
 
 def _unfit(records: Iterable[Record]) -> str:
-    """Why a contender cannot be replayed; empty if it can."""
+    """Return why a contender cannot be replayed; empty if it can."""
     records = list(records)
     if any(record.contender.partition(",")[0] in PEERS for record in records):
         return "it is another library's, and its passes would be run on this one"
@@ -69,7 +70,7 @@ def _unfit(records: Iterable[Record]) -> str:
 
 
 def _check(record: Record, path: Path) -> None:
-    """Refuse passes that no cache can have answered, whatever the segments before have left in it."""
+    """Raise `InputError` for passes that reuse more ids than any cache could have held."""
     passes = passes_of(record)
     held = passes[0].cached if passes else 0
     for each in passes:
@@ -84,5 +85,5 @@ def _check(record: Record, path: Path) -> None:
 
 
 def passes_of(record: Record) -> list[PassRecord]:
-    """Target passes of a segment, all updates in a row."""
+    """Return the target passes of a segment, for all updates."""
     return [each for step in record.steps for each in step.passes]

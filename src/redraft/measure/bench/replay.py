@@ -1,10 +1,9 @@
-"""Replays the recorded passes of a run on a model of another size, to see what a method gains there.
+"""Replay the recorded passes of a run on a model of another size, to estimate what a method gains there.
 
-What a pass costs depends on how many ids it runs over and how many lie in the cache, not on which ids these are.  So
-every target pass of the record is run again with ids that mean nothing: as many cached, as many new, as many rows, and
-rolled back to the same places.  Nothing is translated: outputs and acceptance are those of the model that was recorded,
-times are those of the model that replays.  Of what a method does between its passes only the search for the most
-probable token of every row that it kept is part of the times.
+The cost of a pass depends on the number of new and cached ids, not on the ids.  So each recorded target pass is run
+again with random ids: the same numbers of cached ids, new ids and rows, with the same rollbacks.  Nothing is
+translated: outputs and acceptance come from the recording, times from the replaying model.  Of the work between passes,
+the times include only the argmax of each row that was kept.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from redraft.measure.eval.figures import rows as figures
 from redraft.measure.eval.record import PassRecord, Record, Step
 from redraft.measure.eval.signature import file_hash, machine
 
-#: How many samples of the cost curve a replay takes, about.
+#: Approximate number of samples of the cost curve.
 SAMPLES = 7
-#: Figures of a bench that have a meaning for a replay; all but the times and what follows from them are the record's.
+#: Figures that are valid for a replay; all except times and ratios of times come from the recording.
 FIELDS = (
     *("method", "options", "mask", "target_language", "segments", "updates", "output_tokens", "target_passes"),
     *("mean_acceptance_length", "draft_acceptance", "output_acceptance", "tokens_per_second", "update_p50_ms"),
     *("update_p95_ms", "speedup", "speedup_median", "pass_speedup", "limit_distance"),
 )
-#: Columns of the terminal's table.
+#: Columns of the table in the terminal.
 COLUMNS = (
     *("target_language", "method", "mask", "segments", "target_passes", "mean_acceptance_length"),
     *("output_acceptance", "tokens_per_second", "speedup", "pass_speedup", "limit_distance"),
@@ -45,12 +44,12 @@ COLUMNS = (
 
 @dataclass(slots=True)
 class Player:
-    """Runs recorded passes on a backend, which needs one free slot.
+    """Runs recorded passes on a backend with one free slot.
 
-    A draft tree is replayed as a chain of as many ids.
+    A draft tree is replayed as a chain of the same size.
 
     Attributes:
-        random: draws the ids.
+        random: random generator of the ids.
     """
 
     backend: Backend
@@ -59,11 +58,11 @@ class Player:
     _held: tuple[int, ...] = ()
 
     def play(self, record: Record) -> Record:
-        """The record with the times of this backend."""
+        """Return the record with the times of this backend."""
         self._slot, self._held = self.backend.open_slot(), ()
         try:
             passes = passes_of(record)
-            if passes and passes[0].cached:  # what earlier segments have left in the cache; not timed
+            if passes and passes[0].cached:  # fill the cache as earlier segments did; not timed
                 self._run(PassRecord(0, passes[0].cached, 0, 0, 0))
             return replace(record, steps=tuple(self._step(step) for step in record.steps))
         finally:
@@ -74,16 +73,16 @@ class Player:
         return replace(step, seconds=seconds, model_seconds=seconds)
 
     def _run(self, each: PassRecord) -> float:
-        """Seconds of a pass."""
+        """Run a pass and return its seconds."""
         score = self._request(each)
         started = time.perf_counter()
         rows = self.backend.score([(self._slot, score)])[0]
-        for node in range(ROOT, each.accepted):  # also waits for a GPU
+        for node in range(ROOT, each.accepted):  # reading rows also waits for a GPU
             rows.argmax(node)
         return time.perf_counter() - started
 
     def _request(self, each: PassRecord) -> Score:
-        """Ids of which the cache holds just as many as it did when the pass was recorded."""
+        """Make a request of which the cache holds exactly as many ids as in the recording."""
         length = each.cached + each.new - each.nodes
         prefix = [*self._held[: each.cached], *self._draw(length - each.cached)]
         if each.cached < len(self._held) and prefix[each.cached] == self._held[each.cached]:
@@ -99,21 +98,23 @@ class Player:
 def replay(
     backend: Backend, recording: Recording, *, seed: int = 0, show: Callable[[range], Iterable[int]] = iter
 ) -> tuple[dict[str, list[Record]], cost.CostCurve]:
-    """The records with the times of ``backend``, and its cost curve, measured in between.
+    """Replay a recording; return the records with the times of ``backend``, and its cost curve.
 
-    The contenders take turns segment by segment, in an order that reverses every time.
+    Contenders take turns segment by segment, in an order that is reversed each time.  The cost curve is sampled between
+    segments.
 
     Args:
-        backend: with one free slot of `Recording.context_length`.
-        seed: of the ids.
-        show: put around the numbers of the segments, for a progress bar.
+        backend: has one free slot of `Recording.context_length`.
+        recording: the records.
+        seed: random seed of the ids.
+        show: wraps the segment numbers, for a progress bar.
     """
     player = Player(backend, Random(seed))
     names = list(recording.records)
     played: dict[str, list[Record]] = {name: [] for name in names}
     count = len(recording.records[names[0]])
     every = max(1, count // SAMPLES)
-    _sample(backend)  # a first pass of every size takes longer
+    _sample(backend)  # the first pass of each size is slower
     samples = []
     for number in show(range(count)):
         if number % every == 0:
@@ -132,12 +133,14 @@ def _sample(backend: Backend) -> list[float]:
 
 
 def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: str = "") -> list[Row]:
-    """A row for every contender: `FIELDS` as every bench has them, and the ``seconds`` of all passes.
+    """Return a row per contender: the `FIELDS` of a benchmark, and ``seconds`` of all passes.
 
-    Every row says ``replay``, so that it is not taken for a run that translates.
+    Each row has the field ``replay``, so it cannot be mistaken for a measured translation.
 
     Args:
-        data: what was replayed on what, in words.
+        played: name of a contender -> its replayed records.
+        curve: the cost curve.
+        data: description of the data and model.
     """
     names = [_parts(name) for name in played]
     lines = [
@@ -153,12 +156,16 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
 
 
 def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: Path, name: str) -> None:
-    """Write ``NAME-LANGUAGE.rows.jsonl`` for every language, which the report shows (`redraft.measure.bench.read`).
+    """Write ``NAME-LANGUAGE.rows.jsonl`` for each language, for the report (`redraft.measure.bench.read`).
 
-    Each has its rows and an object with the curve.
+    Each file has the rows and an object with the curve.
 
     Args:
+        table: the rows.
+        curve: the cost curve.
         line: the signature.
+        folder: where to write.
+        name: first part of the file names.
     """
     for language in dict.fromkeys(row["target_language"] for row in table):
         objects: list[dict[str, Any]] = [row for row in table if row["target_language"] == language]
@@ -170,7 +177,7 @@ def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: P
 
 
 def _parts(name: str) -> tuple[str, str, str, str]:
-    """Method, settings, masking and language of `Contender.name`."""
+    """Split `Contender.name` into method, settings, masking and language."""
     title, _, language = name.rpartition(", ")
     title, _, masking = title.partition(", hides ")
     method, _, settings = title.partition(" ")
@@ -178,12 +185,13 @@ def _parts(name: str) -> tuple[str, str, str, str]:
 
 
 def signature(records: Path, recording: Recording, seed: int, **model: object) -> str:
-    """One line that begins with ``replay:`` and tells what was replayed on what.
+    """Return a one-line signature that starts with ``replay:``.
 
     Args:
-        records: the file of the recording.
-        seed: of the ids.
-        model: facts of model and engine.
+        records: the records file.
+        recording: its contents.
+        seed: random seed of the ids.
+        model: facts about model and engine.
     """
     parts = {
         "replay": f"{records.name}@{file_hash(records)}",

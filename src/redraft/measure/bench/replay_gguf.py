@@ -1,4 +1,4 @@
-"""The model of a replay on llama.cpp."""
+"""Models for replays on llama.cpp."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from redraft.measure.eval.signature import model_label
 
 
 def open_gguf(name: str, context_length: int, device: str, threads: int) -> tuple[Backend, dict[str, object]]:
-    """Load a model by name or path; its facts are for the signature.
+    """Load a model by name or path; return the backend and facts for the signature.
 
     Args:
+        name: name or path of the model.
+        context_length: ids per slot.
         device: one of `redraft.backends.hf.options.DEVICES`.
-        threads: 0 adapts them while it runs.
+        threads: CPU threads; 0 tunes the number while running.
 
     Raises:
-        OptionError: there is no such device.
-        ModelError: there is no such model, or its file is unfit.
+        OptionError: the device does not exist.
+        ModelError: the model does not exist, or its file is invalid.
     """
     gpu = lib.llama_supports_gpu_offload()
     if device == "cuda" and not gpu:

@@ -1,4 +1,4 @@
-"""The model of a replay on transformers: random weights, made in memory.  Needs the ``hf`` extra."""
+"""Models for replays on transformers: random weights, created in memory.  Needs the ``hf`` extra."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from redraft.models.shape import SHAPES, Shape
 
 
 def open_shape(name: str, options: HfOptions, seed: int = 0) -> tuple[Backend, dict[str, object]]:
-    """Make a model of one of `SHAPES`; its facts are for the signature.
+    """Create a model of one of `SHAPES`; return the backend and facts for the signature.
 
     Args:
-        options: of the backend.
-        seed: of the weights.
+        name: one of `SHAPES`.
+        options: options of the backend.
+        seed: random seed of the weights.
 
     Raises:
-        OptionError: there is no such device.
+        OptionError: the device does not exist.
     """
     shape, device = SHAPES[name], device_of(options.device)
     torch.manual_seed(seed)
     with device:
         model = AutoModelForCausalLM.from_config(_config(shape), dtype=getattr(torch, options.dtype))
-    # Nothing is read or written, so one letter is enough.
+    # No text is processed, so a vocabulary of one letter is enough.
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
     return backend_of(model, tokenizer, name, options), {
         "model": f"{name}-{options.dtype}-{device.type}",

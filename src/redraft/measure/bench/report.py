@@ -1,4 +1,4 @@
-"""The report of a folder of runs: one HTML page with tables and plots that fetches nothing."""
+"""The report on a folder of runs: one self-contained HTML page with tables and plots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from redraft.measure.eval.signature import with_processor
 
 NAME = "report.html"
 REPLAY = "what the same drafts are worth on a model of another size."
-#: What the load tests show (`redraft.measure.loadtest`).
+#: Descriptions of the load tests (`redraft.measure.loadtest`).
 LIVE = {
     "capacity": "How many live talks a server carries.",
     "load": "Many live talks at once against a server.",
@@ -36,7 +36,7 @@ class _Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A result, ready to be shown."""
+    """A result prepared for the page."""
 
     heading: str
     columns: Sequence[Column]
@@ -47,7 +47,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """The results of a bench."""
+    """The results of one benchmark."""
 
     anchor: str
     heading: str
@@ -56,13 +56,13 @@ class _Section:
 
 
 def write(folder: Path) -> Path:
-    """Write the report of all ``.rows.jsonl`` files of a folder into it.
+    """Write the report on all ``.rows.jsonl`` files of a folder into that folder.
 
     Returns:
-        The page's path.
+        Path of the page.
 
     Raises:
-        InputError: there are none, or one cannot be read.
+        InputError: the folder has none of these files, or one cannot be read.
         MissingExtra: matplotlib is not installed.
     """
     results = read_results(folder)
@@ -74,10 +74,11 @@ def write(folder: Path) -> Path:
 
 
 def page(results: Sequence[Result], name: str) -> str:
-    """The page of some results, in their order; results of a bench must stand together.
+    """Return the page for some results, in order; results of a benchmark must be adjacent.
 
     Args:
-        name: of the whole.
+        results: the results.
+        name: title of the page.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -105,7 +106,7 @@ def page(results: Sequence[Result], name: str) -> str:
 
 
 def heading(result: Result) -> str:
-    """What the table of a result shows, and which table of which paper it is."""
+    """Return the heading of a result's table, with the paper's table it reproduces."""
     if result.bench in TABLES:
         about = TABLES[result.bench].summary
     else:
@@ -114,7 +115,7 @@ def heading(result: Result) -> str:
 
 
 def _section(results: Sequence[Result], number: int) -> _Section:
-    # T(n) is a matter of the model, not of languages.
+    # T(n) depends on the model, not on the language.
     models = [result.facts.get("model") for result in results]
     parts = [
         _part(result, f"f{number}-{place}", with_cost=models.index(models[place]) == place)
@@ -137,6 +138,6 @@ def _part(result: Result, name: str, with_cost: bool) -> _Part:
 
 
 def _inline(svg: str) -> Markup:
-    """An SVG document inside the page: as wide as there is room, and with the page's ink."""
+    """Embed an SVG document in the page: full width, in the page's text colour."""
     svg = re.sub(r'(?:width|height)="[\d.]+pt" ?', "", svg, count=2)
     return Markup(svg.replace(INK, "currentColor"))

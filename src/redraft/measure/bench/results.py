@@ -1,4 +1,4 @@
-"""From the lines of a run to its rows: figures, quality, lag, and what the report draws."""
+"""Turn the records of a run into rows: figures, quality, lag, and data for the report."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from redraft.measure.eval.signature import text_hash
 from redraft.measure.eval.stream_laal import stream_laal
 from redraft.measure.eval.timing import latency_figures
 
-#: Positions of a draft beyond this are counted together with it.
+#: Draft positions from this one on are counted together.
 LAST_POSITION = 40
 
 
 def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[list[Row], str]:
-    """The rows of a run and their signature; both are written to the run's ``.rows.jsonl``.
+    """Compute the rows of a run and their signature, and write both to its ``.rows.jsonl``.
 
     Args:
-        seed: of the confidence intervals.
+        bench: the run.
+        lines: the contenders with their records.
+        seed: random seed of the confidence intervals.
     """
     curve = bench.curve()
     found = rows(lines, curve)
@@ -59,7 +61,7 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
 
 
 def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
-    """95% intervals of NE of the display and of the speed-up over the first line."""
+    """Return 95% intervals of NE of the display and of the speed-up over ``baseline``."""
     erased = [[sum(step.erased[1] for step in each.steps), each.steps[-1].length[1]] for each in line.records]
     times = [
         [_tokens(mine), mine.seconds, _tokens(theirs), theirs.seconds]
@@ -77,7 +79,7 @@ def _tokens(record: Record) -> int:
 
 
 def _stream_laal(line: TableLine, bench: Bench) -> Row:
-    """StreamLAAL, where the stream is timed and the library that it needs is installed."""
+    """Return StreamLAAL if the stream is timed and mweralign is installed."""
     timed = all(each.start is not None for each in bench.stream.segments)
     if not timed or find_spec("mweralign") is None or not _references(bench):
         return {}
@@ -86,7 +88,7 @@ def _stream_laal(line: TableLine, bench: Bench) -> Row:
 
 
 def _quality(line: TableLine, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:
-    """BLEU and chrF with their 95% intervals, and the metrics' signature."""
+    """Return BLEU and chrF with 95% intervals, and the metrics' signature."""
     hypotheses = [line.records[number].translation for number in references]
     language = parse_language(language).code
     scores = quality(hypotheses, list(references.values()), language)
@@ -98,7 +100,7 @@ def _quality(line: TableLine, references: dict[int, str], language: str, seed: i
 
 
 def _references(bench: Bench) -> dict[int, str]:
-    """The references of the segments that have one, by number."""
+    """Return segment number -> reference, for segments that have one."""
     code, segments = parse_language(bench.language).code, enumerate(bench.stream.segments)
     return {n: each.references[code] for n, each in segments if code in each.references}
 
@@ -108,7 +110,7 @@ def _shown(contender: Contender) -> str:
 
 
 def acceptance(line: TableLine) -> list[list[int]]:
-    """For every position of an update's first draft: how many tokens stood there and were kept, and how many stood."""
+    """For each position of an update's first draft, count the tokens accepted and the tokens proposed there."""
     counts = [[0, 0] for _ in range(LAST_POSITION)]
     for step in line.steps:
         if step.passes:

@@ -1,15 +1,14 @@
-"""Runs a table over a stream: models in, records, rows of figures and a cost curve out.
+"""Run a table on a stream: records, rows of figures and a cost curve.
 
-A run writes into a folder, and one that was cut off goes on where it was.  (What drafters had learnt by then is lost,
-so they may need other passes for the same output than in a run without a break.)  For the table NAME on the set DATA
-into LANG there are, all beginning with ``NAME-DATA-LANG``:
+A run writes to a folder and can be resumed.  (Drafters lose what they have learnt, so a resumed run may need different
+passes for the same output.)  The files of table NAME on data set DATA into LANG start with ``NAME-DATA-LANG``:
 
-    .run.json        what is run; a folder that holds another run is refused
+    .run.json        what is run; a folder with another run is rejected
     .stream.jsonl    the stream (`redraft.measure.eval.stream`)
-    .records.jsonl   every segment by every line, token by token (`redraft.measure.eval.record`)
-    .costs.jsonl     samples of T(n), taken between the segments
-    .drafting.json   T(n) by which methods draft, the same for all of the run
-    .rows.jsonl      the figures, each with its signature, and one object with the curve
+    .records.jsonl   every segment by every contender, token by token (`redraft.measure.eval.record`)
+    .costs.jsonl     samples of T(n), taken between segments
+    .drafting.json   T(n) used for drafting, fixed for the whole run
+    .rows.jsonl      the figures, each with its signature, and an object with the curve
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from redraft.measure.eval.record import Record, read_records, write_records
 from redraft.measure.eval.signature import model_label, signature
 from redraft.measure.eval.stream import Stream
 
-#: Segments run before anything counts.
+#: Number of segments run before recording starts.
 WARM_UP = 2
-#: How many samples of the cost curve a run takes, about.
+#: Approximate number of samples of the cost curve.
 SAMPLES = 15
 
 
 @dataclass(frozen=True, slots=True)
 class BenchModels:
-    """Models and how they run.
+    """Models and their options.
 
     Attributes:
-        model: name or path of the target.
-        smalls: of small models.
-        options: of the backend; slots and branches are set by the run.
-        dtype: of models of transformers.
+        model: name or path of the target model.
+        smalls: names or paths of draft models.
+        options: options of the backend; the run sets slots and branches.
+        dtype: data type of transformers models.
     """
 
     model: str = "demo"
@@ -66,8 +65,8 @@ class Bench:
     """One table on one stream into one language.
 
     Attributes:
-        drafts: for a table of post-editing, a translation by another model for every segment.
-        extra: further facts for the signature.
+        drafts: for post-editing, another model's translation of each segment.
+        extra: additional facts for the signature.
     """
 
     table: Table
@@ -80,17 +79,17 @@ class Bench:
 
     @property
     def contenders(self) -> list[Contender]:
-        """The lines."""
+        """The contenders of the table."""
         return self.table.contenders(self.language, self.engine.smalls)
 
     def file(self, ending: str) -> Path:
-        """A file of the run, e.g. for ``.records.jsonl``."""
+        """Return the path of a file of the run, such as ``.records.jsonl``."""
         stem = f"{self.table.name}-{self.stream.name}-{self.language}"
         return self.folder / (re.sub(r"[^\w.-]+", "-", stem) + ending)
 
     @property
     def signature(self) -> str:
-        """What makes the rows reproducible; the metrics are added where they are computed."""
+        """Settings and versions that reproduce the rows; metrics add theirs."""
         small = {f"small{n or ''}": model_label(_path(name)) for n, name in enumerate(self._smalls())}
         engine = self.engine.options
         peers = "; ".join(dict.fromkeys(version(each.method) for each in self.contenders if each.method in PEERS))
@@ -111,7 +110,7 @@ class Bench:
 
     @property
     def drafts_by_cost(self) -> bool:
-        """Whether a line drafts by what a pass costs."""
+        """Whether a contender adapts its drafts to the cost of a pass."""
         own = [each for each in self.contenders if each.method not in PEERS]
         methods = [(get_method(each.method), dict(each.options)) for each in own]
         return any(method.by_cost(method.check(options)) for method, options in methods)
@@ -122,23 +121,23 @@ class Bench:
         return list(dict.fromkeys(named))
 
     def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[TableLine]:
-        """Run what is not yet recorded; the lines with all their records.
+        """Run the segments that are not recorded yet; return all contenders with all records.
 
         Args:
-            show: put around the numbers of the segments to run, for a progress bar.
+            show: wraps the segment numbers, for a progress bar.
 
         Raises:
-            InputError: the folder holds another run.
+            InputError: the folder contains another run.
         """
         done = self._begin()
         left = [number for number in range(len(self.stream.segments)) if number not in done]
         if left:
-            if left[0] == 0:  # for the machine to get going; nothing of it stays
+            if left[0] == 0:  # warm-up, not recorded
                 with self._systems() as systems:
                     for number in range(min(WARM_UP, len(self.stream.segments))):
                         self._segment(systems, number)
             with self._systems() as systems, closing(self._open(1)) as alone:
-                # The segments before the first: so caches hold what they hold in a run that was not cut off.
+                # Repeat the previous segments, so that caches hold what they would in an uninterrupted run.
                 for number in range(max(0, left[0] - WARM_UP), left[0]):
                     self._segment(systems, number)
                 slot = alone.open_slot()
@@ -151,7 +150,7 @@ class Bench:
         return self.lines()
 
     def _begin(self) -> set[int]:
-        """The segments that are recorded already; writes down what is run."""
+        """Record what is run; return the segments that are already recorded."""
         times = {update.time is None for update in self.stream.updates}
         if len(times) > 1:
             raise InputError(f"updates of {self.stream.name!r} must all have a time, or none")
@@ -166,7 +165,7 @@ class Bench:
         if not records.exists():
             return set()
         kept = self._complete()
-        # A segment that was cut off in the middle is run again.
+        # An incomplete segment is run again.
         whole = records.with_name(records.name + ".part")
         whole.unlink(missing_ok=True)
         write_records(whole, (record for segment in kept.values() for record in segment))
@@ -174,7 +173,7 @@ class Bench:
         return set(kept)
 
     def _complete(self) -> dict[int, list[Record]]:
-        """The records of the segments that every line has, in the order of the stream."""
+        """Return the records of the segments that every contender has completed, in the order of the stream."""
         found: dict[int, list[Record]] = {}
         for record in read_records(self.file(".records.jsonl")):
             found.setdefault(record.segment, []).append(record)
@@ -182,13 +181,13 @@ class Bench:
         return {number: found[number] for number in sorted(found) if len(found[number]) == lines}
 
     def lines(self) -> list[TableLine]:
-        """Every line with its records so far."""
+        """Return every contender with its records so far."""
         complete = [record for segment in self._complete().values() for record in segment]
         return [TableLine(each, [r for r in complete if r.contender == each.name]) for each in self.contenders]
 
     def curve(self) -> cost.CostCurve:
-        """T(n): the medians of all samples of the run."""
-        # A last line that was cut off has no end.
+        """Return T(n): the medians of all samples of the run."""
+        # A truncated last line has no line break.
         lines = self.file(".costs.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
         return cost.curve([json.loads(line) for line in lines])
 
@@ -197,7 +196,7 @@ class Bench:
             file.write(json.dumps([round(each, 7) for each in seconds]) + "\n")
 
     def _segment(self, systems: Sequence[tuple[Contender, System]], number: int) -> list[Record]:
-        """One segment by every line."""
+        """Run one segment with every contender."""
         runs = [Run(contender, system) for contender, system in systems]
         segment = self.stream.segments[number]
         if self.drafts:
@@ -213,7 +212,7 @@ class Bench:
 
     @contextmanager
     def _systems(self) -> Iterator[list[tuple[Contender, System]]]:
-        """Every line's system.  Lines that draft trees have a cache of their own: a cache for trees is slower."""
+        """Open the system of every contender.  Tree drafts use a separate cache, since a cache for trees is slower."""
         with ExitStack() as stack:
             own = [each for each in self.contenders if each.method not in PEERS]
             trees = [each for each in own if "trees" in get_method(each.method).needs]
@@ -242,7 +241,7 @@ class Bench:
             yield systems
 
     def _drafting_curve(self, backend: Backend) -> cost.CostCurve:
-        """The curve that methods draft by: kept, so that a run that goes on drafts as it did before."""
+        """Return the curve for drafting; it is saved, so that a resumed run drafts the same."""
         path = self.file(".drafting.json")
         if not path.exists():
             path.write_text(json.dumps(asdict(known_curve(backend))) + "\n", encoding="utf-8")
@@ -265,5 +264,5 @@ class Bench:
 
 
 def _path(name: str) -> Path:
-    """The file or folder of a model; of one on the hub, which has none here, its name."""
+    """Return the path of a model's file or folder, or the name of a model on the hub."""
     return Path(name.removeprefix(HF_PREFIX)) if on_transformers(name) else resolve(name)

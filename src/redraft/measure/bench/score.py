@@ -1,4 +1,4 @@
-"""Adds COMET to the rows of runs that are done, in whatever environment has its library."""
+"""Add COMET to the rows of finished runs, in an environment that has its library."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ RECORDS = ".records.jsonl"
 
 
 def add_comet(folder: Path, model: str) -> list[Path]:
-    """Score the final translations of every run in a folder; returns the files of rows that now have ``comet``.
+    """Score the final translations of every run in a folder; return the row files that now have ``comet``.
 
     Args:
-        model: as of `redraft.measure.eval.comet.comet`.
+        folder: the folder with the runs.
+        model: name or path; see `redraft.measure.eval.comet.comet`.
 
     Raises:
-        InputError: there is no finished run with references.
-        MissingExtra, ModelError: as of `redraft.measure.eval.comet.comet`.
+        InputError: the folder has no finished run with references.
+        MissingExtra: unbabel-comet is not installed.
+        ModelError: the COMET model cannot be loaded.
     """
     done = [path for records in sorted(folder.glob(f"*{RECORDS}")) for path in _score(records, model)]
     if not done:
@@ -44,7 +46,7 @@ def _score(records: Path, model: str) -> list[Path]:
     scored = [number for number, each in enumerate(segments) if code in each.references]
     if not scored:
         return []
-    # Lines and rows were written in the same order.
+    # Contenders and rows were written in the same order.
     for row, found in zip(rows, by_line.values(), strict=False):
         score = comet(
             [segments[number].source for number in scored],

@@ -1,4 +1,4 @@
-"""The tables: which lines each has, and how the text is streamed to them."""
+"""The benchmark tables: the contenders of each, and how it reveals the text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from redraft.decoding.method import Value
 from redraft.measure.eval.contender import Contender
 
 BETAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-#: The bias of the paper's main tables.
+#: Bias of the main tables in SSBD v2.
 BETA = 0.2
 MASKS = (3, 5)
 MARGINS = (0.0, 0.02, 0.05)
-#: Section 7.1.2 of the BiLD paper: fallback thresholds of 0.5 to 0.9, rollback thresholds of 1 to 10.
+#: BiLD paper, section 7.1.2: fallback thresholds from 0.5 to 0.9, rollback thresholds from 1 to 10.
 FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
 
-#: Columns of the terminal's table, for streams and for whole sentences.
+#: Columns of the table in the terminal, for streams and for whole sentences.
 STREAMED = (
     *("method", "mask", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
     *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
@@ -28,7 +28,7 @@ COLD = (
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
 
-#: Of live talks against a server (`redraft.measure.loadtest`).
+#: Columns for live talks against a server (`redraft.measure.loadtest`).
 LIVE = (
     *("method", "admission", "talks", "refused", "broken", "passed_over"),
     *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
@@ -43,15 +43,16 @@ DIVIDED = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One bench.
+    """One benchmark.
 
     Attributes:
-        name: of the command.
-        summary: one sentence; also the help.
-        contenders: ``contenders(language, smalls)`` -> lines, the baseline `ar` first; ``smalls`` names small models.
-        lag: words that come at a time; 0 gives whole sentences.
-        columns: what the terminal shows.
-        postedit: whether the prompt holds the sentence once before, with another model's translation.
+        name: name of the command.
+        summary: one sentence; also the help text.
+        contenders: ``contenders(language, smalls)`` returns the contenders, the baseline `ar` first; ``smalls`` are
+            names of draft models.
+        lag: words added by each update; 0 gives whole sentences.
+        columns: columns of the table in the terminal.
+        postedit: whether the prompt includes another model's translation of the sentence.
     """
 
     name: str
@@ -70,7 +71,7 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
     return [
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
-        # What is shown of it, by the paper and by default.
+        # Masks of the paper and of Redraft's default.
         *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASKS[0]), Mask(margin=MARGINS[0]))),
         _line("cd", language),
         _line("redraft", language, beta=BETA),
@@ -84,7 +85,7 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
     ]
 
 
-#: What `redraft` guesses with, each an option that turns it off.
+#: Draft sources of `redraft`, each of which an option turns off.
 PARTS = ("recycle", "lookup", "beyond")
 
 
@@ -116,7 +117,7 @@ def _beta(language: str, _smalls: Sequence[str]) -> list[Contender]:
 
 def _mask(language: str, _smalls: Sequence[str]) -> list[Contender]:
     lines = [_line("ar", language), _line("ssbd", language, beta=BETA)]
-    # A token of a small vocabulary is about half a word, one of the paper's models most of one: hence both units.
+    # Tokens of a small vocabulary are about half a word; of the paper's models, most of a word.  Hence both units.
     for unit, display_only in (("tokens", False), ("tokens", True), ("words", True)):
         lines += [_line("ssbd", language, Mask(k, unit, display_only), beta=BETA) for k in MASKS]
     lines += [_line("ssbd", language, Mask(margin=margin), beta=BETA) for margin in MARGINS]

@@ -1,5 +1,6 @@
-"""Measuring: streams in, records and rows of figures out.
+"""Evaluation: streams, records, metrics, tables.
 
-Most of it works with the default install.  `redraft.measure.eval.quality` needs the ``eval`` extra,
-`redraft.measure.eval.stream_laal` that of its own name, `redraft.measure.eval.comet` a library that is in no extra.
+Most modules need only the default install.  `redraft.measure.eval.quality` needs the ``eval`` extra,
+`redraft.measure.eval.stream_laal` the ``stream-laal`` extra, and `redraft.measure.eval.comet` the library
+unbabel-comet, which is not in an extra.
 """

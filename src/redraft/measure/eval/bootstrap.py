@@ -1,7 +1,7 @@
 """Confidence intervals by bootstrap over segments (Koehn 2004).
 
-A figure of a whole set is a function of sums over its segments: BLEU of counts of n-grams, NE of erased and final
-tokens, a mean of values and ones.  So a resample is the sums over as many segments, drawn with replacement.
+A corpus metric is a function of sums over segments: BLEU of n-gram counts, NE of erased and final tokens, a mean of
+values and counts.  A resample sums as many segments, drawn with replacement.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from redraft.errors import OptionError
 
 Array: TypeAlias = NDArray[np.float64]
-#: A figure of a set from the sums (k,) over its segments.
+#: Computes a metric from the (k,) sums over segments.
 Statistic: TypeAlias = Callable[[Array], float]
 
 
 class Interval(NamedTuple):
-    """The bounds of a confidence interval."""
+    """Bounds of a confidence interval."""
 
     low: float
     high: float
@@ -29,17 +29,17 @@ class Interval(NamedTuple):
 def interval(
     per_segment: ArrayLike, statistic: Statistic, *, seed: int = 0, samples: int = 1000, level: float = 0.95
 ) -> Interval:
-    """The interval that holds the middle ``level`` of the statistic over resamples.
+    """Return the interval that contains the middle ``level`` of the statistic over resamples.
 
     Args:
-        per_segment: (n, k) what each of n segments adds to each of k sums.
-        statistic: the figure, from the sums.
-        seed: the same seed draws the same segments, so intervals of several lines are of the same resamples.
-        samples: how many resamples.
-        level: between 0 and 1.
+        per_segment: (n, k) contribution of each of n segments to each of k sums.
+        statistic: computes the metric from the sums.
+        seed: random seed; calls with the same seed use the same resamples.
+        samples: number of resamples.
+        level: confidence level, between 0 and 1.
 
     Raises:
-        OptionError: there is no segment, or a number is out of its range.
+        OptionError: there are no segments, or an argument is out of range.
     """
     values = _table(per_segment)
     if samples < 1:
@@ -64,9 +64,10 @@ def difference(
     samples: int = 1000,
     level: float = 0.95,
 ) -> Interval:
-    """The interval of ``statistic(first) - statistic(second)``, paired: every resample has the same segments of both.
+    """Return the interval of ``statistic(first) - statistic(second)`` by paired bootstrap.
 
-    Arguments and errors as of `interval`; ``first`` and ``second`` have the same shape.
+    ``first`` and ``second`` have the same shape, and each resample draws the same segments of both.  The other
+    arguments and the exceptions are those of `interval`.
     """
     one, other = _table(first), _table(second)
     if one.shape != other.shape:
@@ -89,10 +90,13 @@ def _table(per_segment: ArrayLike) -> Array:
 
 
 def ratio(sums: Array) -> float:
-    """The first sum over the second, 0 where that is 0: NE, tokens per second, a mean of (value, 1)."""
+    """Return the first sum divided by the second, 0 if undefined: NE, tokens per second, or the mean of (value, 1)."""
     return float(sums[0] / sums[1]) if sums[1] else 0.0
 
 
 def speedup(sums: Array) -> float:
-    """Of (tokens, seconds, tokens of the baseline, its seconds): the ratio of tokens per second; 0 if undefined."""
+    """Return the ratio of tokens per second, from (tokens, seconds, baseline tokens, baseline seconds).
+
+    0 if undefined.
+    """
     return float(sums[0] * sums[3] / (sums[1] * sums[2])) if sums[1] and sums[2] else 0.0

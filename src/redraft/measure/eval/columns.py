@@ -1,4 +1,4 @@
-"""What the figures of a row are called, how they are printed, and what they mean: in the terminal and on pages."""
+"""Headings, number formats and descriptions of the figures of a row, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redraft.measure.eval.figures import Row
 
 
 class Column(NamedTuple):
-    """Heading, number format (none for text), and one sentence on what the figure is."""
+    """Heading, number format (empty for text), and a description in one sentence."""
 
     heading: str
     form: str
@@ -103,22 +103,22 @@ COLUMNS = {
     "left_over": Column("left over", ",.0f", "sessions, lanes and slots still held after all talks"),
 }
 
-#: Fields of a row that other columns show, or none.
+#: Fields without a column of their own.
 APART = {
     *("bench", "data", "signature", "replay", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
 }
 
-#: Lags in the unit that the row names: source words or seconds.
+#: Lag metrics in the unit that the row names: source words or seconds.
 _LAGS = {f"{name}{suffix}" for name in ("al", "laal", "dal", "atd") for suffix in ("", "_ca")}
 
-#: What has a meaning only where text comes bit by bit.
+#: Figures that only make sense for streamed text.
 _STREAMED = {"ne_output", "ne_display", "ne_output_mean", "ne_display_mean", "ne_units", "ap", "ap_ca", *_LAGS}
 
 
 def column(name: str, rows: Sequence[Row]) -> Column:
-    """The column of a field; one that is not known here is headed by its own name."""
+    """Return the column of a field; an unknown field is headed by its name."""
     unit = next((row["latency_unit"] for row in rows if row.get("latency_unit")), "")
     if name in _LAGS and unit:
         return COLUMNS[name]._replace(heading=f"{COLUMNS[name].heading} ({unit})")
@@ -129,10 +129,11 @@ def column(name: str, rows: Sequence[Row]) -> Column:
 
 
 def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
-    """The fields that are worth a column: some row has them, and they tell rows apart where they are text.
+    """Return the fields to show: those that a row has and, for text fields, that differ between rows.
 
     Args:
-        names: the fields to choose from, in order; none takes all that the rows have.
+        rows: the rows.
+        names: candidate fields in order; empty for all fields of the rows.
     """
     chosen = tuple(names) or tuple(dict.fromkeys((*COLUMNS, *(name for row in rows for name in row))))
     silent = set() if any(row.get(name) for row in rows for name in ("ne_output", "ne_units")) else _STREAMED
@@ -146,22 +147,25 @@ def _tells(name: str, values: Sequence[object]) -> bool:
 
 
 def title(row: Row) -> str:
-    """Method and options; a replay says so."""
+    """Return method and options; marks a replay."""
     words = f"{row.get('method')} {row.get('options') or ''}".strip()
     return f"{words} (replay)" if row.get("replay") else words
 
 
 def named(row: Row) -> str:
-    """The same with the small model and what is hidden, which tell it from all other rows of a table."""
+    """Return a title that is unique within a table: with draft model and masking."""
     more = (("with", row.get("small_model")), ("hides", row.get("mask")))
     return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
 
 
 def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
-    """A figure as people read it; a dash where it was not measured.
+    """Format a figure; a dash if it was not measured.
 
     Args:
-        bounds: whether its confidence interval is shown beside it.
+        row: the row.
+        name: the field.
+        form: the number format.
+        bounds: whether to add the confidence interval.
     """
     if name == "method":
         return title(row)

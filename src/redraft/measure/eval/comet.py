@@ -1,7 +1,7 @@
-"""COMET of final translations (Rei et al. 2022), by the library unbabel-comet with the model wmt22-comet-da.
+"""COMET of final translations (Rei et al. 2022), computed by unbabel-comet with the model wmt22-comet-da.
 
-The library is no part of an extra: its release 2.2 asks for transformers below 5 and numpy below 2, so it wants an
-environment without the ``hf`` extra.
+The library is not in an extra: release 2.2 requires transformers below 5 and numpy below 2, so it needs an environment
+without the ``hf`` extra.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MODEL = "Unbabel/wmt22-comet-da"
 
 @dataclass(frozen=True, slots=True)
 class Comet:
-    """``score``, the mean of ``segments``, about 0 to 1, and the ``model`` that gave them."""
+    """COMET: ``score`` is the mean of ``segments``, about 0 to 1; ``model`` computed them."""
 
     score: float
     segments: tuple[float, ...]
@@ -33,18 +33,20 @@ def comet(
     batch_size: int = 16,
     gpus: int = 0,
 ) -> Comet:
-    """Scores of translations.
+    """Score translations.
 
     Args:
-        sources, hypotheses, references: one a segment.
-        model: its name on the Hugging Face Hub, where it is downloaded from if the cache does not hold it, or a
-            checkpoint file with ``hparams.yaml`` two folders above.
-        batch_size: segments a batch.
-        gpus: how many GPUs; 0 computes on the CPU.
+        sources: source texts, one per segment.
+        hypotheses: translations, one per segment.
+        references: reference translations, one per segment.
+        model: name on the Hugging Face Hub, downloaded if it is not cached, or a checkpoint file with ``hparams.yaml``
+            two folders above.
+        batch_size: segments per batch.
+        gpus: number of GPUs; 0 uses the CPU.
 
     Raises:
         MissingExtra: unbabel-comet is not installed.
-        ModelError: the model is absent and cannot be downloaded, or cannot be loaded.
+        ModelError: the model cannot be downloaded or loaded.
     """
     try:
         from comet import download_model, load_from_checkpoint
@@ -54,7 +56,7 @@ def comet(
         ) from error
     try:
         loaded = load_from_checkpoint(model if Path(model).is_file() else download_model(model))
-    except Exception as error:  # the library raises nothing more special
+    except Exception as error:  # the library raises nothing more specific
         raise ModelError(
             f"the model {model} of COMET cannot be had ({error}): download it with "
             f"`huggingface-cli download {model}`, or name a checkpoint file"

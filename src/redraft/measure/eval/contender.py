@@ -1,4 +1,4 @@
-"""What a line of a table is."""
+"""A contender: what one line of a table measures."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from redraft.decoding.method import Value
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One line of a table: a method with its options and mask, into one language.
+    """A method with options and mask, into one language.
 
     Attributes:
-        method: a method of Redraft, or the name of another program's way (`redraft.measure.bench.peers`).
-        small: name of the small model that it drafts with.
+        method: a method of Redraft, or the name of a peer (`redraft.measure.bench.peers`).
+        small: name of its draft model.
     """
 
     method: str
@@ -26,14 +26,14 @@ class Contender:
 
     @property
     def settings(self) -> str:
-        """The options of the method that were set, e.g. ``beta=0.2``."""
+        """The options that are set, e.g. ``beta=0.2``."""
         return " ".join(
             f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
         )
 
     @property
     def masking(self) -> str:
-        """What is hidden of partial captions, e.g. ``3 tokens``, ``below margin 0.02``; nothing for no mask."""
+        """The mask of partial captions, e.g. ``3 tokens`` or ``below margin 0.02``; empty if there is none."""
         mask = self.mask
         parts = [f"{mask.k} {mask.unit}"] if mask.k else []
         parts += [f"below margin {mask.margin:g}"] if mask.margin > OFF else []
@@ -42,11 +42,11 @@ class Contender:
 
     @property
     def title(self) -> str:
-        """Method and settings in one."""
+        """Method and settings."""
         return f"{self.method} {self.settings}".strip()
 
     @property
     def name(self) -> str:
-        """What tells it from all other lines of a run: title, small model, mask and language."""
+        """A name that is unique within a run: title, draft model, mask and language."""
         more = self.small and f"with {self.small}", self.masking and f"hides {self.masking}", self.language
         return ", ".join(part for part in (self.title, *more) if part)

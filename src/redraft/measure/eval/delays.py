@@ -1,8 +1,9 @@
-"""From records to delays: when every unit of a final caption came to stand as it is on the display.
+"""Compute delays from records: when each unit of a final caption last changed on the display.
 
-A unit is a word, or a character in languages that are written without spaces; spaces do not count.  What a caption has
-in common with the one before it stands, everything behind that is erased and shown again, even where it is the same
-again: so normalized erasure counts, and so do the deletions of simulstream's log.  What mask-k hides is not there.
+A unit is a word or, in languages written without spaces, a character (spaces are not counted).  The prefix that a
+caption shares with the previous one is stable; everything after it counts as erased and shown again, even if the text
+is the same.  Normalized erasure and the deletions in simulstream's logs follow the same rule.  Text hidden by mask-k is
+not shown.
 """
 
 from __future__ import annotations
@@ -22,34 +23,34 @@ from redraft.measure.eval.stream import Segment, Stream
 
 @cache
 def unit(language: str) -> str:
-    """``word``, or ``char`` for a language that is written without spaces.
+    """Return ``word``, or ``char`` for a language written without spaces.
 
     Raises:
-        OptionError: there is no such language.
+        OptionError: the language is unknown.
     """
     return "word" if parse_language(language).spaced else "char"
 
 
 def split(text: str, language: str) -> list[str]:
-    """The units of a text."""
+    """Split a text into units."""
     return text.split() if unit(language) == "word" else [*"".join(text.split())]
 
 
 def join(units: Sequence[str], language: str) -> str:
-    """The text that units make, with a space between words."""
+    """Join units to a text, with spaces between words."""
     return (" " if unit(language) == "word" else "").join(units)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one update did to the display: the units that it took from the end, and those that it put there."""
+    """What an update changed on the display: the units removed from the end, and those added."""
 
     erased: tuple[str, ...]
     added: tuple[str, ...]
 
 
 def changes(record: Record, language: str) -> list[Change]:
-    """What every update of a segment did to the display, which is empty before the first."""
+    """Return the change on the display for each update of a segment; the display is empty before the first."""
     found, shown = [], list[str]()
     for step in record.steps:
         after = split(step.text, language)
@@ -63,16 +64,17 @@ def changes(record: Record, language: str) -> list[Change]:
 class Delays:
     """The final caption of a segment with its delays.
 
-    In a timed stream all times are seconds from the start of the recording.
+    In a timed stream, all times are seconds from the start of the recording.
 
     Attributes:
-        timed: whether every update of the segment has a time; else delays are source words read.
-        units: of the caption.
-        delays: for each unit, how much of the source had been given when it was last changed.
-        shown: the same, computation-aware: when the update was answered.  Updates are served one after the other, so
-            an answer comes ``Step.seconds`` after the update, or after the answer before it if that is later.  Empty
-            where the stream is not timed.
-        arrivals, answers: the time of every update and of its answer; empty where the stream is not timed.
+        timed: whether every update of the segment has a time; otherwise delays are in source words.
+        units: the caption's units.
+        delays: for each unit, how much of the source had been read when the unit last changed.
+        shown: the computation-aware delays: when that update was answered.  Updates are answered one after the other,
+            so an answer comes ``Step.seconds`` after the update or, if later, after the previous answer.  Empty if
+            untimed.
+        arrivals: the time of each update; empty if untimed.
+        answers: the time of each answer; empty if untimed.
     """
 
     timed: bool
@@ -84,10 +86,10 @@ class Delays:
 
 
 def pairs(records: Sequence[Record], stream: Stream) -> Iterator[tuple[Record, Segment]]:
-    """Every record with its segment of the stream.
+    """Yield each record with its segment of the stream.
 
     Raises:
-        InputError: a record is of another stream.
+        InputError: a record is from another stream.
     """
     for record in records:
         segment = stream.segments[record.segment] if record.segment < len(stream.segments) else None
@@ -100,15 +102,16 @@ def pairs(records: Sequence[Record], stream: Stream) -> Iterator[tuple[Record, S
 
 
 def delays(records: Sequence[Record], stream: Stream, language: str) -> list[Delays]:
-    """The delays of every record, in order.
+    """Compute the delays of each record, in order.
 
     Args:
-        records: of one contender, in the order of the stream.
-        language: of the captions, as a tag.
+        records: records of one contender, in the order of the stream.
+        stream: the stream.
+        language: tag of the captions' language.
 
     Raises:
-        InputError: the records are of another stream.
-        OptionError: there is no such language.
+        InputError: the records are from another stream.
+        OptionError: the language is unknown.
     """
     ready: dict[str, float] = defaultdict(float)
     found = []
@@ -124,7 +127,7 @@ def delays(records: Sequence[Record], stream: Stream, language: str) -> list[Del
 
 
 def _answers(record: Record, arrivals: Sequence[float], ready: float) -> list[float]:
-    """When each update is answered, if the last answer before the first comes at ``ready``."""
+    """Return the time of each answer; the system is busy with earlier updates until ``ready``."""
     answers = []
     for step, arrival in zip(record.steps, arrivals, strict=True):
         ready = max(arrival, ready) + step.seconds
@@ -147,7 +150,7 @@ def _in_seconds(record: Record, language: str, arrivals: Sequence[float], answer
 def _in_words(record: Record, language: str) -> Delays:
     read, counts = 0, []
     for step in record.steps:
-        read = max(read, words(step.source))  # a source that shrinks has been heard all the same
+        read = max(read, words(step.source))  # words removed from the source count as read
         counts.append(float(read))
     changed = _last_changed(record, language)
     units = tuple(split(record.translation, language))
@@ -155,12 +158,12 @@ def _in_words(record: Record, language: str) -> Delays:
 
 
 def words(text: str) -> int:
-    """How many words a source has; a Chinese or Japanese character is one, as where streams are revealed by words."""
+    """Count the words of a source; a Chinese or Japanese character counts as one, as in streams revealed by words."""
     return sum(1 for _ in WORD.finditer(text))
 
 
 def _last_changed(record: Record, language: str) -> list[int]:
-    """For every unit of the final caption the number of the update that changed it last."""
+    """Return, for each unit of the final caption, the number of the update that last changed it."""
     found: list[int] = []
     for number, change in enumerate(changes(record, language)):
         del found[len(found) - len(change.erased) :]

@@ -1,12 +1,12 @@
-"""What the passes of an update are spent on, told from its record.
+"""Classify the target passes of an update by what they were needed for.
 
-The first pass of an update *verifies*: it runs the new source, and the draft if there is one.  Every later pass gives
-one token beside the draft tokens that it accepts, and is counted by what that token is in the output, set against the
-previous output of the segment:
+The first pass of an update *verifies*: it processes the new source and the draft, if any.  Each later pass generates
+one token besides the draft tokens it accepts, and is classified by that token, compared with the segment's previous
+output:
 
-    new      it is beyond the end of the previous output, since the source has grown; the end of the output too
-    changed  it stands where the previous output had something else, or nothing
-    again    the previous output has it too: the pass was wasted, for a better draft would have held it
+    new      beyond the end of the previous output, because the source has grown; also the end token
+    changed  at a place where the previous output had another token or none
+    again    also in the previous output: a better draft would have saved the pass
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ KINDS = ("verify", "new", "changed", "again")
 
 
 def kinds(output: Sequence[int], previous: Sequence[int]) -> list[str]:
-    """For every token of an output ``new``, ``changed`` or ``again``."""
+    """Classify each token of an output as ``new``, ``changed`` or ``again``."""
     found = []
     for name, start, end, begins, ends in SequenceMatcher(None, previous, output, autojunk=False).get_opcodes():
         length = ends - begins
         if name == "equal":
             found += ["again"] * length
         else:
-            # What replaces the previous output's end stands for as many of its tokens; the rest goes beyond them.
+            # If the end of the previous output was replaced, as many tokens are changed; the others are new.
             changed = min(length, end - start) if end == len(previous) else length
             found += ["changed"] * changed + ["new"] * (length - changed)
     return found
 
 
 def divide(step: Step, previous: Sequence[int]) -> Counter[str]:
-    """The target passes of an update by kind (`KINDS`)."""
+    """Count the target passes of an update by kind (`KINDS`)."""
     if not step.passes:
         return Counter()
     of_tokens = kinds(step.tokens, previous)
     place, counted = step.passes[0].accepted + 1, Counter({"verify": 1})
     for each in step.passes[1:]:
         place += each.accepted
-        # The end is no token of the output, and one that was cut as a loop has lost some.
+        # The end token is not in the output, and an output cut at a loop is shorter.
         counted[of_tokens[place] if place < len(of_tokens) else "new"] += 1
         place += 1
     return counted
 
 
 def division(records: Iterable[Record]) -> Counter[str]:
-    """The target passes of all updates by kind."""
+    """Count the target passes of all updates by kind."""
     counted: Counter[str] = Counter()
     for record in records:
         previous: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Figures of a table's lines, computed from records; nothing here measures anything."""
+"""Compute the figures of a table from records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from redraft.measure.eval.limit import distance, tails
 from redraft.measure.eval.measure import Run
 from redraft.measure.eval.record import Record, Step
 
-#: A figure of a row: text, a number, or None where it was not measured.
+#: A figure of a row: text, a number, or None if not measured.
 Figure: TypeAlias = str | int | float | None
 Row: TypeAlias = dict[str, Figure]
 
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A contender with its records, of the same segments as every other line's of the table."""
+    """A contender with its records; all lines of a table have the same segments."""
 
     contender: Contender
     records: Sequence[Record]
@@ -36,7 +36,7 @@ class TableLine:
 
     @property
     def tokens(self) -> int:
-        """Output tokens of all updates that took a pass."""
+        """Output tokens of all updates that needed a pass."""
         return sum(len(step.tokens) for step in self.steps if step.passes)
 
     @property
@@ -46,30 +46,31 @@ class TableLine:
 
     @property
     def passes(self) -> int:
-        """Target passes."""
+        """Number of target passes."""
         return sum(len(step.passes) for step in self.steps)
 
     @property
     def acceptance_length(self) -> float:
-        """Mean acceptance length: output tokens for each target pass, end tokens included, so that `ar` has 1."""
+        """Mean acceptance length: output tokens per target pass, with end tokens, so that `ar` has 1."""
         ended = sum(step.finished for step in self.steps if step.passes)
         return (self.tokens + ended) / self.passes if self.passes else 1.0
 
 
 def lines(runs: Iterable[Run]) -> list[TableLine]:
-    """A line for each run."""
+    """Return a line for each run."""
     return [TableLine(run.contender, run.records) for run in runs]
 
 
 def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row]:
-    """The figures of every line under the names that every bench uses.
+    """Compute the figures of every line, under the names that all benchmarks share.
 
-    Speed-ups are over the ``ar`` line of the same language, where there is one: ``speedup`` of output tokens per second
-    as in SSBD v2 (Tables 2 and 3), ``speedup_median`` the median over segments of the same ratio, ``pass_speedup`` of
+    Speed-ups are relative to the ``ar`` line of the same language, if there is one: ``speedup`` in output tokens per
+    second (SSBD v2, Tables 2 and 3), ``speedup_median`` as the median of that ratio over segments, ``pass_speedup`` in
     tokens per target pass.  Times are in milliseconds.
 
     Args:
-        curve: the cost curve measured in the same run; gives ``limit_distance``.
+        table: the lines.
+        curve: cost curve measured in the same run, for ``limit_distance``.
     """
     baselines: dict[str, TableLine] = {}
     records: dict[str, list[Record]] = {}
@@ -131,7 +132,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
 
 
 def _divided(line: TableLine, updates: int) -> Row:
-    """Target passes an update, by what they are spent on; none where every segment is one update."""
+    """Return target passes per update by kind; empty if each segment is one update."""
     if all(len(record.steps) == 1 for record in line.records):
         return {}
     found = division(line.records)
@@ -151,20 +152,20 @@ def _speedups(line: TableLine, baseline: TableLine) -> Row:
 
 
 def _rate(record: Record) -> float:
-    """Output tokens per second of a segment."""
+    """Return output tokens per second of a segment."""
     tokens = sum(len(step.tokens) for step in record.steps if step.passes)
     return tokens / record.seconds if record.seconds else 0.0
 
 
 def _erasure(records: Sequence[Record], which: int) -> float:
-    """Normalized erasure of the output (0) or the display (1), pooled."""
+    """Return normalized erasure of the output (``which`` = 0) or of the display (1), pooled over segments."""
     erased = sum(step.erased[which] for record in records for step in record.steps)
     final = sum(record.steps[-1].length[which] for record in records)
     return round(erased / final, 4) if final else 0.0
 
 
 def _mean_erasure(records: Sequence[Record], which: int) -> float:
-    """The same for every segment by itself, then their mean; segments without a translation are left out."""
+    """Return the mean of the segments' normalized erasure; segments without a translation are left out."""
     found = [
         sum(step.erased[which] for step in record.steps) / record.steps[-1].length[which]
         for record in records
@@ -178,5 +179,5 @@ def _ratio(above: float, below: float, digits: int = 4) -> float | None:
 
 
 def percentile_ms(seconds: Sequence[float], share: float) -> float | None:
-    """The value in milliseconds that ``share`` percent do not exceed, interpolated; None where there is no value."""
+    """Return a percentile (``share`` in percent) in milliseconds, interpolated; None if there are no values."""
     return round(1e3 * float(np.percentile(seconds, share)), 3) if seconds else None

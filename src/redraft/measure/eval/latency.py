@@ -1,10 +1,10 @@
-"""Metrics of latency, from the delays of one translation.
+"""Latency metrics, computed from the delays of one translation.
 
-A delay says how much of the source had been read when a unit of the translation came to stand as it is: source words,
-or seconds.  Computation-aware values come from the same functions with the times at which units were shown.  |X| is the
-length of the source in the unit of the delays, |Y| and |Y*| are the lengths of translation and reference in words or
-characters.  Every function returns None where the metric is not defined, and so for an empty translation.
-`redraft.measure.eval.delays` makes delays from records.
+A delay is how much of the source (in words or seconds) had been read when a unit of the translation last changed.
+Computation-aware values use the same functions with the times at which units were shown.  |X| is the length of the
+source in the unit of the delays; |Y| and |Y*| are the lengths of translation and reference in words or characters. Each
+function returns None if the metric is undefined, as for an empty translation.  `redraft.measure.eval.delays` computes
+delays from records.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from collections.abc import Sequence
 
 
 def al(delays: Sequence[float], source: float, reference: int) -> float | None:
-    """Average lagging behind a translator who keeps pace (Ma et al. 2019).
+    """Average lagging behind an ideal translator (Ma et al. 2019).
 
-    AL = 1/tau sum_{i<=tau} [d_i - (i - 1) |X| / |Y*|], where tau is the first i with d_i >= |X|, else |Y|.
+    AL = 1/tau sum_{i<=tau} [d_i - (i - 1) |X| / |Y*|], where tau is the first i with d_i >= |X|, or |Y| if there is
+    none.
 
     Args:
-        delays: d_1 .. d_|Y|, none smaller than the one before.
+        delays: d_1 .. d_|Y|, not descending.
         source: |X|.
-        reference: |Y*|; without a reference take |Y|, as SimulEval does.
+        reference: |Y*|; without a reference use |Y|, as SimulEval does.
     """
     return _lagging(delays, source, reference)
 
 
 def laal(delays: Sequence[float], source: float, reference: int) -> float | None:
-    """Length-adaptive average lagging (Papi et al. 2022): AL with max(|Y|, |Y*|) in place of |Y*|."""
+    """Length-adaptive average lagging (Papi et al. 2022): AL with max(|Y|, |Y*|) instead of |Y*|."""
     return _lagging(delays, source, max(len(delays), reference))
 
 
 def mean_lag(delays: Sequence[float], source: float, reference: int) -> float | None:
-    """LAAL over all units, those that came with the end of the source or after it included.
+    """LAAL over all units, including those shown at or after the end of the source.
 
-    AL and LAAL stop at the first unit that came with the end of the source.  So they leave out most of a translation
-    that is held back until then.
+    AL and LAAL stop at the first unit shown at the end of the source, so they skip most of a translation that is held
+    back until then.
     """
     return _mean(delays, source, max(len(delays), reference))
 
@@ -63,7 +64,7 @@ def _lagging(delays: Sequence[float], source: float, target: int) -> float | Non
 
 
 def dal(delays: Sequence[float], source: float) -> float | None:
-    """Differentiable average lagging (Cherry and Foster 2019): nothing is shown faster than a steady pace allows.
+    """Differentiable average lagging (Cherry and Foster 2019): units are shown no faster than at a steady pace.
 
     DAL = 1/|Y| sum_i [g_i - (i - 1) |X| / |Y|] with g_1 = d_1 and g_i = max(d_i, g_{i-1} + |X| / |Y|).
     """
@@ -89,20 +90,22 @@ def atd(
     source_unit: float = 1.0,
     target_unit: float = 1.0,
 ) -> float | None:
-    """Average token delay (Kano et al. 2023): from the end of a source token to the end of the target token it answers.
+    """Average token delay (Kano et al.
 
-    Target token t answers source token t, or an earlier one where more was shown than had been read before its chunk,
-    and none that had not been read.  A chunk is what was read or shown at one delay.
+    2023): from the end of a source token to the end of the corresponding target token.
+
+    Target token t corresponds to source token t, or to an earlier one if more target tokens than source tokens came
+    before its chunk, and never to a token that had not been read.  A chunk is what was read or shown at one delay.
 
     Args:
-        delays: d_1 .. d_|Y|, none smaller than the one before.
-        shown: when each token was shown, for the computation-aware value; None takes the delays.
-        source_unit: how much of the source is a token: 1 where delays count words, 0.3 for seconds (as SimulEval does).
-        target_unit: how long a token takes to be read: 1 where delays count words, 0 for seconds.
+        delays: d_1 .. d_|Y|, not descending.
+        shown: when each token was shown, for the computation-aware value; None uses the delays.
+        source_unit: length of a source token: 1 if delays count words, 0.3 for seconds (as in SimulEval).
+        target_unit: time to read a target token: 1 if delays count words, 0 for seconds.
     """
     if not delays:
         return None
-    ends = [0.0]  # of the source tokens; the first one stands for nothing read
+    ends = [0.0]  # ends of the source tokens; the first entry means nothing was read
     total = clock = read = 0.0
     lead = 0
     for number, (delay, when) in enumerate(zip(delays, delays if shown is None else shown, strict=True), 1):
@@ -116,6 +119,6 @@ def atd(
 
 
 def _token_ends(start: float, end: float, unit: float) -> list[float]:
-    """The ends of the tokens between two points; the last one may be short."""
-    count = math.ceil(round((end - start) / unit, 6))  # 0.9 s are three tokens of 0.3 s, whatever floats make of it
+    """Return the ends of the tokens between two points; the last token may be short."""
+    count = math.ceil(round((end - start) / unit, 6))  # rounded, so that 0.9 s are three tokens of 0.3 s
     return [*(start + unit * number for number in range(1, count)), end] if count > 0 else []

@@ -1,9 +1,9 @@
-"""The limit: what a drafter that knew the output beforehand would need on this machine.
+"""The limit: the least time that a drafter with perfect knowledge of the output would need on this machine.
 
-Such an oracle cuts the output into drafts as the cost curve T(n) makes best: all at once where a pass over many tokens
-costs little more than one over a single token, in small pieces or one by one where it costs more.  No drafter can make
-the same output by the same passes in less time, so the time of a method over the oracle's is its *distance to the
-limit*, 1 at best.
+This oracle splits the output into drafts as is best under the cost curve T(n): all at once if a pass over many tokens
+costs little more than one over a single token, otherwise in small pieces or one by one.  No drafter can produce the
+same output with the same passes in less time.  The time of a method divided by the oracle's is its *distance to the
+limit*, at best 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redraft.measure.eval.record import Record, Step
 
 
 class Oracle:
-    """Least seconds by cost curve; remembers what it has worked out."""
+    """Computes the least time under a cost curve; results are memoized."""
 
     def __init__(self, curve: CostCurve) -> None:
         self._curve = curve
@@ -24,13 +24,13 @@ class Oracle:
         self._rest: list[float] = [0.0]
 
     def step(self, step: Step, tail: int) -> float:
-        """Least seconds for an update: ``tail`` ids of the prompt, and the output with its end."""
+        """Return the least seconds for an update with ``tail`` uncached prompt ids; its end token counts as output."""
         return self.seconds(tail, len(step.tokens) + step.finished) if step.passes else 0.0
 
     def seconds(self, tail: int, tokens: int) -> float:
-        """Least seconds for ``tokens`` tokens after ``tail`` prompt tokens that have to be run as well.
+        """Return the least seconds for ``tokens`` output tokens after ``tail`` uncached prompt ids.
 
-        A pass over d draft tokens gives d + 1.
+        A pass over d draft tokens yields d + 1 tokens.
         """
         if tokens <= 0:
             return self._cost(tail)
@@ -43,18 +43,21 @@ class Oracle:
         return self._pass[new]
 
     def _extend(self, tokens: int) -> None:
-        """``_rest[t]``: least seconds for t more tokens after a pass, whose own token has to be run."""
+        """Compute ``_rest[t]``: least seconds for t more tokens after a pass, whose last token is not cached yet."""
         for length in range(len(self._rest), tokens + 1):
             best = min(self._cost(given) + self._rest[length - given] for given in range(1, length + 1))
             self._rest.append(best)
 
 
-#: For every segment and update, how many ids of the prompt no cache could have held.
+#: (segment, seq) -> number of prompt ids that cannot have been cached.
 Tails: TypeAlias = Mapping[tuple[int, int], int]
 
 
 def tails(records: Iterable[Record]) -> dict[tuple[int, int], int]:
-    """The shortest tails that any line of a table has had to run: what a cache can hold is the same for all lines."""
+    """Return the shortest uncached tail of each update over all lines of a table.
+
+    What can be cached is the same for all.
+    """
     found: dict[tuple[int, int], int] = {}
     for record in records:
         for step in record.steps:
@@ -65,7 +68,7 @@ def tails(records: Iterable[Record]) -> dict[tuple[int, int], int]:
 
 
 def distance(records: Iterable[Record], curve: CostCurve, tails: Tails) -> float | None:
-    """Seconds of all updates over the oracle's for the same outputs; None if there was no pass."""
+    """Return the seconds of all updates divided by the oracle's; None if there was no pass."""
     oracle, spent, least = Oracle(curve), 0.0, 0.0
     for record in records:
         for step in record.steps:

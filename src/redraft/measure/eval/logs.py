@@ -1,7 +1,7 @@
-"""Logs in the formats of simulstream, SimulEval and OmniSTEval, so that their scorers can score a recorded run.
+"""Write logs in the formats of simulstream, SimulEval and OmniSTEval, so that their scorers can score a recorded run.
 
-Tokens are words, or characters without the spaces between them where the language is written without spaces; texts of
-references are written the same way, so that all count the same units.
+Tokens are words or, in languages written without spaces, characters without spaces.  References are written the same
+way, so that all tools count the same units.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from redraft.measure.eval.timing import instances
 
 
 def write_simulstream(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
-    """Write what ``simulstream_stats`` and ``simulstream_score_latency`` read.
+    """Write the input of ``simulstream_stats`` and ``simulstream_score_latency``.
 
-    ``metrics.jsonl`` is the log; ``config.yaml`` (``--eval-config``) says how its tokens are joined, and names the
-    ``--latency-unit``.  ``segments.yaml`` and ``references.txt`` hold the segments that have start, end and reference.
-    ``computation_time`` is that of the update alone; simulstream does not count the wait for the updates before it.
+    ``metrics.jsonl`` is the log; ``config.yaml`` (``--eval-config``) sets how tokens are joined and the
+    ``--latency-unit``. ``segments.yaml`` and ``references.txt`` contain the segments that have start, end and
+    reference. ``computation_time`` is that of the update alone; simulstream does not count the wait for earlier
+    updates.
 
     Args:
-        folder: is made if it is not there.
-        records: of one contender, in the order of the stream; all updates of a recording follow one another.
-        language: of the captions, as a tag.
+        folder: created if it does not exist.
+        records: records of one contender, in the order of the stream; all updates of a recording are adjacent.
+        stream: the stream.
+        language: tag of the captions' language.
 
     Raises:
-        InputError: an update has no time, or the records are of another stream.
-        OptionError: there is no such language.
+        InputError: an update has no time, or the records are from another stream.
+        OptionError: the language is unknown.
     """
     recordings: dict[str, list[dict[str, Any]]] = {}
     places, references = [], []
@@ -43,7 +45,7 @@ def write_simulstream(folder: Path, records: Sequence[Record], stream: Stream, l
         log += _simulstream_updates(record, language)
         reference = split(segment.references.get(code, ""), language)
         if reference and segment.start is not None and segment.end is not None:
-            # Not rounded: a delay that ends with the segment must not fall short of its duration.
+            # Not rounded: a delay at the end of the segment must not be less than the duration.
             duration = segment.end - segment.start
             places.append({"wav": _wav(segment.recording), "offset": segment.start, "duration": duration})
             references.append(join(reference, language))
@@ -79,26 +81,27 @@ def _simulstream_updates(record: Record, language: str) -> list[dict[str, Any]]:
 
 
 def _wav(recording: str) -> str:
-    """A name with an ending, since simulstream cuts off whatever follows the last dot."""
+    """Return a name with a file extension, since simulstream removes everything after the last dot."""
     return f"{recording or 'stream'}.wav"
 
 
 def write_simuleval(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
-    """Write what ``simuleval --score-only --output FOLDER`` reads: ``instances.log`` and ``config.yaml``.
+    """Write the input of ``simuleval --score-only --output FOLDER``: ``instances.log`` and ``config.yaml``.
 
-    Delays count source words or, for a timed stream, milliseconds from the start of the segment; then ``elapsed`` is
-    computation-aware, else 0.  For characters SimulEval wants ``--eval-latency-unit char``.  Its scores from a log take
-    every source for speech, so ATD of an untimed stream is not that of text.
+    Delays are in source words or, for a timed stream, in milliseconds from the start of the segment; then ``elapsed``
+    is computation-aware, otherwise 0.  For characters, run SimulEval with ``--eval-latency-unit char``.  SimulEval
+    treats every source in a log as speech, so its ATD of an untimed stream is not the ATD for text.
 
     Args:
-        folder: is made if it is not there.
-        records: of one contender, in the order of the stream.
-        language: of the captions, as a tag.
+        folder: created if it does not exist.
+        records: records of one contender, in the order of the stream.
+        stream: the stream.
+        language: tag of the captions' language.
 
     Raises:
-        InputError: the records are of another stream, only a part of it is timed, or it is timed and no segment has a
-            start and an end.
-        OptionError: there is no such language.
+        InputError: the records are from another stream, the stream is only partly timed, or it is timed and no segment
+            has a start and an end.
+        OptionError: the language is unknown.
     """
     found = [
         (record, instance)
@@ -130,19 +133,20 @@ def write_simuleval(folder: Path, records: Sequence[Record], stream: Stream, lan
 
 
 def write_omnisteval(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
-    """Write what ``omnisteval longform`` reads: ``instances.log``, ``segments.yaml`` and ``references.txt``.
+    """Write the input of ``omnisteval longform``: ``instances.log``, ``segments.yaml`` and ``references.txt``.
 
-    A line of the log is a whole recording, whose captions follow one another; delays are milliseconds from its start.
-    The other two hold the segments that have start, end and reference, as `write_simulstream` writes them.
+    A line of the log is a whole recording with all its captions; delays are milliseconds from its start.  The other two
+    files contain the segments that have start, end and reference, as `write_simulstream` writes them.
 
     Args:
-        folder: is made if it is not there.
-        records: of one contender, in the order of a timed stream.
-        language: of the captions, as a tag.
+        folder: created if it does not exist.
+        records: records of one contender, in the order of a timed stream.
+        stream: the stream.
+        language: tag of the captions' language.
 
     Raises:
-        InputError: an update has no time, or the records are of another stream.
-        OptionError: there is no such language.
+        InputError: an update has no time, or the records are from another stream.
+        OptionError: the language is unknown.
     """
     write_simulstream(folder, records, stream, language)
     lines: dict[str, dict[str, Any]] = {}
@@ -159,7 +163,7 @@ def write_omnisteval(folder: Path, records: Sequence[Record], stream: Stream, la
 
 
 def _scaled(values: Iterable[float], scale: int) -> list[float]:
-    """Words as they are, seconds as milliseconds without the noise of floats."""
+    """Scale seconds to milliseconds, rounded; words are unchanged."""
     return [round(value * scale, 3) if scale > 1 else int(value) for value in values]
 
 

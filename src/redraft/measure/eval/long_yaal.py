@@ -1,8 +1,8 @@
-"""LongYAAL: the lag of a whole recording's captions, as OmniSTEval measures it.
+"""LongYAAL: the lag of the captions of whole recordings, as OmniSTEval measures it.
 
-Polak et al. 2025: the captions of a recording are aligned softly to its reference segments; then LAAL is taken of every
-segment over all units up to the end of the recording.  StreamLAAL stops at the end of each segment and cuts otherwise.
-Both alignment and score are the program's own.  Needs the ``omnisteval`` extra.
+Polak et al. 2025: the captions of a recording are aligned softly to its reference segments; then LAAL is computed for
+each segment over all units up to the end of the recording.  StreamLAAL stops at the end of each segment and splits
+captions differently.  OmniSTEval computes both alignment and score.  Needs the ``omnisteval`` extra.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redraft.measure.eval.logs import write_omnisteval
 from redraft.measure.eval.record import Record
 from redraft.measure.eval.stream import Stream
 
-#: How sacrebleu splits languages that its default does not suit.
+#: sacrebleu's tokenizer by language, where the default does not fit.
 _TOKENIZERS = {"zh": "zh", "ja": "char"}
 
 
@@ -33,8 +33,9 @@ class LongYaal:
 
     Attributes:
         ideal: from the times of the updates.
-        computation_aware: from the times of the answers; None where the log has none.
-        bleu, chrf: of the captions as they were divided among the references.
+        computation_aware: from the times of the answers; None if the log has none.
+        bleu: BLEU of the aligned captions.
+        chrf: chrF of the aligned captions.
     """
 
     ideal: float
@@ -44,16 +45,17 @@ class LongYaal:
 
 
 def long_yaal(records: Sequence[Record], stream: Stream, language: str) -> LongYaal:
-    """LongYAAL of one contender's records.
+    """Compute LongYAAL of one contender's records.
 
     Args:
-        records: of a timed stream, in its order.
-        language: of the captions, as a tag; the segments need a reference in it, and a start and an end.
+        records: records of a timed stream, in its order.
+        stream: the stream; segments need a reference in ``language``, a start and an end.
+        language: tag of the captions' language.
 
     Raises:
         MissingExtra: OmniSTEval is not installed.
-        InputError: the stream is not timed, or OmniSTEval refuses it.
-        OptionError: there is no such language.
+        InputError: the stream is not timed, or OmniSTEval rejects it.
+        OptionError: the language is unknown.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -62,16 +64,18 @@ def long_yaal(records: Sequence[Record], stream: Stream, language: str) -> LongY
 
 
 def score_log(log: Path, segments: Path, references: Path, language: str) -> LongYaal:
-    """LongYAAL of a log with a line for each recording.
+    """Compute LongYAAL of a log with one line per recording.
 
     Args:
-        log: `instances.log` as OmniSTEval reads it.
-        segments: its segmentation, a YAML or JSON file with ``wav``, ``offset`` and ``duration`` of each.
-        references: a line for each segment.
-        language: of the captions, as a tag.
+        log: `instances.log` in OmniSTEval's format.
+        segments: YAML or JSON file with ``wav``, ``offset`` and ``duration`` of each segment.
+        references: text file with one line per segment.
+        language: tag of the captions' language.
 
     Raises:
-        MissingExtra, InputError, OptionError: as of `long_yaal`.
+        MissingExtra: OmniSTEval is not installed.
+        InputError: OmniSTEval rejects the files.
+        OptionError: the language is unknown.
     """
     if find_spec("omnisteval") is None:
         raise MissingExtra("LongYAAL needs the omnisteval extra: pip install 'redraft[omnisteval]'")

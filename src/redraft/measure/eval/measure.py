@@ -1,7 +1,7 @@
-"""Runs methods over the same stream, side by side in time, and writes down what each made of every segment.
+"""Run methods side by side on the same stream, and record what each does with every segment.
 
-Wall times on a shared machine mean little alone.  So the methods take turns update by update, in an order that
-reverses every time, and a speed-up is a ratio within one run.
+Wall times on a shared machine are not comparable between runs.  So methods take turns update by update, in an order
+that is reversed each time, and speed-ups are ratios within one run.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from redraft.translator import Translator
 
 
 class System(Protocol):
-    """What a run compares: something that is given updates, one after the other."""
+    """A system under test: it is given updates one after the other."""
 
     caption: Caption | None
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
-        """What came of an update; figures of erasure are left to the run."""
+        """Translate an update; the run computes the erasure."""
 
     def tokenize(self, text: str) -> list[int]:
-        """Ids of a text, for counting what is erased."""
+        """Return the ids of a text, to count erased tokens."""
 
     def close(self) -> None:
-        """Give back what was taken."""
+        """Release resources."""
 
 
 class MethodSystem:
-    """A method of Redraft, as a system."""
+    """A method of Redraft as a system."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class MethodSystem:
         seconds, drafted = self.translator.seconds, state.tally.draft_passes
         events = self.translator.translate(update)
         captions = [event for event in events if isinstance(event, Caption)]
-        # An update that could not be translated leaves on the display what stood there.
+        # If an update could not be translated, the display stays as it was.
         self.caption = captions[-1] if captions else self.caption
         shown = self.caption if self.caption and self.caption.utterance == update.utterance else None
         passes, model_seconds = self._meter.take(len(state.prompt), len(state.output), state.finished)
@@ -90,25 +90,26 @@ class MethodSystem:
         return step, [event for event in events if isinstance(event, Failure)]
 
     def remember(self, source: str, translation: str) -> None:
-        """Take a sentence and its translation as the one that the next prompts carry."""
+        """Set the sentence and translation that the next prompts include as context."""
         self.translator.translation(self._language).remember(source, translation)
 
     def tokenize(self, text: str) -> list[int]:
-        """By the model's tokenizer."""
+        """Tokenize with the model's tokenizer."""
         return self.translator.backend.tokenize(text)
 
     def close(self) -> None:
-        """Give the slots back."""
+        """Release the slots."""
         self.translator.close()
 
 
 @dataclass(slots=True)
 class Run:
-    """What one contender has done so far.
+    """The progress of one contender.
 
     Attributes:
-        records: one for every finished segment.
-        output, display: what was erased so far, of the whole output and of what is shown.
+        records: one for each finished segment.
+        output: erasure of the whole output so far.
+        display: erasure of the shown text so far.
     """
 
     contender: Contender
@@ -122,7 +123,7 @@ class Run:
 
     @property
     def caption(self) -> Caption | None:
-        """The latest one."""
+        """The latest caption."""
         return self.system.caption
 
     @property
@@ -132,7 +133,7 @@ class Run:
         return sum(len(step.passes) for step in (*done, *self._steps))
 
     def translate(self, update: Update, segment: int) -> None:
-        """Translate one update and count what came of it; a final one ends the segment's record."""
+        """Translate an update and record the result; a final update completes the segment's record."""
         step, failures = self.system.translate(update)
         self._failures += [failure.message for failure in failures]
         texts = self.system.tokenize(step.text + step.unstable), self.system.tokenize(step.text)
@@ -154,11 +155,13 @@ def compare(
     *,
     segment: int = 0,
 ) -> None:
-    """Give every update to every run.
+    """Give each update to every run.
 
     Args:
-        show: told after every update what all of them have made of it.
-        segment: number of the first segment; who comes first depends on it too.
+        runs: the runs.
+        updates: the updates of one segment.
+        show: called after each update with the update and the runs.
+        segment: number of the first segment; the order of turns depends on it.
     """
     for number, update in enumerate(updates, segment):
         for run in runs if number % 2 == 0 else reversed(runs):
@@ -171,5 +174,5 @@ def compare(
 def open_runs(
     backend: Backend, contenders: Sequence[Contender], *, style: Style = Style(), small: Backend | None = None
 ) -> list[Run]:
-    """A run for every contender; the backends need a free slot for each."""
+    """Open a run for each contender; the backends need a free slot for each."""
     return [Run(contender, MethodSystem(backend, contender, style, small)) for contender in contenders]

@@ -1,4 +1,4 @@
-"""Notes what every target pass was given, what of it the cache held, and how long it took."""
+"""Records the input, the cached part and the time of each target pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redraft.measure.eval.record import PassRecord
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A request as it was answered: what it was, and how many ids of its prefix the cache held."""
+    """A request that was answered, with the number of prefix ids in the cache."""
 
     score: Score
     cached: int
@@ -19,13 +19,13 @@ class _Asked:
 
 @dataclass(slots=True)
 class Meter:
-    """The watcher (`redraft.decoding.drive.Watch`) of one stream into one language.
+    """A watcher (`redraft.decoding.drive.Watch`) for one stream into one language.
 
-    What a cache holds is worked out here by the rule that all backends follow: the longest common prefix by ids, the
-    accepted branch of the last draft included.
+    It computes what the cache holds by the rule that all backends follow: the longest common prefix of ids, including
+    the accepted branch of the last draft.
 
     Attributes:
-        seconds: wall time of all passes since the last `take`, those of a small model too.
+        seconds: wall time of all passes since the last `take`, including those of a draft model.
     """
 
     seconds: float = 0.0
@@ -33,7 +33,7 @@ class Meter:
     _last: _Asked | None = None
 
     def __call__(self, asked: Sequence[tuple[int, Score]], seconds: float) -> None:
-        """Note a pass."""
+        """Record a pass."""
         self.seconds += seconds
         for _lane, score in asked:
             if score.model == TARGET:
@@ -42,14 +42,15 @@ class Meter:
                 self._log.append(self._last)
 
     def take(self, prompt: int, output: int, finished: bool) -> tuple[tuple[PassRecord, ...], float]:
-        """The passes since the last call and their seconds.
+        """Return the passes since the last call and their total seconds.
 
         Args:
-            prompt, output: how many ids the prompt of these passes had, and what came of them.
+            prompt: number of prompt ids of these passes.
+            output: number of output ids.
             finished: whether the model ended the output.
         """
         lengths = [len(asked.score.prefix) for asked in self._log]
-        # A pass adds the accepted tokens and one more; only the last may add an end token in its place.
+        # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.
         ends = [*(length - 1 for length in lengths[1:]), prompt + output - (not finished)]
         passes = []
         for asked, end in zip(self._log, ends, strict=False):
@@ -69,7 +70,7 @@ class Meter:
 
 
 def _along(draft: Draft, tokens: Sequence[int]) -> int:
-    """How many of ``tokens`` are a path from the root of a draft tree."""
+    """Return how many of ``tokens`` follow a path from the root of a draft tree."""
     children = {
         (parent, token): node for node, (parent, token) in enumerate(zip(draft.parents, draft.tokens, strict=True))
     }

@@ -1,6 +1,6 @@
-"""Mistakes of a recogniser, put into a stream: words misheard at first and corrected later, so that it is revised.
+"""Simulate recognition errors: words are misheard at first and corrected in later updates.
 
-The rates are not fitted to any recogniser: outputs with revisions, such as could be measured, are not among the data.
+The error rates are not fitted to a recogniser, since the data include no recogniser output with revisions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from redraft.captions.words import WORD
 from redraft.decoding.method import Option
 from redraft.measure.eval.stream import Segment, Stream
 
-#: Shares, each from 0 to 1.
+#: Error rates, each from 0 to 1.
 RATES = {
     option.name: option
     for option in (
@@ -29,7 +29,7 @@ RATES = {
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word with the space before it, and what is heard of both."""
+    """A word with the space before it, and what is recognised of both."""
 
     space: str
     word: str
@@ -50,23 +50,23 @@ def perturb(
     casing: float = RATES["casing"].default,
     cut: float = RATES["cut"].default,
 ) -> Stream:
-    """The stream as a recogniser would have heard it: its newest words may be wrong, and are corrected later.
+    """Return the stream with recognition errors: the newest words may be wrong and are corrected later.
 
-    A word may be misheard in the update that has it first.  Each update after that corrects it, but for the share
-    ``late`` of all cases; the final update is right.  Names, times and the number of updates stay as they are.  The
-    mistakes of an utterance depend on its name and updates and on the seed, not on what comes before it.
+    A word may be misheard in the first update that contains it.  Each later update corrects it, except for a share
+    ``late``; the final update is correct.  Names, times and the number of updates do not change.  The errors of an
+    utterance depend on its name, its updates and the seed, but not on earlier utterances.
 
     Args:
-        stream: one without mistakes, such as `redraft.measure.eval.sets.lag_stream` makes.
-        seed: of what is random, 0 or more.
-        late: share of the mistakes left to a later update, each time.
-        drop: share of the words that are not heard at first.
-        split: share of the words that are cut in two or, as often, run into the word before.
-        casing: share of the words that are in lower case at first.
-        cut: share of the updates whose last word, if it is new, is heard in part only.
+        stream: a stream without errors, such as one of `redraft.measure.eval.sets.lag_stream`.
+        seed: random seed, at least 0.
+        late: share of errors that each later update leaves uncorrected.
+        drop: share of words that are missing at first.
+        split: share of words that are split in two or, equally often, joined to the previous word.
+        casing: share of words that are in lower case at first.
+        cut: share of updates whose last word, if it is new, is incomplete.
 
     Raises:
-        OptionError: a share is not a number from 0 to 1, or ``seed`` not a whole number of 0 or more.
+        OptionError: a share is not a number from 0 to 1, or ``seed`` is not a whole number of at least 0.
     """
     given = {"late": late, "drop": drop, "split": split, "casing": casing, "cut": cut}
     rates = {name: float(RATES[name].check(value)) for name, value in given.items()}
@@ -85,7 +85,7 @@ def _misheard(segment: Segment, rng: random.Random, rates: Mapping[str, float]) 
 
 
 def _hear(text: str, before: list[_Word], rng: random.Random, rates: Mapping[str, float]) -> list[_Word]:
-    """The words of a text as they are heard, after those of the update before."""
+    """Return the recognised words of a text, given those of the previous update."""
     words: list[_Word] = []
     end = 0
     for found in WORD.finditer(text):
@@ -101,9 +101,9 @@ def _hear(text: str, before: list[_Word], rng: random.Random, rates: Mapping[str
 
 
 def _mistaken(word: _Word, last: bool, rng: random.Random, rates: Mapping[str, float]) -> str:
-    """What is heard of a new word; of several mistakes the first one counts, but for the case."""
+    """Return a new word with errors; only the first error applies, except for casing."""
     heard = word.said
-    cut = rng.randrange(1, max(2, len(word.word)))  # a place within the word, behind it if it is one character
+    cut = rng.randrange(1, max(2, len(word.word)))  # a position inside the word, or after a single character
     if rng.random() < rates["drop"]:
         heard = ""
     elif rng.random() < rates["split"]:

@@ -1,4 +1,4 @@
-"""BLEU and chrF of final translations, by sacrebleu.  Needs the ``eval`` extra."""
+"""BLEU and chrF of final translations, computed by sacrebleu.  Needs the ``eval`` extra."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from redraft.measure.eval.bootstrap import Array, Statistic
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU, CHRF
 
-#: sacrebleu's tokenizer for BLEU by target language; all others are split by its default, 13a.
+#: sacrebleu's BLEU tokenizer by target language; the default is 13a.
 TOKENIZERS = {"zh": "zh", "ja": "char"}
-#: The tokenizers that may be asked for.  Those of Flores need a model that sacrebleu downloads.
+#: Tokenizers to choose from; sacrebleu downloads a model for those of Flores.
 CHOICES = ("13a", "char", "flores101", "flores200", "intl", "ja-mecab", "zh")
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """``bleu`` and ``chrf`` on their scales of 0 to 100, with sacrebleu's ``signature`` of both."""
+    """``bleu`` and ``chrf`` from 0 to 100, with sacrebleu's ``signature`` of both."""
 
     bleu: float
     chrf: float
@@ -32,19 +32,19 @@ class Quality:
 def quality(
     hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
 ) -> Quality:
-    """Corpus scores of translations into ``language`` (a primary subtag).
+    """Compute corpus scores of translations.
 
     Args:
         hypotheses: translations, one per segment.
         references: references, one per segment.
-        language: decides on the tokenizer of BLEU (`TOKENIZERS`).  Japanese is split by characters, which needs no
-            dictionary.
-        tokenizer: another one of `CHOICES`.
+        language: primary subtag of the target language; chooses the BLEU tokenizer (`TOKENIZERS`).  Japanese is split
+            into characters, which needs no dictionary.
+        tokenizer: a tokenizer of `CHOICES` to use instead.
 
     Raises:
-        MissingExtra: sacrebleu is not installed, or what the tokenizer needs.
-        ModelError: the tokenizer's model cannot be had.
-        OptionError: there is no such tokenizer.
+        MissingExtra: sacrebleu or a dependency of the tokenizer is not installed.
+        ModelError: the tokenizer's model cannot be downloaded.
+        OptionError: the tokenizer is unknown.
     """
     bleu, chrf = _metrics(language, tokenizer)
     scores = [metric.corpus_score(list(hypotheses), [list(references)]) for metric in (bleu, chrf)]
@@ -54,16 +54,16 @@ def quality(
 def statistics(
     hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
 ) -> dict[str, tuple[Array, Statistic]]:
-    """For ``bleu`` and ``chrf``: what every segment adds, and the score from the sums; for `bootstrap.interval`.
+    """For ``bleu`` and ``chrf``, return the arguments of `bootstrap.interval`: segment statistics and a function.
 
-    Arguments and errors as of `quality`.
+    Arguments and exceptions are those of `quality`.
     """
     bleu, chrf = _metrics(language, tokenizer)
     return {name: _statistics(each, hypotheses, references) for name, each in (("bleu", bleu), ("chrf", chrf))}
 
 
 def _statistics(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Array, Statistic]:
-    # The calls of sacrebleu's own paired test; there are no public ones for the statistics of a segment.
+    # sacrebleu's own paired tests call this method; it has no public one for segment statistics.
     found = metric._extract_corpus_statistics(list(hypotheses), [list(references)])
     return np.array(found, dtype=np.float64), lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score)
 
@@ -83,5 +83,5 @@ def _metrics(language: str, tokenizer: str | None) -> tuple[BLEU, CHRF]:
             f"the model of the tokenizer {name} is not in the folder models of $SACREBLEU (~/.sacrebleu) and cannot be "
             f"downloaded: {error}"
         ) from error
-    except (ImportError, RuntimeError) as error:  # sentencepiece, or MeCab with its dictionary
+    except (ImportError, RuntimeError) as error:  # sentencepiece, or MeCab and its dictionary, is missing
         raise MissingExtra(f"the tokenizer {name} needs the eval extra: pip install 'redraft[eval]'") from error

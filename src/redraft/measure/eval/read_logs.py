@@ -1,8 +1,7 @@
-"""Logs of other systems as records, so that they get the same figures as a run of Redraft.
+"""Read logs of other systems as records, to compute the same figures as for a run of Redraft.
 
-`instances.log` is what SimulEval writes and OmniSTEval reads: a line for each segment, or for each recording, with a
-delay for every word or character.  `metrics.jsonl` of simulstream has a line for every update, with what it added and
-took back.
+`instances.log` is written by SimulEval and read by OmniSTEval: a line per segment or recording, with a delay for each
+word or character.  simulstream's `metrics.jsonl` has a line per update, with the added and the deleted text.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from redraft.measure.eval.stream import Segment, Stream
 
 
 def read_log(path: Path, language: str, references: Sequence[str] | None = None) -> tuple[list[Record], Stream]:
-    """The records of a log and the stream that they are of.
+    """Read a log; return its records and their stream.
 
-    Every unit of a segment of `instances.log` is an update, since each has times of its own.
+    Each unit of a segment in `instances.log` becomes an update, since each has its own time.
 
     Args:
-        path: of either kind of log.
-        language: of the translations, as a tag.
-        references: a translation for every segment, in their order; None takes those of the log, if it has any.
+        path: a log of either kind.
+        language: tag of the translations' language.
+        references: a reference for each segment, in order; None uses the log's references, if any.
 
     Raises:
-        InputError: a line is not as it should be, or there are not as many references as segments.
-        OptionError: there is no such language.
+        InputError: a line is invalid, or the numbers of references and segments differ.
+        OptionError: the language is unknown.
     """
     code = parse_language(language).code
     rows = [*_rows(path)]
@@ -59,7 +58,7 @@ def read_log(path: Path, language: str, references: Sequence[str] | None = None)
 
 
 def read_text(path: Path) -> str:
-    """What a file holds.
+    """Read a text file.
 
     Raises:
         InputError: it cannot be read as UTF-8.
@@ -86,14 +85,14 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _step(number: int, time: float | None, text: str, *, source: str = "", seconds: float = 0.0, final: bool) -> Step:
-    """An update of which only what was shown is known."""
+    """Make a step of which only the shown text is known."""
     return Step(number, source, final, time, 0, (), text, "", True, seconds, 0.0, ())
 
 
 def _instance(place: str, number: int, row: dict[str, Any], language: str) -> _Found:
-    """A line of `instances.log`.
+    """Read a line of `instances.log`.
 
-    Delays count source words where the source is a text of ``source_length`` words, else milliseconds.
+    Delays are in source words if the source is a text of ``source_length`` words, otherwise in milliseconds.
     """
     if not isinstance(row.get("prediction"), str):
         raise InputError(f"{place}: prediction must be a text")
@@ -115,7 +114,7 @@ def _instance(place: str, number: int, row: dict[str, Any], language: str) -> _F
         seconds = max(0.0, when / 1000 - max(delay / 1000, answered))
         answered = max(delay / 1000, answered) + seconds
         steps.append(_step(count, delay / 1000, shown, seconds=seconds, final=count == len(ends) - 1))
-    if text is not None:  # the rest of the source was read, whatever came of it
+    if text is not None:  # the rest of the source was read, even if it changed nothing
         steps.append(_step(len(ends), None, ends[-1][2], source=text, final=True))
     times = (None, None) if text is not None else (0.0, length / 1000)
     return tuple(steps), times, reference if isinstance(reference, str) else None
@@ -127,7 +126,7 @@ def _first_words(text: str, count: int) -> str:
 
 
 def _numbers(place: str, row: dict[str, Any], field: str, text: str, units: Sequence[str]) -> list[float]:
-    """A number for every unit; where characters are the units, a log may have one for a space as well."""
+    """Return a number per unit; a log of characters may include numbers for spaces."""
     values = row.get(field)
     if not (isinstance(values, list) and all(map(is_number, values))):
         raise InputError(f"{place}: {field} must be a list of numbers")
@@ -139,7 +138,7 @@ def _numbers(place: str, row: dict[str, Any], field: str, text: str, units: Sequ
 
 
 def _recordings(rows: Sequence[tuple[str, dict[str, Any]]], language: str) -> Iterator[_Found]:
-    """The recordings of simulstream's log."""
+    """Yield the recordings of simulstream's log."""
     updates: dict[object, list[tuple[str, dict[str, Any]]]] = {}
     for place, row in rows:
         if "generated_tokens" in row:

@@ -1,8 +1,8 @@
-"""A recogniser that revises: the unfinished tail of a talk is one utterance, which is rewritten and shrinks.
+"""Simulate a recogniser that revises: the unfinished end of a talk is one utterance that is rewritten and may shrink.
 
-Streaming recognisers that decode a window again and again send the whole window each time.  Its newest words change,
-some of them vanish, and its oldest sentence leaves it once it is finished.  So most updates do not begin with the text
-before them, where a recogniser that only adds words, and a stream revealed by so many words at a time, always do.
+Streaming recognisers that decode a sliding window send the whole window each time.  Its newest words change or vanish,
+and its oldest sentence is dropped once it is complete.  So most updates do not start with the previous text, unlike
+those of a recogniser that only appends words or of a stream revealed by words.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from redraft.errors import InputError
 from redraft.measure.eval.stream import Segment, Stream
 
 RATE = Option("revisions", 0.55, 0, 0.9, "of the updates, those that do not begin with the text before them")
-#: In the name of a stream, between those of its texts and the rate.
+#: Infix of the stream's name, before the rate.
 REVISED = ".revised-"
-#: Sentences that an utterance begins with.
+#: Number of sentences at the start of an utterance.
 SENTENCES = 3
-#: The newest words: the most that a revision changes.
+#: Maximum number of newest words that a revision changes.
 NEWEST = 24
-#: Words heard beyond a sentence before it leaves the utterance.
+#: Words recognised after a sentence before it is dropped from the utterance.
 BEYOND = 5
 
 
 def revise(stream: Stream, rate: float, seed: int = 0, *, lag: int = 3) -> Stream:
-    """The texts of a stream as a recogniser sends them that revises the share ``rate`` of its updates.
+    """Return a stream in which the recogniser revises the share ``rate`` of its updates.
 
-    Sentences are joined to utterances of `SENTENCES`, of which an update adds ``lag`` words or revises the newest
-    ones: some of them are misheard, and some are missing.  A sentence leaves its utterance in a revision once the next
-    one has begun; references are those of the sentences that are left at the end.  The final update is right.  Times
-    are left out.
+    Utterances consist of `SENTENCES` sentences.  An update appends ``lag`` words or revises the newest words: some are
+    misheard, others missing.  A revision may also drop the first sentence once the next one has begun; references are
+    those of the sentences that remain at the end.  The final update is correct.  The result has no times.
 
     Args:
         stream: sentences; only their final texts are used.
-        rate: share of the updates that do not begin with the text before them, as of `RATE`.
-        seed: of what is random, 0 or more.
-        lag: words that an update adds, 1 or more.
+        rate: share of updates that do not start with the previous text, within `RATE`.
+        seed: random seed, at least 0.
+        lag: words appended by an update, at least 1.
 
     Raises:
         OptionError: an argument is out of range.
@@ -61,7 +60,7 @@ def revise(stream: Stream, rate: float, seed: int = 0, *, lag: int = 3) -> Strea
 
 
 class _Tail:
-    """The unfinished tail of a talk while it is recognised."""
+    """The unfinished end of a talk during recognition."""
 
     def __init__(self, sentences: Sequence[Segment], rng: random.Random, rate: float, lag: int) -> None:
         self._rng, self._rate, self._lag = rng, rate, lag
@@ -71,7 +70,7 @@ class _Tail:
         self._reached = 0
 
     def segment(self) -> Segment:
-        """All updates of the utterance."""
+        """Return the utterance with all its updates."""
         name, texts = self._sentences[0][1].utterance, [*self._texts()]
         final = " ".join(self._words)
         texts = [text for text in texts if text] or [final]
@@ -94,7 +93,7 @@ class _Tail:
         self._reached = len(self._heard)
 
     def _revise(self, before: str) -> None:
-        """Hear the newest words again, fewer or more of them; or let the first sentence go."""
+        """Recognise the newest words again, fewer or more of them, or drop the first sentence."""
         first = self._sentences[0][0]
         if len(self._sentences) > 1 and self._reached >= len(first) + BEYOND and self._rng.random() < 0.5:
             del self._sentences[0], self._words[: len(first)], self._heard[: len(first)]
@@ -110,7 +109,7 @@ class _Tail:
             if self._rng.random() < 0.3:
                 self._heard[place] = _misheard(self._heard[place], self._rng)
         if " ".join(filter(None, self._heard)).startswith(before):
-            del self._heard[start:]  # nothing was changed, so the newest words go
+            del self._heard[start:]  # nothing changed, so drop the newest words
             self._reached = start
 
     def _references(self) -> dict[str, str]:
@@ -123,6 +122,6 @@ class _Tail:
 
 
 def _misheard(word: str, rng: random.Random) -> str:
-    """Another word in the place of one: in part, in another case, or none."""
+    """Return a misheard word: truncated, in the other case, or empty."""
     cut = word[: rng.randrange(1, max(2, len(word)))]
     return rng.choice((cut, word.swapcase(), ""))

@@ -1,4 +1,4 @@
-"""Test sets of aligned sentences, and streams that reveal them by a fixed number of words."""
+"""Test sets of aligned sentences, and streams that reveal them a fixed number of words at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from redraft.errors import InputError, OptionError
 from redraft.measure.eval.signature import text_hash
 from redraft.measure.eval.stream import Segment, Stream
 
-#: Test set -> its file for one language; ``{to}`` stands for the target language, ``{side}`` for that of the file.
+#: Test set -> path of the file for one language; ``{to}`` is the target language, ``{side}`` the file's language.
 SETS = {
     "flores200.devtest": "flores200.devtest.{side}.txt",
     "acl6060.dev": "acl6060.dev.{side}.txt",
@@ -28,7 +28,7 @@ SETS = {
 class TestSet:
     """Aligned segments: ``sources[i]`` is translated as ``references[i]``."""
 
-    __test__ = False  # pytest would take it for a test
+    __test__ = False  # keeps pytest from collecting the class
 
     name: str
     sources: tuple[str, ...]
@@ -36,20 +36,20 @@ class TestSet:
 
     @property
     def hash(self) -> str:
-        """Of sources and references."""
+        """Hash of sources and references."""
         return text_hash("\n".join((*self.sources, *self.references)))
 
 
 def data_folder() -> Path:
-    """The shared data: ``$REDRAFT_DATA``, else ``../shared/data``."""
+    """Return the folder of shared data: ``$REDRAFT_DATA``, otherwise ``../shared/data``."""
     return Path(os.environ.get("REDRAFT_DATA", "../shared/data"))
 
 
 def read_data(name: str) -> list[str]:
-    """The lines of a file of the data, named by its path in their folder.
+    """Return the lines of a data file, named by its path in the data folder.
 
     Raises:
-        InputError: it is not there.
+        InputError: the file does not exist.
     """
     path = data_folder() / name
     if not path.is_file():
@@ -61,17 +61,17 @@ def read_data(name: str) -> list[str]:
 
 
 def load_set(name: str, to: str, limit: int = 0, least_words: int = 0) -> TestSet:
-    """The first ``limit`` segments (0: all) of a test set that have at least ``least_words`` source words.
+    """Load the first segments of a test set.
 
     Args:
         name: one of `SETS`.
-        to: target language, as a tag or an English name; its primary subtag names the file.
-        limit: how many segments; 0 takes all.
-        least_words: shorter ones are passed over.
+        to: target language, as a tag or an English name; its primary subtag is part of the file name.
+        limit: maximum number of segments; 0 takes all.
+        least_words: minimum number of source words; shorter segments are skipped.
 
     Raises:
-        OptionError: there is no such set or language, or a number is below 0.
-        InputError: the set is not there, or not in this language.
+        OptionError: the set or the language is unknown, or a number is negative.
+        InputError: the set is not in the data folder, or not in this language.
     """
     if name not in SETS:
         raise OptionError(f"test set must be one of {', '.join(SETS)}, not {name!r}")
@@ -90,15 +90,15 @@ def load_set(name: str, to: str, limit: int = 0, least_words: int = 0) -> TestSe
 
 
 def lag_stream(test: TestSet, to: str, lag: int = 3) -> Stream:
-    """Every source of a test set, revealed by ``lag`` words at a time (SSBD v2, section 4.1).
+    """Reveal each source of a test set ``lag`` words at a time (SSBD v2, section 4.1).
 
     Args:
         test: the set.
         to: language of its references, as a tag or an English name.
-        lag: words an update adds; 0 gives every source whole, as one final update.
+        lag: words added by each update; 0 gives each source as one final update.
 
     Raises:
-        OptionError: ``lag`` is below 0, or there is no such language.
+        OptionError: ``lag`` is negative, or the language is unknown.
         InputError: the set is empty.
     """
     whole("lag", lag, 0)
@@ -111,6 +111,6 @@ def lag_stream(test: TestSet, to: str, lag: int = 3) -> Stream:
 
 
 def reveal(utterance: str, text: str, lag: int) -> tuple[Update, ...]:
-    """The updates that reveal a text by ``lag`` words at a time; one with all of it where ``lag`` is 0."""
+    """Return the updates that reveal a text ``lag`` words at a time; a single update if ``lag`` is 0."""
     parts = (prefixes(text, lag) if lag else []) or [text.strip()]
     return tuple(Update(utterance, seq, part, seq == len(parts) - 1) for seq, part in enumerate(parts))

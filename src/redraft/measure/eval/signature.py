@@ -1,4 +1,4 @@
-"""What makes a figure reproducible: a line under every table, a field in every JSON row."""
+"""Signatures that make figures reproducible: a line under each table, a field in each JSON row."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from redraft.backends.machine import processor
 
 @cache
 def file_hash(path: Path) -> str:
-    """The first 12 hex digits of a file's SHA-256."""
+    """Return the first 12 hex digits of a file's SHA-256."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
 def text_hash(text: str) -> str:
-    """The first 12 hex digits of a text's SHA-256."""
+    """Return the first 12 hex digits of a text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def machine() -> dict[str, str]:
-    """The fields of a signature that describe the machine: system with cores, and processor."""
+    """Return the signature's fields about the machine: system with number of cores, and processor."""
     return {
         "machine": f"{platform.system()}-{platform.machine()}-{os.cpu_count()}cores",
         "processor": processor().label,
@@ -34,12 +34,12 @@ def machine() -> dict[str, str]:
 
 
 def with_processor(signature: str) -> str:
-    """A signature as it is shown: those of results from before the processor was recorded say so."""
+    """Return a signature for display; marks those recorded without the processor."""
     return signature if "|processor:" in signature else f"{signature}|processor:not recorded"
 
 
 def model_label(path: Path) -> str:
-    """Name and hash of a model: a GGUF file, or a folder of transformers by all of its files; else the name alone."""
+    """Return a model's name and the hash of its file, or of all files in its folder; without files, only the name."""
     if not path.exists():
         return str(path)
     if path.is_file():
@@ -49,12 +49,13 @@ def model_label(path: Path) -> str:
 
 
 def signature(model: Path, data: str, data_hash: str, seed: int | None = None, **more: object) -> str:
-    """One line such as ``redraft:0.1.0|model:demo.gguf@3f..|data:talk@9a..|ne:model-tokens,pooled|…``.
+    """Return one line such as ``redraft:0.1.0|model:demo.gguf@3f..|data:talk@9a..|ne:model-tokens,pooled|…``.
 
     Args:
         model: the model's file or folder.
-        data, data_hash: name of the data set and `text_hash` of what was run.
-        seed: of random choices; None where nothing is random.
+        data: name of the data set.
+        data_hash: `text_hash` of the data.
+        seed: random seed; None if nothing is random.
         more: further settings of the run.
     """
     parts: Mapping[str, object] = {

@@ -1,9 +1,9 @@
 """Redraft as a text-to-text agent of SimulEval, which loads this file by its path (see ``docs/metrics.md``).
 
-SimulEval takes nothing back.  So the agent writes only what two successive captions agree on (local agreement, Liu et
-al. 2020), without what ``--mask-k`` hides of them, and with the end of the source the rest.  If a later caption
-contradicts what was written, that stays, and the text goes on with what the caption has behind as many words, or
-characters in languages written without spaces.
+SimulEval cannot retract text.  So the agent writes only the prefix on which two successive captions agree (local
+agreement, Liu et al. 2020), without what ``--mask-k`` hides, and the rest at the end of the source.  If a later caption
+contradicts the written text, that text stays, and writing continues after the same number of words, or of characters in
+languages written without spaces.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LOGGER = logging.getLogger("redraft.simuleval")
 
 @entrypoint
 class RedraftAgent(TextToTextAgent):
-    """Translates all of the source read so far with every ``--lag`` words.
+    """Translates the whole source read so far after every ``--lag`` words.
 
     Raises:
-        RedraftError: a language, model, method or option is not allowed.
+        RedraftError: a language, model, method or option is invalid.
     """
 
     def __init__(self, args: Namespace) -> None:
@@ -55,7 +55,7 @@ class RedraftAgent(TextToTextAgent):
 
     @staticmethod
     def add_args(parser: ArgumentParser) -> None:
-        """The agent's options, beside those of SimulEval."""
+        """Add the agent's options to SimulEval's."""
         parser.add_argument("--to", required=True, metavar="LANGUAGE", help="Target language: de, ja, zh-CN, ...")
         parser.add_argument("--from", dest="source_language", default="en", metavar="LANGUAGE")
         parser.add_argument("--model", default="demo", help="As of `redraft translate`.")
@@ -67,7 +67,7 @@ class RedraftAgent(TextToTextAgent):
         parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 adapts them while it runs.")
 
     def reset(self) -> None:
-        """Begin a new sentence."""
+        """Start a new sentence."""
         super().reset()
         self._utterance += 1
         self._seq = 0
@@ -75,7 +75,7 @@ class RedraftAgent(TextToTextAgent):
         self._written = 0
 
     def policy(self) -> Action:
-        """Write what is agreed on and not yet written, or read on."""
+        """Write newly agreed text, or read on."""
         source, finished = self.states.source, self.states.source_finished
         if not finished and len(source) % self._lag:
             return ReadAction()
@@ -88,7 +88,7 @@ class RedraftAgent(TextToTextAgent):
         return WriteAction(join(new, self._language), finished) if new or finished else ReadAction()
 
     def _translate(self, update: Update) -> list[str]:
-        """The words or characters of the caption; those of the last one if there is none."""
+        """Return the words or characters of the new caption, or of the previous one if there is none."""
         shown = self._last
         for event in self._translator.translate(update):
             if isinstance(event, Caption):

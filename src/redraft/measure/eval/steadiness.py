@@ -1,4 +1,4 @@
-"""How steady a model is by itself: plain re-translation of sentences that grow by a few words at a time."""
+"""Measure how stable a model is by itself, by plain re-translation of sentences revealed a few words at a time."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from redraft.measure.eval.measure import Run, compare, open_runs
 from redraft.measure.eval.quality import quality
 from redraft.measure.eval.sets import reveal
 
-#: Words that come at a time (SSBD v2, section 4.1).
+#: Words added by each update (SSBD v2, section 4.1).
 LAG = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """What plain re-translation made of some sentences.
+    """Results of plain re-translation.
 
     Attributes:
-        sentences: how many.
+        sentences: number of sentences.
         ne: normalized erasure of the output (`redraft.measure.eval.metrics.Erasure`).
-        chrf: of the final translations, 0-100; None without references.
-        length: length of the partial outputs in tokens, over the same share of the final output as of the source's
-            words that had been heard; 1 keeps pace, less holds back.  None if every sentence came whole.
+        chrf: chrF of the final translations, 0-100; None without references.
+        length: length of partial outputs relative to the final one, divided by the share of the source read: 1 keeps
+            pace, less holds back.  None if no sentence had a partial update.
     """
 
     sentences: int
@@ -50,12 +50,15 @@ def steadiness(
     """Measure a model with a free slot on one target language.
 
     Args:
-        language: a tag or English name.
-        references: translations of the sources.
-        what: names the progress bar, which is shown where standard error is a terminal.
+        backend: the model.
+        language: tag or English name of the target language.
+        sources: source sentences.
+        references: their translations.
+        style: prompt style.
+        what: title of the progress bar, shown if standard error is a terminal.
 
     Raises:
-        OptionError: there is no source.
+        OptionError: there are no sources.
         MissingExtra: there are references, and sacrebleu is not installed.
     """
     if not sources:

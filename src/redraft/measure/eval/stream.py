@@ -1,8 +1,8 @@
-"""Streams to measure on: utterances with their updates and references; they can be saved, replayed and hashed.
+"""Streams to measure on: utterances with updates and references, which can be saved, loaded and hashed.
 
-``talk.jsonl`` holds the updates as ``redraft translate --input jsonl`` reads them.  What else is known of a stream is
-in ``talk.references.jsonl`` beside it: a line with its name and seed, then one for each utterance that has references
-or a place in a recording.
+``talk.jsonl`` contains the updates in the format of ``redraft translate --input jsonl``.  Everything else is in
+``talk.references.jsonl`` beside it: a line with name and seed, then a line for each utterance that has references or a
+position in a recording.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.errors import InputError, OptionError
 from redraft.measure.eval.signature import text_hash
 
-#: Forms of files that a stream is loaded from.
+#: File formats that a stream can be loaded from.
 FORMS: dict[str, Callable[[LineSource], Iterator[Item]]] = {"jsonl": read_jsonl, "simulstreaming": read_simulstreaming}
 
 Row: TypeAlias = dict[str, Any]
@@ -56,16 +56,17 @@ _OF_SEGMENT: dict[str, Field] = {
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One utterance.  Its updates are kept as a reader would give them: no space around texts, times as floats.
+    """One utterance.  Texts are stripped and times are floats, as a reader would return them.
 
     Attributes:
-        updates: one or more of the same utterance, with growing ``seq``; the last one and no other is final.
-        references: translations of the final text by language, a primary subtag such as ``de``; may be empty.
-        start, end: when it was spoken, in seconds from the start of the recording; None if unknown.
-        recording: name of the recording that it is part of; empty if there is none.
+        updates: at least one, all of the same utterance, with ascending ``seq``; only the last one is final.
+        references: primary subtag of a language, such as ``de`` -> translation of the final text; may be empty.
+        start: start of speech in seconds from the start of the recording; None if unknown.
+        end: end of speech, as ``start``.
+        recording: name of its recording; empty if there is none.
 
     Raises:
-        InputError: a field has a value that is not allowed.
+        InputError: a field has an invalid value.
     """
 
     updates: tuple[Update, ...]
@@ -91,26 +92,26 @@ class Segment:
 
     @property
     def source(self) -> str:
-        """The text of the final update."""
+        """Text of the final update."""
         return self.updates[-1].text
 
     @property
     def utterance(self) -> str:
-        """Its name in the stream."""
+        """Name of the utterance in the stream."""
         return self.updates[-1].utterance
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A row of utterances, each with a name of its own.
+    """A sequence of utterances with unique names.
 
     Attributes:
-        name: what it was made of, such as ``flores200.devtest``.
-        segments: one or more.
-        seed: of what is random in it; None where nothing is.
+        name: name of its data, such as ``flores200.devtest``.
+        segments: at least one.
+        seed: random seed of its noise; None if nothing is random.
 
     Raises:
-        InputError: there is no segment, a name comes twice, or a field has a value that is not allowed.
+        InputError: there are no segments, a name occurs twice, or a field has an invalid value.
     """
 
     name: str
@@ -131,11 +132,11 @@ class Stream:
 
     @property
     def hash(self) -> str:
-        """12 hex digits over all segments: updates with their times, references, places in a recording."""
+        """12 hex digits over all segments: updates with times, references, positions in recordings."""
         return text_hash(json.dumps([asdict(segment) for segment in self.segments], sort_keys=True))
 
     def save(self, path: Path | str) -> None:
-        """Write the updates to ``path``, and beside it what else there is to say.
+        """Write the updates to ``path``, and everything else to a file beside it.
 
         Raises:
             OSError: a file cannot be written.
@@ -146,22 +147,23 @@ class Stream:
         if notes or header != _header(path):
             _write(beside(path), [header, *notes])
         else:
-            beside(path).unlink(missing_ok=True)  # of another stream that was saved here before
+            beside(path).unlink(missing_ok=True)  # left by a stream saved here earlier
 
     @classmethod
     def load(cls, path: Path | str, form: str = "jsonl") -> Stream:
-        """Read a stream that was saved, or a file of one's own; without a file beside it, it is named after the file.
+        """Load a saved stream, or a file of your own.
 
-        An utterance without a final update gets one: its last text again, with the next ``seq``.  Updates of utterances
-        that alternate are put together, as if each utterance had waited for the end of the one before.
+        Without a file of references beside it, the stream is named after the file.  An utterance without a final update
+        gets one: its last text with the next ``seq``.  Interleaved utterances are separated, in the order in which they
+        start.
 
         Args:
             path: the file with the updates.
-            form: ``jsonl``, or ``simulstreaming`` for what SimulStreaming prints.
+            form: ``jsonl``, or ``simulstreaming`` for output of SimulStreaming.
 
         Raises:
-            InputError: a file cannot be read, or a line of it cannot be used; the message has its number.
-            OptionError: ``form`` is neither.
+            InputError: a file cannot be read, or a line is invalid; the message has its number.
+            OptionError: ``form`` is unknown.
         """
         path = Path(path)
         if form not in FORMS:
@@ -178,17 +180,17 @@ class Stream:
 
 
 def beside(path: Path) -> Path:
-    """The file of what else is known of the stream in ``path``."""
+    """Return the path of the file with references for the stream in ``path``."""
     return path.with_name(path.name.removesuffix(".jsonl") + ".references.jsonl")
 
 
 def _header(path: Path) -> Row:
-    """Name and seed of a stream of which nothing more is known than its file."""
+    """Return name and seed for a stream without a file of references."""
     return {"name": path.name.removesuffix(".jsonl"), "seed": None}
 
 
 def _notes(segments: Iterable[Segment]) -> Iterator[Row]:
-    """What is known of segments besides their updates."""
+    """Yield the fields of segments other than their updates."""
     for segment in segments:
         known = {name: getattr(segment, name) for name in _OF_SEGMENT}
         known = {name: value for name, value in known.items() if value not in (None, "", {})}
@@ -214,12 +216,12 @@ def _updates(path: Path, reader: Callable[[LineSource], Iterator[Item]]) -> Iter
 
 
 def _ended(updates: Sequence[Update]) -> tuple[Update, ...]:
-    """The updates of an utterance, the last one final."""
+    """Return the updates of an utterance with the last one final."""
     return (*updates,) if updates[-1].final else (*updates, finished(updates[-1]))
 
 
 def _read_beside(path: Path) -> tuple[Row, dict[str, Row]]:
-    """Name and seed, and the fields of segments by utterance."""
+    """Return name and seed, and utterance -> fields of its segment."""
     if not beside(path).exists():
         return _header(path), {}
     rows = [*_rows(beside(path))]
@@ -229,7 +231,7 @@ def _read_beside(path: Path) -> tuple[Row, dict[str, Row]]:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The lines of the file beside a stream: the first one of the stream, the others of segments."""
+    """Yield the lines of the file beside a stream: first the header, then the segments."""
     with path.open("rb") as file:
         for number, text in decoded(file, MAX_LINE_BYTES):
             known, needed = (_OF_STREAM, "name") if number == 1 else ({"utterance": NAME, **_OF_SEGMENT}, "utterance")

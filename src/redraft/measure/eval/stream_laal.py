@@ -1,8 +1,8 @@
-"""StreamLAAL: the lag of a whole recording's captions, whatever the utterances they were made in.
+"""StreamLAAL: the lag of the captions of whole recordings, independent of utterances.
 
-Papi et al. 2024 (StreamAtt): the captions of a recording are one text, which is cut where it fits the reference
-segments best (least word errors, by the library mweralign); LAAL is then computed for every segment from its start,
-with its duration as |X|.  Needs the ``stream-laal`` extra.
+Papi et al. 2024 (StreamAtt): the captions of a recording are joined and split to match the reference segments (minimum
+word errors, by the library mweralign); then LAAL is computed for each segment from its start, with its duration as |X|.
+Needs the ``stream-laal`` extra.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ json.dump(found, sys.stdout)
 
 @dataclass(frozen=True, slots=True)
 class StreamLaal:
-    """StreamLAAL in seconds, a mean over reference segments.
+    """StreamLAAL in seconds, averaged over reference segments.
 
     Attributes:
         ideal: from the times of the updates.
         computation_aware: from the times of the answers.
-        segments: how many segments count.
-        empty: how many do not, since no part of the captions fell to them.
+        segments: number of segments in the average.
+        empty: number of segments left out because no captions were aligned to them.
     """
 
     ideal: float
@@ -52,7 +52,7 @@ class StreamLaal:
 
 @dataclass(slots=True)
 class _Recording:
-    """Captions of a recording, one after the other, and its reference segments: units, start, duration."""
+    """The captions of a recording, and its reference segments as units, start and duration."""
 
     units: list[str] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
@@ -67,16 +67,17 @@ class _Recording:
 
 
 def stream_laal(records: Sequence[Record], stream: Stream, language: str) -> StreamLaal:
-    """StreamLAAL of one contender's records.
+    """Compute StreamLAAL of one contender's records.
 
     Args:
-        records: of a timed stream, in its order.
-        language: of the captions, as a tag; the segments need a reference in it, and a start and an end.
+        records: records of a timed stream, in its order.
+        stream: the stream; segments need a reference in ``language``, a start and an end.
+        language: tag of the captions' language.
 
     Raises:
         MissingExtra: mweralign is not installed.
-        InputError: the stream is not timed, or no segment has a reference with its times.
-        OptionError: there is no such language.
+        InputError: the stream is not timed, or no segment has a reference and times.
+        OptionError: the language is unknown.
     """
     recordings = [each for each in _recordings(records, stream, language) if each.references]
     if not recordings:
@@ -113,9 +114,9 @@ def _recordings(records: Sequence[Record], stream: Stream, language: str) -> lis
 
 
 def _cut(recordings: Sequence[_Recording], language: str) -> list[list[int]]:
-    """For every recording, how many units of its captions fall to each reference segment.
+    """Return, for each recording, how many units of its captions are aligned to each reference segment.
 
-    The library runs in a process of its own, since it reports on stderr, sets up logging, and can crash.
+    The library runs in a separate process, since it prints to stderr, configures logging, and can crash.
     """
     if find_spec("mweralign") is None:
         raise MissingExtra("StreamLAAL needs the stream-laal extra: pip install 'redraft[stream-laal]'")

@@ -1,4 +1,4 @@
-"""Prints rows of figures: a table for people, JSON Lines for programs."""
+"""Print rows of figures: a table for people, JSON Lines for programs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rich.text import Text
 from redraft.measure.eval.columns import cell, column, filled
 from redraft.measure.eval.figures import Figure, Row
 
-#: Columns of characters that a table may take in a file, and that a line of a heading takes.
+#: Maximum width of a table written to a file, and of a line in a heading, in characters.
 LEAST_WIDTH, HEADING_WIDTH = 160, 9
-#: What most tables show.
+#: Columns of most tables.
 USUAL = (
     *("target_language", "method", "mask", "updates", "output_tokens", "target_passes", "draft_passes"),
     *("draft_acceptance", "output_acceptance", "ne_output", "ne_display", "tokens_per_second", "speedup"),
@@ -25,7 +25,7 @@ USUAL = (
 
 
 def print_table(rows: Sequence[Row], signature: str, console: Console, columns: Sequence[str] = USUAL) -> None:
-    """A table of those ``columns`` that are worth one (`filled`), with the signature below it."""
+    """Print a table of those ``columns`` that `filled` selects, with the signature below it."""
     names = filled(rows, columns)
     shown = [column(name, rows) for name in names]
     table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, 1, 0, 0))
@@ -38,13 +38,13 @@ def print_table(rows: Sequence[Row], signature: str, console: Console, columns: 
             table.add_row()
         last = row["target_language"]
         table.add_row(*(cell(row, name, each.form, bounds=False) for name, each in zip(names, shown, strict=True)))
-    if not console.is_terminal:  # a file or a pipe has no width; only a terminal's lines must not break
+    if not console.is_terminal:  # only a terminal has a width that lines must not exceed
         console.width = max(console.width, LEAST_WIDTH)
     console.print(table)
     console.print(Text(signature, style="dim"), soft_wrap=True)
 
 
 def print_json(rows: Sequence[Mapping[str, Figure]], signature: str, file: TextIO) -> None:
-    """One JSON object a line, each with all fields and the signature."""
+    """Print a JSON object per row, with all fields and the signature."""
     for row in rows:
         file.write(json.dumps({**row, "signature": signature}, ensure_ascii=False) + "\n")

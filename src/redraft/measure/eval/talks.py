@@ -1,4 +1,4 @@
-"""Talks as streams with times: the ACL 60/60 development set, and what a streaming recogniser made of one of its talks.
+"""Timed streams of talks: the ACL 60/60 development set, and a recogniser's output for one of its talks.
 
 All times are seconds from the start of a talk's recording.
 """
@@ -23,20 +23,20 @@ from redraft.measure.eval.sets import load_set, read_data, reveal
 from redraft.measure.eval.stream import Segment, Stream
 
 SET = "acl6060.dev"
-#: What streams of it are called, since their updates are not those of the test set.
+#: Name of these streams, whose updates differ from those of the test set.
 NAME = "acl6060.talks"
 LANGUAGES = ("de", "zh", "ja")
-#: The talk of which true word times and a recogniser's output are known.
+#: The talk with measured word times and with a recogniser's output.
 RECOGNISED = "2022.acl-long.110"
 WORDS = ("spread", "gold")
 
-#: A full stop or the like at the end of a word, with the quotation marks and brackets that follow it.
+#: Sentence-final punctuation at the end of a word, with closing quotation marks and brackets.
 _SENTENCE_END = re.compile(r"""[.?!]["')\]”’]*(?=\s|$)""")
 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A segment of the set: its number in it, talk, time in seconds, text and references by language."""
+    """A segment of the set: number, talk, time in seconds, text, and references by language."""
 
     number: int
     talk: str
@@ -54,19 +54,19 @@ def talk_stream(
     lag: int = 3,
     limit: int = 0,
 ) -> Stream:
-    """The transcripts of ACL 60/60 (development set), with an update every ``lag`` words when the last is spoken.
+    """Return the transcripts of ACL 60/60 (development set), revealed ``lag`` words at a time as they are spoken.
 
     Args:
-        talk: one of the five talks; None takes all, one after the other, each with times of its own.
-        languages: of the references, as tags or English names: German, Chinese, Japanese.
-        words: where the times of words come from.  ``spread`` spreads the characters of a segment evenly over its time;
-            ``gold`` takes the measured times, which there are for the talk `RECOGNISED` only.
-        lag: words an update adds; 0 gives every segment whole.
-        limit: how many segments; 0 takes all.
+        talk: one of the five talks; None takes all, each with its own times.
+        languages: languages of the references, as tags or English names: German, Chinese, Japanese.
+        words: source of word times.  ``spread`` assumes that all characters of a segment take the same time; ``gold``
+            uses measured times, available only for the talk `RECOGNISED`.
+        lag: words added by each update; 0 gives whole segments.
+        limit: maximum number of segments; 0 takes all.
 
     Raises:
-        OptionError: an argument is not allowed.
-        InputError: the data are not there.
+        OptionError: an argument is invalid.
+        InputError: the data are not in the data folder.
     """
     whole("lag", lag, 0)
     whole("limit", limit, 0)
@@ -89,7 +89,7 @@ def _segment(sentence: _Sentence, lag: int, end_of: Callable[[_Sentence, str], f
 
 
 def _sentences(talk: str | None, languages: Sequence[str]) -> list[_Sentence]:
-    """The segments of a talk, or of all."""
+    """Return the segments of one talk or of all."""
     spans = json.loads("".join(read_data(f"test/{SET}.segments.json")))
     talks = list(dict.fromkeys(span["doc"] for span in spans))
     if talk is not None and talk not in talks:
@@ -111,14 +111,14 @@ def _sentences(talk: str | None, languages: Sequence[str]) -> list[_Sentence]:
 
 
 def _spread(sentence: _Sentence, beginning: str) -> float:
-    """When the last character of a beginning is spoken, if all characters take the same time."""
+    """Return the time of the last character of a prefix, if all characters take the same time."""
     return sentence.start + (sentence.end - sentence.start) * len(beginning) / len(sentence.text)
 
 
 def _measured(sentences: Sequence[_Sentence]) -> Callable[[_Sentence, str], float]:
-    """When the last character of a beginning is spoken, from the measured times of the words of one talk.
+    """Return a function that looks up the time of a prefix's last character in the measured word times of a talk.
 
-    Words are cut otherwise there ("let 's"), so the two texts are matched by their characters, spaces left out.
+    The measured words are tokenized differently ("let 's"), so texts are matched by characters without spaces.
     """
     rows = [line.split("\t") for line in read_data(f"asr/ufal-asr_latency.gold.{RECOGNISED}.wav.ts.txt")]
     if "".join(word for _, _, word in rows).lower() != _letters("".join(each.text for each in sentences)).lower():
@@ -138,23 +138,23 @@ def _letters(text: str) -> str:
 
 
 def recogniser_stream(*, languages: Sequence[str] = LANGUAGES, limit: int = 0) -> Stream:
-    """What a streaming recogniser made of the talk `RECOGNISED`, mistakes and all; nothing of it is revised.
+    """Return a streaming recogniser's output for the talk `RECOGNISED`, with errors but without revisions.
 
-    Every line of its output is an update, at the time at which it was given out.  An utterance ends with a full stop,
-    question or exclamation mark at the end of a word; what follows in the same line begins the next one.
+    Each output line is an update, at its time of emission.  An utterance ends at a full stop, question mark or
+    exclamation mark at the end of a word; the rest of the line starts the next one.
 
-    A sentence of the set belongs to the utterance that holds most of its words, as an alignment of all words of the
-    talk (longest matching blocks) finds them.  Its times alone would not do: the recogniser's are about a second late.
-    References are those of all sentences of the utterance, joined, and its times are theirs.  An utterance that holds
-    only a smaller part of a sentence has neither.
+    A sentence of the set belongs to the utterance that contains most of its words, found by aligning all words of the
+    talk (longest matching blocks).  Times alone would not suffice: the recogniser's are about a second late.  The
+    references and times of an utterance are those of its sentences, joined.  An utterance to which no sentence belongs
+    has neither.
 
     Args:
-        languages: of the references, as tags or English names: German, Chinese, Japanese.
-        limit: how many utterances; 0 takes all.
+        languages: languages of the references, as tags or English names: German, Chinese, Japanese.
+        limit: maximum number of utterances; 0 takes all.
 
     Raises:
-        OptionError: an argument is not allowed.
-        InputError: the data are not there.
+        OptionError: an argument is invalid.
+        InputError: the data are not in the data folder.
     """
     whole("limit", limit, 0)
     utterances = _utterances(read_data(f"asr/ufal-asr_latency.candidate.{RECOGNISED}.txt"))
@@ -168,7 +168,7 @@ def recogniser_stream(*, languages: Sequence[str] = LANGUAGES, limit: int = 0) -
 
 
 def _utterances(output: Sequence[str]) -> list[list[Update]]:
-    """The recogniser's lines (time of emission, start and end in milliseconds, text that is new) as utterances."""
+    """Split the recogniser's lines (emission time, start and end in milliseconds, new text) into utterances."""
     utterances: list[list[Update]] = [[]]
     for line in output:
         emitted, _, _, new = line.split(" ", 3)
@@ -187,7 +187,10 @@ def _utterances(output: Sequence[str]) -> list[list[Update]]:
 
 
 def _places(texts: Sequence[str], sentences: Sequence[str]) -> list[int]:
-    """For each sentence the text that holds most of its words; the one before it has its place if none does."""
+    """Return the index of the text that contains most words of each sentence.
+
+    If none does, that of the previous sentence.
+    """
     heard = [(word, number) for number, text in enumerate(texts) for word in _plain(text)]
     spoken = [(word, number) for number, text in enumerate(sentences) for word in _plain(text)]
     matcher = difflib.SequenceMatcher(None, [word for word, _ in heard], [word for word, _ in spoken], autojunk=False)
@@ -202,12 +205,12 @@ def _places(texts: Sequence[str], sentences: Sequence[str]) -> list[int]:
 
 
 def _plain(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation."""
+    """Return the words of a text in lower case, without punctuation."""
     return re.findall(r"[\w']+", text.lower())
 
 
 def _covering(updates: Sequence[Update], sentences: Sequence[_Sentence]) -> Segment:
-    """The segment of an utterance that holds these sentences."""
+    """Return the segment of an utterance that contains these sentences."""
     if not sentences:
         return Segment(tuple(updates), recording=RECOGNISED)
     references = {

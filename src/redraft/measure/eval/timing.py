@@ -1,4 +1,4 @@
-"""Figures of latency for the lines of a table."""
+"""Latency figures of the lines of a table."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from redraft.measure.eval.latency import al, ap, atd, dal, laal, mean_lag, yaal
 from redraft.measure.eval.record import Record
 from redraft.measure.eval.stream import Segment, Stream
 
-#: What counts as a token of the source in a timed stream, in seconds; for ATD.
+#: Seconds that count as one source token of a timed stream, for ATD.
 TOKEN_SECONDS = 0.3
 METRICS = ("al", "laal", "dal", "ap", "atd", "yaal", "mean_lag")
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A segment by itself, as SimulEval sees one.
+    """A single segment, as SimulEval sees it.
 
     Attributes:
-        timed: whether ``delays`` and ``source`` are seconds, else source words.
-        units: of the translation, words or characters.
-        delays: of the units, counted from the start of the segment.
-        shown: computation-aware; empty where the segment is not timed.
+        timed: whether ``delays`` and ``source`` are in seconds rather than source words.
+        units: words or characters of the translation.
+        delays: delay of each unit, from the start of the segment.
+        shown: computation-aware delays; empty if untimed.
         source: |X|.
         reference: units of the reference; None if there is none.
     """
@@ -40,9 +40,11 @@ class Instance:
     reference: tuple[str, ...] | None
 
     def metrics(self) -> dict[str, float | None]:
-        """`METRICS`, and computation-aware with ``_ca`` where the segment is timed; None where one is not defined.
+        """Compute `METRICS` and, if the segment is timed, their computation-aware versions (``_ca``).
 
-        A translation without a reference is measured by its own length.
+        None if undefined.
+
+        A translation without a reference is measured against its own length.
         """
         length = len(self.units if self.reference is None else self.reference)
         source_unit, target_unit = (TOKEN_SECONDS, 0.0) if self.timed else (1.0, 1.0)
@@ -59,15 +61,16 @@ class Instance:
 
 
 def instances(records: Sequence[Record], stream: Stream, language: str) -> list[Instance | None]:
-    """Every record as an instance; None for a segment of a timed stream without start and end.
+    """Convert each record to an instance; None for a segment of a timed stream without start and end.
 
     Args:
-        records: of one contender, in the order of the stream.
-        language: of the captions, as a tag.
+        records: records of one contender, in the order of the stream.
+        stream: the stream.
+        language: tag of the captions' language.
 
     Raises:
-        InputError: the records are of another stream, or only a part of it is timed.
-        OptionError: there is no such language.
+        InputError: the records are from another stream, or the stream is only partly timed.
+        OptionError: the language is unknown.
     """
     return _instances(records, stream, language, _delays(records, stream, language))
 
@@ -98,23 +101,23 @@ def _instances(
 
 
 def _span(segment: Segment) -> tuple[float, float] | None:
-    """Start and length in seconds, if they are known."""
+    """Return start and duration in seconds if known."""
     if segment.start is None or segment.end is None:
         return None
     return segment.start, segment.end - segment.start
 
 
 def latency_figures(records: Sequence[Record], stream: Stream, language: str) -> Row:
-    """Lag of one contender's records: means over the segments for which a metric is defined.
+    """Compute the lag of one contender's records: means over the segments for which a metric is defined.
 
-    All but ``ap`` are in source words or, for a timed stream, in seconds (``latency_unit``); ``ap`` has no unit.  Those
-    with ``_ca`` are computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are the time from an update to its answer,
-    waiting included.  ``ne_units`` is NE of the display on words or characters, pooled.  None is what is not defined
-    for such a stream.
+    All except ``ap``, which has no unit, are in source words or, for a timed stream, in seconds (``latency_unit``).
+    Names with ``_ca`` are computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are times from an update to its answer,
+    including the wait for earlier updates.  ``ne_units`` is pooled NE of the display in words or characters.  Undefined
+    metrics are None.
 
     Raises:
-        InputError: the records are of another stream, or only a part of it is timed.
-        OptionError: there is no such language.
+        InputError: the records are from another stream, or the stream is only partly timed.
+        OptionError: the language is unknown.
     """
     captions = _delays(records, stream, language)
     values = [each.metrics() for each in _instances(records, stream, language, captions) if each is not None]
@@ -130,7 +133,7 @@ def latency_figures(records: Sequence[Record], stream: Stream, language: str) ->
 
 
 def unit_erasure(records: Sequence[Record], language: str) -> float:
-    """Normalized erasure of the display, pooled, counted on words or characters; 0 when nothing was shown."""
+    """Return pooled normalized erasure of the display in words or characters; 0 if nothing was shown."""
     edits = [change for record in records for change in changes(record, language)]
     erased = sum(len(change.erased) for change in edits)
     final = sum(len(change.added) for change in edits) - erased

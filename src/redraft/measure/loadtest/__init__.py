@@ -1,1 +1,1 @@
-"""Many live talks at once against a server, through its client: how far captions lag, and what the server uses."""
+"""Load tests: many simultaneous live talks against a server, with caption lag and the server's resource use."""

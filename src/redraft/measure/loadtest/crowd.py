@@ -1,4 +1,4 @@
-"""N talks at once, all in one asyncio process, and what they and the server went through."""
+"""Run N talks at once in one asyncio process, and record what happens to them and to the server."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from redraft.measure.loadtest.gauges import Sample, read, settled, watch
 from redraft.measure.loadtest.hearing import Hearing
 from redraft.measure.loadtest.script import Script
 
-#: Seconds that captions of a talk that has ended may take, and in which a lost connection must be had again.
+#: Timeout in seconds for the captions of a talk that has ended, and for reconnecting.
 PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which talks there are.
+    """The talks of a load test.
 
     Attributes:
-        talks: how many at once.
-        seconds: for how long, from the beginning of the first.
-        languages: target languages; each talk has one, in turn.
-        method, options: how the server is to translate.
-        stagger: seconds over which the talks begin.
-        warm_up: seconds from then until captions count.
-        talk_seconds: after so long a talk ends and another begins in its place; 0 lets all last to the end.
-        seed: of where in the script a talk begins.
+        talks: number of simultaneous talks.
+        seconds: duration from the start of the first talk.
+        languages: target languages, assigned to the talks in turn.
+        method: decoding method.
+        options: its options.
+        stagger: seconds over which the talks start.
+        warm_up: seconds after that before captions count.
+        talk_seconds: length of a talk, after which another one replaces it; 0 lets talks last to the end.
+        seed: random seed of the positions in the script at which talks start.
     """
 
     talks: int
@@ -47,16 +48,18 @@ class Plan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was measured; times are of the monotonic clock.
+    """The measurements; times are of the monotonic clock in seconds.
 
     Attributes:
-        warm, ended: the time from which captions count, and when the last talk was to end.
-        hearings: one for each session.
-        refused: why sessions were not admitted.
-        broken: why sessions ended before their time.
-        late: for each update, seconds from when it was due to when the client came to send it.
-        samples: of the server.
-        left: what it still held of these talks when all were over and it had been waited for.
+        plan: the plan.
+        warm: time from which captions count.
+        ended: time at which the last talk was due to end.
+        hearings: one per session.
+        refused: errors of sessions that were not admitted.
+        broken: errors of sessions that ended early.
+        late: for each update, seconds between when it was due and when it was sent.
+        samples: samples of the server.
+        left: what the server still held for these talks after all had ended and the wait for it was over.
     """
 
     plan: Plan
@@ -76,14 +79,14 @@ async def hold(
     """Hold the talks of a plan.
 
     Args:
-        server: its address.
-        script: what is said.
-        plan: which talks there are.
-        progress: told, about once a second, how many seconds have passed.
-        settle: for how many seconds the server may hold sessions after the last talk.
+        server: URL of the server.
+        script: the text of the talks.
+        plan: the talks.
+        progress: called about once a second with the seconds elapsed.
+        settle: seconds to wait for the server to close the sessions after the last talk.
 
     Raises:
-        ServerError: the server does not answer before the first talk, or after the last one.
+        ServerError: the server does not respond before the first talk or after the last one.
     """
     before = await asyncio.to_thread(read, server)
     begun = time.monotonic()
@@ -107,7 +110,7 @@ async def _tick(begun: float, progress: Callable[[float], None]) -> None:
 
 
 async def _place(number: int, begun: float, server: str, script: Script, outcome: Outcome) -> None:
-    """One talk after the other; the first of each place is cut so that talks do not end all at once."""
+    """Hold one talk after another; the first one is shortened so that talks do not all end at the same time."""
     plan = outcome.plan
     language = plan.languages[number % len(plan.languages)]
     chance = Random(f"{plan.seed} {number}")
@@ -119,7 +122,7 @@ async def _place(number: int, begun: float, server: str, script: Script, outcome
         backoff = Backoff(patience=PATIENCE)
         client = Client(server, [language], method=plan.method, options=plan.options, backoff=backoff)
         await _talk(client, script, chance.randrange(len(script.stream.segments)), start, until, outcome)
-        await asyncio.sleep(max(0.0, until - time.monotonic()))  # a talk that was refused leaves its place empty
+        await asyncio.sleep(max(0.0, until - time.monotonic()))  # after a refusal there is no talk in this place
         start, length = max(until, time.monotonic()), plan.talk_seconds
 
 

@@ -1,4 +1,4 @@
-"""The row of a load test, and the bounds that it may be held against."""
+"""Figures of a load test, and the bounds to check them against."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from redraft.measure.loadtest.gauges import memory_slope, slope
 
 
 def row(outcome: Outcome) -> Row:
-    """The figures of a run.
+    """Compute the figures of a run.
 
-    Lags are of the captions whose oldest words were said after the warm-up, sessions and updates are those of the whole
-    run, passes and processor time those from the warm-up to the end.  Times are in milliseconds.
+    Lags are of captions whose oldest words were spoken after the warm-up.  Sessions and updates are of the whole run,
+    passes and CPU time from the warm-up to the end.  Times are in milliseconds.
     """
     hearings = outcome.hearings
     lags = [lag for hearing in hearings for lag in hearing.lags if lag.said >= outcome.warm]
@@ -54,7 +54,7 @@ def _quantiles(name: str, seconds: Sequence[float]) -> Row:
 
 
 def _machine(outcome: Outcome) -> Row:
-    """What the server and this process used, between the first and the last sample after the warm-up."""
+    """Return the resources used by server and client between the first and the last sample after the warm-up."""
     samples = [each for each in outcome.samples if outcome.warm <= each.time <= outcome.ended]
     if len(samples) < 2:
         return {}
@@ -75,12 +75,12 @@ def _machine(outcome: Outcome) -> Row:
 
 
 def beyond(row: Row, max_p95: float | None, max_slope: float | None) -> list[str]:
-    """What is not as it ought to be, a sentence each.
+    """Return the bounds that a run exceeds, as a sentence each.
 
     Args:
-        row: of a run.
-        max_p95: the longest 95th percentile of the caption lag, in seconds; None for any.
-        max_slope: the most megabytes that the server may grow a minute; None for any.
+        row: figures of the run.
+        max_p95: maximum 95th percentile of the caption lag in seconds; None for no bound.
+        max_slope: maximum memory growth of the server in megabytes per minute; None for no bound.
     """
     found = [
         f"{row[name]} {words}"

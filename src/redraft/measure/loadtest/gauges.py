@@ -1,4 +1,4 @@
-"""What a server tells of itself at /metrics, taken again and again."""
+"""Sample a server's metrics at /metrics repeatedly."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from redraft.client import ServerError
 
-#: Seconds between two samples, and those that an answer may take.
+#: Seconds between two samples, and the timeout of a response.
 EVERY, PATIENCE = 2.0, 10.0
 MEGABYTE = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A server at one moment, and the process that talks to it.
+    """The state of a server, and of the client process, at one moment.
 
     Attributes:
         time: seconds of the monotonic clock.
         values: the server's metrics without labels, by name.
-        client_cpu: seconds of processor time that this process has used.
+        client_cpu: CPU seconds used by this process.
     """
 
     time: float
@@ -35,22 +35,22 @@ class Sample:
 
     @property
     def held(self) -> dict[str, int]:
-        """What talks hold: sessions, lanes (target languages) and slots of the cache."""
+        """What talks hold on the server: sessions, lanes (target languages) and cache slots."""
         names = {"sessions": "redraft_sessions", "lanes": "redraft_languages", "slots": "redraft_slots_in_use"}
         return {what: int(self.values[name]) for what, name in names.items()}
 
     @property
     def megabytes(self) -> float | None:
-        """Memory that the server holds (resident set); None on a system that does not tell it."""
+        """Resident memory of the server in megabytes; None if the system does not report it."""
         held = self.values.get("process_resident_memory_bytes")
         return None if held is None else held / MEGABYTE
 
 
 def read(server: str) -> Sample:
-    """The server as it is now.
+    """Sample the server.
 
     Raises:
-        ServerError: it does not answer, or is no server of Redraft.
+        ServerError: there is no response, or the server is not a Redraft server.
     """
     try:
         with urlopen(f"{server.rstrip('/')}/metrics", timeout=PATIENCE) as answer:
@@ -65,7 +65,7 @@ def read(server: str) -> Sample:
 
 
 async def watch(server: str, samples: list[Sample], every: float = EVERY) -> None:
-    """Add samples until cancelled; one that the server is too busy to give is left out."""
+    """Append samples until cancelled; failed samples are skipped."""
     while True:
         with suppress(ServerError):
             samples.append(await asyncio.to_thread(read, server))
@@ -73,7 +73,7 @@ async def watch(server: str, samples: list[Sample], every: float = EVERY) -> Non
 
 
 async def settled(server: str, before: Sample, patience: float) -> Sample:
-    """The server once it holds no more than it held ``before``, or as it is after so many seconds."""
+    """Wait until the server holds no more than ``before``, at most ``patience`` seconds; return the last sample."""
     until = time.monotonic() + patience
     while True:
         now = await asyncio.to_thread(read, server)
@@ -83,14 +83,17 @@ async def settled(server: str, before: Sample, patience: float) -> Sample:
 
 
 def slope(points: Iterable[tuple[float, float]]) -> float | None:
-    """By how much a value grows a minute, by least squares over (second, value); None for fewer than two times."""
+    """Return the growth per minute by least squares over (seconds, value); None with fewer than two different times."""
     known = list(points)
     times, values = [time for time, _ in known], [value for _, value in known]
     return 60 * statistics.linear_regression(times, values).slope if len(set(times)) > 1 else None
 
 
 def memory_slope(samples: Sequence[Sample]) -> float | None:
-    """By how many megabytes the server grows a minute, in the last three quarters of the samples' time, if known."""
+    """Return the server's memory growth in megabytes per minute, over the last three quarters of the time.
+
+    None if unknown.
+    """
     if not samples:
         return None
     warm = samples[0].time + (samples[-1].time - samples[0].time) / 4

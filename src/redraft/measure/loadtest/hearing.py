@@ -1,4 +1,4 @@
-"""What one talk said and what came back: lags, and counts of updates and captions."""
+"""What one talk sent and received: lags, and counts of updates and captions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from redraft.serve.stats import TargetCounts
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How late a caption was.
+    """The lag of a caption.
 
     Attributes:
-        said: when the oldest words were said that it was the first to cover, by the clock of the talk.
+        said: when the oldest words first covered by it were spoken, in seconds of the talk.
         caption: seconds from then to the caption.
-        answer: seconds from the update that it answers to the caption; None where no caption came.
+        answer: seconds from its update to the caption; None if there was no caption.
     """
 
     said: float
@@ -27,17 +27,17 @@ class Lag:
 class Hearing:
     """One talk in one language.
 
-    A caption covers its own update and all earlier ones of its utterance.  Times are those at which updates were due,
-    not those at which they were sent: where sending is held up, readers wait all the same.
+    A caption covers its own update and all earlier updates of its utterance.  Times of updates are those at which they
+    were due, not those at which they were sent: readers wait for a delayed sender too.
 
     Attributes:
-        updates: sent.
-        captions: received, partial and final ones.
-        passed_over: updates that were covered by a caption of a newer one.
-        unanswered: updates that nothing has covered by the end; of each utterance with such, the time waited so far
-            counts as a lag, so that what never came does not look better than what came late.
-        failures: what the server said it could not do.
-        counts: words shown and taken back.
+        updates: number of updates sent.
+        captions: number of captions received, partial and final.
+        passed_over: number of updates covered by the caption of a newer one.
+        unanswered: number of updates not covered by the end.  For each utterance with such updates, the wait until the
+            end counts as a lag, so that a missing caption is not better than a late one.
+        failures: the server's error messages.
+        counts: words shown and retracted.
     """
 
     updates: int = 0
@@ -47,16 +47,16 @@ class Hearing:
     failures: int = 0
     lags: list[Lag] = field(default_factory=list)
     counts: TargetCounts = field(default_factory=TargetCounts)
-    #: By utterance, ``seq`` and time of the updates that no caption has covered yet.
+    #: Utterance -> ``seq`` and time of its updates that are not covered yet.
     _open: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
 
     def said(self, update: Update, due: float) -> None:
-        """Count an update that is to be sent."""
+        """Count an update that is about to be sent."""
         self.updates += 1
         self._open.setdefault(update.utterance, []).append((update.seq, due))
 
     def heard(self, event: Event, now: float) -> None:
-        """Count what came back."""
+        """Count an event from the server."""
         if not isinstance(event, Caption):
             self.failures += 1
             return
@@ -71,7 +71,7 @@ class Hearing:
             self._open[event.utterance] = waiting[len(covered) :]
 
     def close(self, now: float) -> None:
-        """Nothing more will come."""
+        """End the talk."""
         for waiting in self._open.values():
             self.unanswered += len(waiting)
             self.lags.append(Lag(waiting[0][1], now - waiting[0][1], None))

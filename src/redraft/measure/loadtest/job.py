@@ -1,4 +1,4 @@
-"""What both load tests have in common: the server that is tested, what is said to it, and what is left of a run."""
+"""Shared by both load tests: the server under test, the script, and the result files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redraft.measure.eval.signature import signature
 from redraft.measure.loadtest.process import serving
 from redraft.measure.loadtest.script import Script
 
-#: What tells a row of a file from all others.
+#: Fields that identify a row in a file.
 _KEY = ("method", "options", "admission", "talks", "seconds")
 
 
@@ -28,15 +28,17 @@ class Job:
     """A load test.
 
     Attributes:
-        bench: its name, ``load`` or ``capacity``.
-        script: what is said.
+        bench: ``load`` or ``capacity``.
+        script: the text of the talks.
         languages: target languages.
-        options: those of the methods that were set.
-        server: address of a server that runs already; empty to start one.
-        model, threads, settings: of a server that is started.
-        folder: for rows and logs.
-        seed: of the plans.
-        facts: further ones for the signature.
+        options: method options that were set.
+        server: URL of a running server; empty to start one.
+        model: model of a server that is started.
+        threads: CPU threads of a server that is started.
+        settings: further settings of a server that is started.
+        folder: folder for rows and logs.
+        seed: random seed of the plans.
+        facts: additional facts for the signature.
     """
 
     bench: str
@@ -52,7 +54,7 @@ class Job:
     facts: Mapping[str, object] = field(default_factory=dict)
 
     def labels(self, method: str) -> Row:
-        """The fields of a row that say what was measured."""
+        """Return the fields of a row that describe what was measured."""
         chosen = Contender(method, "", tuple(self.options.items())).settings
         settings = " ".join(f"{name}={value}" for name, value in self.settings.items())
         return {
@@ -65,13 +67,14 @@ class Job:
 
     @asynccontextmanager
     async def serving(self, method: str, **settings: str) -> AsyncIterator[str]:
-        """A server for one method while the block lasts: gives its address.
+        """Run a server for one method while the block runs; yield its URL.
 
         Args:
-            settings: further ones, of a server that is started.
+            method: decoding method.
+            settings: further settings of a server that is started.
 
         Raises:
-            ServerError: as of `redraft.measure.loadtest.process.serving`.
+            ServerError: the server does not start, or does not stop properly.
         """
         if self.server:
             yield self.server
@@ -83,7 +86,7 @@ class Job:
 
     @property
     def signature(self) -> str:
-        """What makes the rows reproducible.  Of a server that was not started here the model is not known."""
+        """Settings and versions that reproduce the rows; the model of a server that was not started here is unknown."""
         model = "unknown" if self.server else self.model
         path = Path(model) if self.server or on_transformers(model) else resolve(model)
         stream = self.script.stream
@@ -100,17 +103,17 @@ class Job:
 
     @property
     def path(self) -> Path:
-        """The file of the rows."""
+        """Path of the file of rows."""
         stem = f"{self.bench}-{self.script.stream.name}-{'-'.join(self.languages)}"
         return self.folder / (re.sub(r"[^\w.-]+", "-", stem) + ENDING)
 
     def write(self, row: Row, key: Sequence[str] = _KEY, **more: Any) -> None:
-        """Add a row to the file, in the place of the one that was measured before under the same conditions.
+        """Add a row to the file; it replaces an earlier row measured under the same conditions.
 
         Args:
-            row: with `labels`.
-            key: its fields that say what the conditions are.
-            more: mappings by title, of which the file keeps one object that is no row.
+            row: the row, including `labels`.
+            key: fields that identify the conditions.
+            more: mappings by title, stored in the file as one object that is not a row.
         """
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
         known = [json.loads(line) for line in lines]

@@ -1,4 +1,4 @@
-"""A server as a process of its own, on a free port of this machine."""
+"""Run a server as a separate process on a free local port."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from redraft.client import ServerError
 from redraft.errors import OptionError
 from redraft.serve.settings import ServeSettings
 
-#: Limits that are there against strangers, out of the way: all talks come from one address.  A session that has ended
-#: is forgotten soon, so that it can be seen whether any is left over.
+#: Settings that lift limits meant for strangers, since all talks come from one address, and that expire ended sessions
+#: soon, so that leaks show.
 SETTINGS: Mapping[str, str] = {
     "port": "0",
     "sessions": "10000",
@@ -24,24 +24,24 @@ SETTINGS: Mapping[str, str] = {
     "languages": "10000",
     "keep_seconds": "5",
 }
-#: ``busy`` for a server that admits everybody.
+#: Value of ``busy`` for a server that admits everyone.
 ADMIT_ALL = "1000"
-#: What can be set; the rest is said by other options, or would keep the talks out.
+#: Settings that may be given; the others are set by options, or would keep the talks out.
 SETTABLE = tuple(
     name
     for name in ServeSettings.model_fields
     if name not in ("host", "port", "keys", "model", "methods", "threads", "busy")
 )
-#: Seconds that the process may take to end, and between two looks at whether it listens.
+#: Seconds to wait for the process to end, and between two checks whether it listens.
 _END, _LOOK = 60.0, 0.1
 _PREFIX = "REDRAFT_SERVE_"
 
 
 def parse_settings(given: Sequence[str]) -> dict[str, str]:
-    """Settings as ``NAME=VALUE``, by name.
+    """Parse settings given as ``NAME=VALUE``.
 
     Raises:
-        OptionError: one is not like that, or there is no such setting.
+        OptionError: one has another form, or the setting is unknown.
     """
     found = {}
     for text in given:
@@ -54,15 +54,15 @@ def parse_settings(given: Sequence[str]) -> dict[str, str]:
 
 @asynccontextmanager
 async def serving(chosen: Mapping[str, str], log: Path) -> AsyncIterator[str]:
-    """A server while the block lasts; gives its address.
+    """Run a server while the block runs; yield its URL.
 
     Args:
-        chosen: settings by name, as the environment would have them; they count before `SETTINGS`.  Those that are in
-            the environment of this process do not reach the server.
-        log: the file for what it logs.
+        chosen: settings by name, as in environment variables; they override `SETTINGS`.  Settings in this process's
+            environment are not passed on.
+        log: file for the server's log.
 
     Raises:
-        ServerError: it does not start, or has not ended as it ought to.
+        ServerError: the server does not start, or does not stop properly.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
     environment |= {_PREFIX + name.upper(): value for name, value in {**SETTINGS, **chosen}.items()}
@@ -83,7 +83,11 @@ async def serving(chosen: Mapping[str, str], log: Path) -> AsyncIterator[str]:
 
 
 async def _address(process: asyncio.subprocess.Process, log: Path) -> str:
-    """Wait until the log says where the server listens, or for ever if it neither says so nor ends."""
+    """Wait, without a timeout, until the log has the server's address or the process ends.
+
+    Raises:
+        ServerError: the process ended first.
+    """
     while process.returncode is None:
         if found := re.search(r'"listening on ([^"]+)"', log.read_text(encoding="utf-8")):
             return found[1]
@@ -101,7 +105,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _last_line(log: Path, status: int) -> str:
-    """What it said last, without the program's name; its exit status if it said nothing."""
+    """Return the last message in the log, without the program's name, or the exit status if there is none."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), "")
     return last.removeprefix("redraft: ") or f"status {status}"

@@ -1,4 +1,4 @@
-"""The two load tests: one run, and the search for the greatest number of talks."""
+"""The two load tests: a single run, and the search for the maximum number of talks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from redraft.measure.loadtest.job import Job
 from redraft.measure.loadtest.process import ADMIT_ALL
 from redraft.measure.loadtest.search import greatest
 
-#: Shows how a run goes on: what is given to it is told how many seconds have passed.
+#: Shows the progress of a run; the function that it yields is called with the seconds elapsed.
 Progress: TypeAlias = Callable[[Plan], AbstractContextManager[Callable[[float], None]]]
-#: Told of every run when it is over.
+#: Called after each run.
 Tell: TypeAlias = Callable[[Outcome], None]
 
 
 async def load(job: Job, plan: Plan, *, admission: bool, progress: Progress, tell: Tell) -> Row:
-    """Hold the talks of a plan; the row is written to the job's file.
+    """Hold the talks of a plan, and write the row to the job's file.
 
     Args:
-        admission: whether a server that is started may refuse talks; one that runs already decides by itself.
+        job: the load test.
+        plan: the talks.
+        admission: whether a server that is started may refuse talks; a running server decides by its own settings.
+        progress: shows the progress.
+        tell: called with the outcome.
 
     Raises:
-        ServerError: the server does not start, cannot be reached, or has died.
+        ServerError: the server does not start, cannot be reached, or has crashed.
     """
     async with job.serving(plan.method, **({} if admission else {"busy": ADMIT_ALL})) as address:
         with progress(plan) as passed:
@@ -41,17 +45,22 @@ async def load(job: Job, plan: Plan, *, admission: bool, progress: Progress, tel
 async def capacity(
     job: Job, plan: Plan, first: int, most: int, max_p95: float, *, progress: Progress, tell: Tell
 ) -> Row:
-    """About the greatest number of talks that are carried: the row of its trial, or 0 talks and the row of the fewest.
+    """Find the approximate maximum number of talks; return the row of that trial.
 
-    Row and trials are written to the job's file.
+    If not even the fewest talks were carried, the row is that of the fewest, with 0 talks.  Row and trials are written
+    to the job's file.
 
     Args:
-        plan: of a trial, but for the number of talks.
-        first, most: the number that is tried first, and the one beyond which none is.
-        max_p95: the longest 95th percentile of the caption lag, in seconds.
+        job: the load test.
+        plan: plan of each trial; its number of talks is replaced.
+        first: number of talks of the first trial.
+        most: maximum number of talks to try.
+        max_p95: maximum 95th percentile of the caption lag in seconds.
+        progress: shows the progress.
+        tell: called with the outcome of each trial.
 
     Raises:
-        ServerError: as of `load`.
+        ServerError: the server does not start, cannot be reached, or has crashed.
     """
     trials: dict[int, Row] = {}
 

@@ -1,4 +1,4 @@
-"""What is said in a talk: the utterances of a stream at a given pace, again and again."""
+"""The text of a talk: the utterances of a stream at a given pace, repeated endlessly."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from redraft.measure.eval.stream import Stream
 
 
 def open_script(data: str, to: str, rate: float) -> Script:
-    """What `redraft.measure.bench.data.open_stream` knows, at a pace.
+    """Open a data set as a script (see `redraft.measure.bench.data.open_stream`).
 
     Args:
-        data: ``talk``, the demo's; a test set; or a JSON Lines file.
-        to: language of the set's references, which name its files.
-        rate: words a second.
+        data: ``talk`` for the demo talk, a test set, or a JSON Lines file.
+        to: language of the set's references, which is part of its file names.
+        rate: words per second.
 
     Raises:
-        InputError: there is no such data.
+        InputError: the data set does not exist.
     """
     return Script(open_stream(data, to), rate)
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A stream that is spoken.
+    """A stream with a pace.
 
-    A stream with times keeps its rhythm, pauses included, stretched to the pace; else an update comes when the last
-    of its words is spoken.
+    A stream with times keeps its rhythm and pauses, scaled to the pace; otherwise each update comes when its last word
+    is spoken.
 
     Attributes:
         stream: the utterances.
-        rate: words a second on average, a Chinese or Japanese character being one.
+        rate: average words per second; a Chinese or Japanese character counts as a word.
     """
 
     stream: Stream
     rate: float
 
     def spoken(self, first: int = 0) -> Iterator[tuple[float, Update]]:
-        """All updates for ever, from the segment with the number ``first`` on, each with its second of the talk.
+        """Yield all updates with their times in seconds, endlessly, starting with segment ``first``.
 
-        Every utterance has a name of its own, so that the same text can be said again.
+        Each repetition of an utterance gets a new name.
         """
         segments = self._timed()
         start = 0.0
@@ -55,7 +55,7 @@ class Script:
             start += length
 
     def _timed(self) -> list[tuple[list[tuple[float, Update]], float]]:
-        """For every segment its updates with their seconds, from the end of the segment before, and its length."""
+        """Return for each segment its updates, timed in seconds from the end of the previous one, and its duration."""
         stretch, before = self._stretch(), 0.0
         found = []
         for segment in self.stream.segments:
@@ -68,7 +68,7 @@ class Script:
         return found
 
     def _stretch(self) -> float:
-        """By what times are multiplied; 0 where there are none that grow."""
+        """Return the factor that scales times to the pace; 0 if the stream has no ascending times."""
         times = [update.time for update in self.stream.updates]
         known = [time for time in times if time is not None]
         if len(known) < len(times) or known != sorted(known) or not known[-1]:

@@ -1,22 +1,22 @@
-"""The greatest number of talks that a server carries: by doubling, then by halving the distance."""
+"""Search for the maximum number of talks that a server carries, by doubling and bisection."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-#: Numbers that differ by less than this part of them are not told apart: two trials of one number differ by more.
+#: Relative precision of the search; trials with the same number vary by more.
 CLOSE = 1 / 32
 
 
 async def greatest(carried: Callable[[int], Awaitable[bool]], first: int, most: int) -> int:
-    """About the greatest number that is carried, `CLOSE` to it, 0 if not even 1 is.
+    """Return the approximate maximum that is carried, with precision `CLOSE`; 0 if not even 1 is.
 
-    What is carried is taken to be carried with fewer talks, too; measurements near the limit may say otherwise.
+    The search assumes that a number is carried if a larger one is; measurements near the maximum may contradict that.
 
     Args:
-        carried: tries a number of talks.
-        first: the number that is tried first.
-        most: more are not tried.
+        carried: tries a number of talks; returns whether they were carried.
+        first: number of the first trial.
+        most: maximum number to try.
     """
     low, high = 0, min(first, most)
     while await carried(high):

@@ -1,22 +1,20 @@
-"""The decoding dependency graph (Santilli et al. 2023, sections 3.5 and 4.3, Figures 4 and 6: DDGviz).
+"""The decoding dependency graph (DDGviz: Santilli et al. 2023, sections 3.5 and 4.3, Figures 4 and 6).
 
-In every iteration of Jacobi decoding each open position is predicted from the present guess of the ones before it.
-The graph shows how much of the output a token had to wait for.
+Each iteration of Jacobi decoding predicts every open position from the current guess of the positions before it.  The
+graph shows how many of its predecessors a token had to wait for.
 
-* A token is *resolved* in the first iteration from which on its position holds the final token.  This is the paper's
-  "correctly decoded w.r.t. the gold autoregressive reference", since the output is that reference; a token that was
-  right by chance and changed again is not resolved by that.  A token that the initial guess already held is resolved
-  in the iteration before its first prediction, iteration 0 for the first block.
-* A guess ends at its first end token: what is predicted behind it, mostly more end tokens, counts for nothing.
-* A token *depends* on those before it that were resolved in earlier iterations: only they stood in the guess from which
-  it was predicted for good.  So tokens of one iteration do not depend on each other: y_6 of Figure 4 is decoded by
-  p(y_6 | y_1:4, x).
-* The graph *draws* one edge to a token: from the last of its dependencies to be resolved (of several the nearest one,
-  of none the source).  The paper says that it omits redundant edges on tokens that are not parallel, not which; the
-  last one to be resolved is the one that the token waited for.
-* Tokens are *parallel* if another one is resolved in the same iteration.
+* A token is *resolved* in the first iteration from which its position keeps the final token.  This is the paper's
+"correctly decoded w.r.t. the gold autoregressive reference", since the output equals that reference.  A token that is
+right by chance and then changes is not resolved yet.  A token that the initial guess already contained is resolved in
+the iteration before its first prediction, iteration 0 for the first block. * A guess ends at its first end token;
+predictions after that are ignored. * A token *depends* on the tokens before it that were resolved in earlier
+iterations: only these were in the guess from which its final prediction was made.  So tokens of one iteration do not
+depend on each other: y_6 of Figure 4 is decoded by p(y_6 | y_1:4, x). * The graph *draws* one edge to a token: from the
+dependency that was resolved last (the nearest one of several, the source if there is none).  The paper omits redundant
+edges on non-parallel tokens without saying which; this edge is the one the token waited for. * Tokens are *parallel* if
+another token is resolved in the same iteration.
 
-The end token is a token like any other, since a pass is spent on it too.
+The end token is treated like any other, since it also costs a pass.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from dataclasses import dataclass
 
 from redraft.measure.viz.trace import Trace, TracedPass
 
-#: In place of a position: the source, on which every token depends.
+#: Stands for the source, on which every token depends, in place of a position.
 SOURCE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What an iteration predicts for a position: a token and its probability, 0-1."""
+    """The prediction of one iteration for a position: a token and its probability, 0-1."""
 
     token: int
     probability: float
@@ -45,9 +43,9 @@ class Resolved:
 
     Attributes:
         token: its id.
-        iteration: the one in which it was resolved, from 1; 0 if the first guess held it.
-        probability: what its first prediction after that gave it, 0-1.
-        waited_for: the position drawn as its dependency, or `SOURCE`.
+        iteration: iteration in which it was resolved, from 1; 0 if the initial guess contained it.
+        probability: its probability in the first prediction after that, 0-1.
+        waited_for: position of the dependency that is drawn, or `SOURCE`.
         parallel: whether another token was resolved in the same iteration.
     """
 
@@ -64,7 +62,7 @@ class Graph:
 
     Attributes:
         tokens: (n,) the output with its end token, by position.
-        grid: (iterations, n) the guess of every iteration for every position; None where it made none.
+        grid: (iterations, n) the guess of each iteration for each position; None if it made none.
     """
 
     tokens: tuple[Resolved, ...]
@@ -72,20 +70,20 @@ class Graph:
 
     @property
     def iterations(self) -> int:
-        """Target passes."""
+        """Number of target passes."""
         return len(self.grid)
 
     def dependencies(self, position: int) -> tuple[int, ...]:
-        """All positions that a token depends on, in ascending order."""
+        """Return all positions that a token depends on, ascending."""
         own = self.tokens[position].iteration
         return tuple(place for place in range(position) if self.tokens[place].iteration < own)
 
 
 def graph(trace: Trace) -> Graph:
-    """The graph of a decoding with exact acceptance of chains: the Jacobi family's, or autoregression's.
+    """Build the graph of a decoding that accepts chains exactly, by a method of the Jacobi family or by autoregression.
 
     Raises:
-        ValueError: a draft has branches, or an output token is not the target's best one.
+        ValueError: a draft is a tree, or an output token is not the target's most probable one.
     """
     if not all(step.draft.is_chain for step in trace.steps):
         raise ValueError("the dependency graph is defined for drafts without branches")
@@ -113,7 +111,7 @@ def _row(step: TracedPass, length: int, end_tokens: frozenset[int]) -> tuple[Gue
 
 
 def _resolved(trace: Trace, grid: Sequence[Sequence[Guess | None]], position: int, token: int) -> tuple[int, float]:
-    """The first iteration from which on ``position`` holds ``token``, and what its first prediction then gave it."""
+    """Return the first iteration from which ``position`` keeps ``token``, and its probability in that prediction."""
     found: tuple[int, float] | None = None
     for number in reversed(range(len(grid))):
         guess, step = grid[number][position], trace.steps[number]
@@ -122,7 +120,7 @@ def _resolved(trace: Trace, grid: Sequence[Sequence[Guess | None]], position: in
             continue
         if guess is None or guess.token != token:
             break
-        # What this pass has read may hold the token already: as the last pass's prediction, or as the initial guess.
+        # The token may already be in what this pass has read: as the last pass's prediction, or in the initial guess.
         read = step.draft.tokens[: node + 1]
         held = len(read) > node and read[node] == token and trace.end_tokens.isdisjoint(read[:node])
         found = number if held else number + 1, guess.probability

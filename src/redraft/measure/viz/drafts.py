@@ -1,4 +1,4 @@
-"""The draft view: every update of a stream with its translation, each token marked by where it came from."""
+"""The draft view: each update of a stream with its translation, and the origin of each token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redraft.decoding.types import Provenance
 from redraft.measure.viz.labels import label, texts
 from redraft.measure.viz.trace import Given, Token, Trace
 
-#: Where a token can come from, in the order of the legend, and what that is called.
+#: Origins of tokens in the order of the legend, with their labels.
 ORIGINS: dict[Provenance | Given, str] = {
     Provenance.PREVIOUS: "kept from the previous output",
     Provenance.PROMPT: "kept from a draft out of the prompt",
@@ -30,9 +30,9 @@ class Cell:
     """A token of a translation.
 
     Attributes:
-        text: what it adds to the translation; nothing if it holds a part of a character only.
-        token: what is known of it.
-        about: one line that says it all.
+        text: the text that it adds; empty if it is only part of a character.
+        token: its data.
+        about: description in one line.
     """
 
     text: str
@@ -42,13 +42,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class DraftRow:
-    """An update and what it became.
+    """An update and its translation.
 
     Attributes:
-        utterance, seq, source, final: those of the update.
-        cells: its translation; empty where none was decoded.
-        passes, drafted, accepted: target passes, and draft tokens proposed and kept, of this update alone.
-        note: what else is to be said, such as why nothing was decoded.
+        utterance: name of the utterance.
+        seq: number of the update in its utterance.
+        source: text of the update.
+        final: whether the update is final.
+        cells: its translation; empty if nothing was decoded.
+        passes: target passes of this update.
+        drafted: draft tokens proposed in this update.
+        accepted: draft tokens accepted in this update.
+        note: remark, such as why nothing was decoded.
     """
 
     utterance: str
@@ -63,7 +68,7 @@ class DraftRow:
 
     @property
     def acceptance(self) -> str:
-        """A/D as a fraction; a dash if nothing was drafted."""
+        """Acceptance A/D as a fraction; a dash if nothing was drafted."""
         return f"{self.accepted}/{self.drafted}" if self.drafted else "–"
 
 
@@ -74,14 +79,14 @@ def view(
     token_bytes: Callable[[int], bytes],
     limit: int,
 ) -> Iterator[DraftRow]:
-    """Translate a stream into one language and give a row an update.
+    """Translate a stream into one language; yield a row per update.
 
     Args:
-        items: the stream; lines that cannot be used become rows with a note.
+        items: the stream; invalid lines become rows with a note.
         translate: translates one update.
-        traces: where ``translate`` leaves its traces (`redraft.measure.viz.trace.traced`).
-        token_bytes: the bytes of a token.
-        limit: the most rows.
+        traces: the list to which ``translate`` appends its traces (`redraft.measure.viz.trace.traced`).
+        token_bytes: returns the bytes of a token.
+        limit: maximum number of rows.
     """
     for item in islice(items, limit):
         if isinstance(item, Failure):
@@ -120,7 +125,7 @@ def _cells(trace: Trace, token_bytes: Callable[[int], bytes]) -> Iterator[Cell]:
 
 
 def summary_of(rows: Sequence[DraftRow]) -> str:
-    """One line with the counts of all rows."""
+    """Return a line with the totals of all rows."""
     tokens, passes = sum(len(row.cells) for row in rows), sum(row.passes for row in rows)
     drafted, accepted = sum(row.drafted for row in rows), sum(row.accepted for row in rows)
     share = f", A/D {accepted / drafted:.2f}" if drafted else ""

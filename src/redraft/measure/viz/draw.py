@@ -1,4 +1,4 @@
-"""The two pictures on a sheet (`redraft.measure.viz.figure`), for SVG and PNG files."""
+"""Draw both visualizations on a sheet (`redraft.measure.viz.figure`), for SVG and PNG files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redraft.measure.viz.figure import FAINT, INK, Sheet, wrapped
 from redraft.measure.viz.labels import shortened, width
 from redraft.measure.viz.trace import Given
 
-#: Cells of the grid: the iteration in which a token was resolved, alone or in parallel, and the ones after it.
+#: Colours of grid cells: the iteration in which a token was resolved (alone, in parallel), and later ones.
 ALONE, PARALLEL, SETTLED = "#cfe2f3", "#fbbf5d", "#f1f3f5"
 EDGE, PARALLEL_EDGE = "#8c959f", "#b45f06"
 
@@ -28,7 +28,7 @@ COLORS: dict[Provenance | Given, str] = {
     Given.ALONE: "#e4e7ea",
 }
 
-#: Columns of the draft view: for names of updates, for text, and for counts.
+#: Widths of the draft view's columns: names of updates, text, counts.
 NAME, TEXT, COUNTS = 8, 72, 17
 
 #: Right edges of the two columns of counts.
@@ -36,13 +36,14 @@ PASSES, SHARE = NAME + TEXT + 7, NAME + TEXT + COUNTS - 1
 
 
 def draw_graph(graph: Graph, labels: Mapping[int, str], source: str, translation: str, summary: str) -> Sheet:
-    """The dependency graph above the grid of iterations by tokens.
+    """Draw the dependency graph above the grid of iterations by tokens.
 
     Args:
-        graph: of n tokens.
-        labels: what to call each token id of graph and grid.
-        source, translation: the texts.
-        summary: a line with the counts.
+        graph: the graph, with n tokens.
+        labels: token id -> label.
+        source: the source text.
+        translation: the translated text.
+        summary: line with the totals.
     """
     columns = [min(16, max(4, width(labels[token.token]))) + 1.5 for token in graph.tokens]
     first = 11.0
@@ -73,7 +74,7 @@ def draw_graph(graph: Graph, labels: Mapping[int, str], source: str, translation
 
 
 def _height(position: int, token: Resolved) -> float:
-    """Lines that the arc to a token rises."""
+    """Return the height in lines of the arc to a token."""
     return 0.45 + 0.45 * (position - token.waited_for)
 
 
@@ -100,7 +101,7 @@ def _draw_grid(
 
 
 def draw_drafts(rows: Sequence[DraftRow], heading: str, summary: str) -> Sheet:
-    """A block of lines an update: its source, and its translation with a colour a token."""
+    """Draw each update as a block of lines: its source, and its translation with colours by origin."""
     used = [origin for origin in ORIGINS if any(cell.token.origin is origin for row in rows for cell in row.cells)]
     blocks = [_Block(row) for row in rows]
     legend = wrapped([f"   {ORIGINS[origin]}  " for origin in used], NAME + TEXT + COUNTS - 2)
@@ -126,7 +127,7 @@ def draw_drafts(rows: Sequence[DraftRow], heading: str, summary: str) -> Sheet:
 
 
 class _Block:
-    """One update, laid out."""
+    """The layout of one update."""
 
     def __init__(self, row: DraftRow) -> None:
         self.row = row
@@ -137,7 +138,7 @@ class _Block:
         self.lines = 0.5 + len(self._source) + len(self._translation) + len(self._note)
 
     def draw(self, sheet: Sheet, top: float) -> None:
-        """Draw it with its upper edge at height ``top``."""
+        """Draw the block with its upper edge at height ``top``."""
         row, y = self.row, top + 0.5
         sheet.box(1, top - 0.02, NAME + TEXT + COUNTS - 2, 0.02, "#d0d7de")
         name = f"{row.utterance}.{row.seq}" if row.utterance else ""
@@ -171,7 +172,7 @@ class _Block:
 
 
 def _lines(text: str, columns: int) -> list[str]:
-    """A text in lines of at most ``columns``, broken after spaces and between wide characters."""
+    """Break a text into lines of at most ``columns``, after spaces and between wide characters."""
     words = [shortened(word, columns) for word in re.findall(r"[\u2e80-\uffef]\s*|[^\s\u2e80-\uffef]+\s*", text)]
     return ["".join(words[index] for index in line).rstrip() for line in wrapped(words, columns)] if words else []
 

@@ -1,7 +1,7 @@
-"""A sheet to draw on with matplotlib (extra ``viz``), measured in characters and lines of one fixed-width font.
+"""A drawing surface on matplotlib (extra ``viz``), measured in characters and lines of a fixed-width font.
 
-No pyplot and no display: a sheet is a figure of its own, and the ending of the file chooses the renderer.  In SVG files
-text stays text, which browsers set in the fonts that they have.
+Uses neither pyplot nor a display; the file's extension selects the renderer.  Text stays text in SVG files, rendered in
+the browser's fonts.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from redraft.errors import MissingExtra
 from redraft.measure.viz.labels import width
 
-#: Points of the font; inches of its characters, which are 0.602 of that wide, and of a line.
+#: Font size in points; then the width of a character (0.602 of that) and the height of a line in inches.
 POINTS = 10.0
 CHARACTER = 0.602 * POINTS / 72
 LINE = 0.235
 
-#: Pixels to the inch of PNG files, and the most pixels of one side; the renderer draws fewer than 65,536.
+#: Pixels per inch of PNG files, and the maximum pixels per side; the renderer's limit is below 65,536.
 DPI, LARGEST = 160.0, 60_000
 
 INK, FAINT, PAPER = "#1f2328", "#6e7781", "#ffffff"
 
 FONT = "DejaVu Sans Mono"
 
-#: Fonts with Chinese and Japanese characters; the first that is installed is used.
+#: Fonts with Chinese and Japanese characters; the first installed one is used.
 CJK_FONTS = (
     "Noto Sans Mono CJK JP",
     "Noto Sans CJK JP",
@@ -49,7 +49,7 @@ CJK_FONTS = (
 
 
 def require_matplotlib() -> None:
-    """Refuse to go on without matplotlib.
+    """Check that matplotlib is installed.
 
     Raises:
         MissingExtra: it is not installed.
@@ -61,7 +61,7 @@ def require_matplotlib() -> None:
 
 
 class Sheet:
-    """A white sheet of ``columns`` by ``lines``; the origin is its upper left corner."""
+    """A white sheet of ``columns`` by ``lines``, with the origin at the upper left corner."""
 
     def __init__(self, columns: float, lines: float) -> None:
         from matplotlib.figure import Figure
@@ -72,23 +72,24 @@ class Sheet:
         self._axes.set_axis_off()
 
     def text(self, x: float, y: float, text: str, *, color: str = INK, align: str = "left", **style: Any) -> None:
-        """Write one line with its middle at height ``y``; ``align`` says which part of it stands at ``x``."""
+        """Write one line, vertically centred at ``y``; ``align`` is the part of it placed at ``x``."""
         self._texts.append(text)
-        y += 0.36 * style.get("size", POINTS) / 72 / LINE  # half the height of a capital: one base line for all texts
+        # half the height of a capital, so that all texts share a baseline
+        y += 0.36 * style.get("size", POINTS) / 72 / LINE
         self._axes.text(x, y, text, color=color, ha=align, va="baseline", parse_math=False, **style)
 
     def box(self, x: float, y: float, columns: float, lines: float, fill: str, edge: str = "none") -> None:
-        """Fill a rectangle, given by its upper left corner and its size."""
+        """Fill a rectangle, given by its upper left corner and size."""
         from matplotlib.patches import Rectangle
 
         self._axes.add_patch(Rectangle((x, y), columns, lines, facecolor=fill, edgecolor=edge, linewidth=0.8))
 
     def arc(self, start: float, end: float, y: float, height: float, color: str, weight: float = 1.0) -> None:
-        """Draw an arrow from ``start`` to ``end``, both at height ``y``, that rises by ``height`` lines."""
+        """Draw an arrow from ``start`` to ``end``, both at height ``y``, with a peak ``height`` lines above."""
         from matplotlib.patches import FancyArrowPatch
         from matplotlib.path import Path as Curve
 
-        top = y - height / 0.75  # a cubic curve reaches three quarters of the height of its control points
+        top = y - height / 0.75  # a cubic curve reaches three quarters of its control points' height
         bend = (end - start) / 8
         points = [(start, y), (start + bend, top), (end - bend, top), (end, y)]
         curve = Curve(points, [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4])
@@ -97,10 +98,10 @@ class Sheet:
         self._axes.add_patch(arrow)
 
     def save(self, path: Path) -> str:
-        """Write an SVG or PNG file, as its ending says.
+        """Write an SVG or PNG file, chosen by the extension.
 
         Returns:
-            The characters that no font here has, each once: in PNG files they are shown as boxes.
+            The characters missing from all installed fonts, each once; PNG files show them as boxes.
 
         Raises:
             OSError: the file cannot be written.
@@ -118,13 +119,13 @@ class Sheet:
             text.set_fontfamily([*fonts, "monospace"])
         metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {}
         with rc_context(settings), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from")  # reported once, by the answer
+            warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from")  # the return value reports them once
             self._figure.savefig(path, dpi=min(DPI, LARGEST / max(self._figure.get_size_inches())), metadata=metadata)
         return missing
 
 
 def _fonts(text: str) -> tuple[list[str], str]:
-    """Names of the fonts to use for a text, and the characters of it that none of them has."""
+    """Return the names of the fonts for a text, and the characters that none of them has."""
     missing = _lacking(text, FONT)
     if not missing:
         return [FONT], ""
@@ -145,7 +146,7 @@ def _lacking(text: str, font: str) -> str:
 
 
 def wrapped(words: Sequence[str], columns: int) -> list[list[int]]:
-    """Indices of the words of each line, where lines are at most ``columns`` wide if no word is wider."""
+    """Return the indices of the words on each line; a line exceeds ``columns`` only for a single wider word."""
     lines: list[list[int]] = [[]]
     used = 0
     for index, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""Tokens as readers see them: their bytes as text, and how wide that is."""
+"""Tokens for display: their bytes as text, and its width."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from redraft.captions.formats.read import printable
 
 
 def label(piece: bytes) -> str:
-    """One token on its own: a space as ``_``, a line break as ``↵``, part of a character as its bytes in hex.
+    """Return a label for a token: a space as ``_``, a line break as ``↵``, part of a character as bytes in hex.
 
-    A token without bytes, which is a control token, is ``·``.
+    A token without bytes (a control token) is ``·``.
     """
     try:
         text = piece.decode()
@@ -23,10 +23,10 @@ def label(piece: bytes) -> str:
 
 
 def texts(pieces: Sequence[bytes]) -> list[str]:
-    """(n,) the text that each token adds, with control characters as spaces.
+    """Return the (n,) texts that the tokens add, with control characters replaced by spaces.
 
-    A character of several tokens belongs to the one that completes it; the others add nothing.  Bytes that are no
-    character become U+FFFD.
+    A character of several tokens is assigned to the token that completes it; the others are empty.  Invalid bytes
+    become U+FFFD.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     found = [decoder.decode(piece, final=place == len(pieces)) for place, piece in enumerate(pieces, 1)]
@@ -34,10 +34,10 @@ def texts(pieces: Sequence[bytes]) -> list[str]:
 
 
 def width(text: str) -> int:
-    """Columns that a text takes in a fixed-width font; Chinese and Japanese characters take two."""
+    """Return the columns that a text takes in a fixed-width font; Chinese and Japanese characters take two."""
     return cell_len(text)
 
 
 def shortened(text: str, columns: int) -> str:
-    """The text, with its end replaced by an ellipsis if it is wider than ``columns``."""
+    """Return the text, truncated with an ellipsis if it is wider than ``columns``."""
     return text if width(text) <= columns else set_cell_size(text, columns - 1).rstrip() + "…"

@@ -1,4 +1,4 @@
-"""The two pictures as HTML pages: one file that fetches nothing, readable in light and dark, by mouse and keyboard."""
+"""Both visualizations as self-contained HTML pages, with light and dark themes, for mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from redraft.measure.viz.drafts import ORIGINS, DraftRow
 from redraft.measure.viz.labels import width
 from redraft.measure.viz.trace import Given
 
-#: Pixels of the first column of the grid.
+#: Width of the grid's first column in pixels.
 FIRST = 92
 
-#: Names of the style sheet's classes and colours.
+#: Class names and colour names of the style sheet.
 NAMES: dict[Provenance | Given, str] = {
     Provenance.PREVIOUS: "previous",
     Provenance.PROMPT: "prompt",
@@ -30,7 +30,10 @@ NAMES: dict[Provenance | Given, str] = {
 
 
 def graph_page(graph: Graph, labels: Mapping[int, str], source: str, translation: str, summary: str) -> str:
-    """The dependency graph above the grid; arguments as of `redraft.measure.viz.draw.draw_graph`."""
+    """Return a page with the dependency graph above the grid.
+
+    See `redraft.measure.viz.draw.draw_graph` for the arguments.
+    """
     step = 24 + 10 * max((min(16, max(4, width(labels[token.token]))) for token in graph.tokens), default=4)
     arcs = [_arc(token.waited_for, place, step) for place, token in enumerate(graph.tokens)]
     height = 20 + max((12 * (place - token.waited_for) for place, token in enumerate(graph.tokens)), default=0)
@@ -54,7 +57,7 @@ def graph_page(graph: Graph, labels: Mapping[int, str], source: str, translation
 
 
 def _arc(start: int, end: int, step: int) -> tuple[str, float]:
-    """A curve between two columns as an SVG path, and how far its control points rise."""
+    """Return a curve between two columns as an SVG path, and the height of its control points."""
     left, right = (FIRST + step * (place + 0.5) if place != SOURCE else FIRST / 2 for place in (start, end))
     bend = (right - left) / 8
     path = f"M{left:.1f} {{base}}C{left + bend:.1f} {{top}} {right - bend:.1f} {{top}} {right:.1f} {{base}}"
@@ -62,7 +65,7 @@ def _arc(start: int, end: int, step: int) -> tuple[str, float]:
 
 
 def drafts_page(rows: Sequence[DraftRow], heading: str, summary: str) -> str:
-    """The draft view; arguments as of `redraft.measure.viz.draw.draw_drafts`."""
+    """Return a page with the draft view; see `redraft.measure.viz.draw.draw_drafts` for the arguments."""
     used = {cell.token.origin for row in rows for cell in row.cells}
     legend = [(NAMES[origin], meaning) for origin, meaning in ORIGINS.items() if origin in used]
     return _render(

@@ -1,7 +1,7 @@
-"""A trace of a decoding: what every target pass was given, what it answered, and what came of it.
+"""Traces of decoding: the input, output and effect of each target pass.
 
-A drafter sees both ends of a pass, so a drafter around another drafter can write everything down.  `traced` puts one
-around the drafter of any method; the loop, the rule and the output stay what they are.
+A drafter sees both ends of a pass, so a drafter wrapped around another one can record everything.  `traced` wraps the
+drafter of a method; the loop, the acceptance rule and the output do not change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Proven
 
 
 class Given(Enum):
-    """Why an output token came from the target itself and not from a draft."""
+    """Why an output token came from the target itself rather than from a draft."""
 
     CORRECTION = "correction"
     BONUS = "bonus"
@@ -28,11 +28,11 @@ class TracedPass:
     """One target pass.
 
     Attributes:
-        start: output tokens before it.
-        draft: what it scored, n tokens.
-        drafted: (n,) the target's probability of every draft token after its parent.
-        best: (n + 1,) the target's best token with its probability after the prefix and after every draft token.
-        verdict: what the rule said.
+        start: number of output tokens before it.
+        draft: the draft that it scored, n tokens.
+        drafted: (n,) the target's probability of each draft token after its parent.
+        best: (n + 1,) the target's most probable token, with probability, after the prefix and after each draft token.
+        verdict: the decision of the acceptance rule.
         chosen: probability of the verdict's own token; 0 if it has none.
     """
 
@@ -45,7 +45,7 @@ class TracedPass:
 
     @property
     def refused(self) -> tuple[int, ...]:
-        """Draft nodes that could have followed the accepted path and were not taken."""
+        """Draft nodes that could have followed the accepted path and were rejected."""
         last = self.verdict.accepted[-1] if self.verdict.accepted else ROOT
         return tuple(node for node, parent in enumerate(self.draft.parents) if parent == last)
 
@@ -57,9 +57,9 @@ class Token:
     Attributes:
         id: its id.
         number: number of the target pass that settled it, from 1.
-        probability: what the target gave it there, 0-1.
-        origin: where the draft had it from, or why there was no draft for it.
-        refused: of a correction, the draft tokens refused in its place with their probabilities.
+        probability: the target's probability of it, 0-1.
+        origin: source of the draft that contained it, or why no draft did.
+        refused: for a correction, the rejected draft tokens with their probabilities.
     """
 
     id: int
@@ -71,14 +71,14 @@ class Token:
 
 @dataclass(slots=True)
 class Trace:
-    """All passes of one decoding."""
+    """All target passes of one decoding."""
 
     end_tokens: frozenset[int]
     steps: list[TracedPass] = field(default_factory=list)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """The output, with the end token where the model has ended it."""
+        """The output, with the end token if the model ended it."""
         tokens: list[Token] = []
         for number, step in enumerate(self.steps, 1):
             for token in _settled(step, number):
@@ -94,7 +94,7 @@ class Trace:
 
     @property
     def accepted(self) -> int:
-        """Draft tokens kept, the end token left out, as `redraft.decoding.types.Output` counts them."""
+        """Draft tokens accepted, without the end token, as in `redraft.decoding.types.Output`."""
         return sum(isinstance(token.origin, Provenance) and token.id not in self.end_tokens for token in self.tokens)
 
 
@@ -109,18 +109,18 @@ def _settled(step: TracedPass, number: int) -> Iterator[Token]:
 
 
 class Traced:
-    """A drafter that proposes what another one does and writes down what comes of it."""
+    """Wraps a drafter and records its drafts and their results."""
 
     def __init__(self, drafter: Drafter, trace: Trace) -> None:
         self._drafter, self._trace, self._start = drafter, trace, 0
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The other drafter's draft."""
+        """Return the wrapped drafter's draft."""
         self._start = len(context.output)
         return (yield from self._drafter.propose(context))
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Add a step to the trace, then tell the other drafter."""
+        """Append a pass to the trace, then pass the result on to the wrapped drafter."""
         drafted = tuple(
             math.exp(rows.logprob(parent, token)) for parent, token in zip(draft.parents, draft.tokens, strict=True)
         )
@@ -133,7 +133,7 @@ class Traced:
 
 
 def traced(method: Method, traces: list[Trace]) -> Method:
-    """The same method; every decoding with it appends its trace to ``traces``."""
+    """Return the method with tracing; each decoding appends its trace to ``traces``."""
 
     def build(setup: Setup) -> tuple[Drafter, Rule]:
         drafter, rule = method.build(setup)

@@ -1,8 +1,8 @@
-"""The same model and text through what a user would pick instead of Redraft: other libraries, and another policy.
+"""Runs the same model and text through alternatives to Redraft: other libraries and another output policy.
 
-Every peer gets the prompts, the limits and the text handling of Redraft's own methods, decodes greedily, and translates
-every update from scratch.  What differs is what its library does with a prompt, and what it keeps from the last one.
-Libraries run by their own defaults; Redraft's choices for its backend, such as ``exact``, are not theirs.
+Every peer gets the same prompts, limits and text handling as Redraft's methods, decodes greedily, and translates each
+update from scratch.  Peers differ in how their library processes a prompt and in what they cache between calls.
+Libraries run with their default settings; settings of Redraft's backend such as ``exact`` do not apply to them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _MAX_TOKENS = Option("max_tokens", 256, 1, 1 << 20, "the most tokens of one tran
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What a peer loads.
+    """Models for a peer.
 
     Attributes:
-        path: the model's file, or its folder for transformers.
-        small: that of the small model.
+        path: GGUF file, or folder for transformers.
+        small: the same for the draft model.
         options: context length, threads and GPU layers.
     """
 
@@ -46,23 +46,23 @@ class Models:
 
     @property
     def for_transformers(self) -> HfOptions:
-        """The same options."""
+        """Return the options for transformers."""
         device = "auto" if self.options.gpu_layers else "cpu"
         return HfOptions(self.options.context_length, device=device, threads=self.options.threads)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A way to translate that is not Redraft's.
+    """An alternative to Redraft.
 
     Attributes:
-        name: what tables call it.
-        summary: one line.
-        needs: names of the extras to install, with commas between them; empty if there is none.
-        open: makes the system from a task, the models, and the values of its options by name.
-        packages: the libraries at work; none where that is Redraft itself.
+        name: its name in tables.
+        summary: one-line description.
+        needs: extras to install, separated by commas; empty if there are none.
+        open: makes the system from a task, the models, and option values by name.
+        packages: the libraries that it uses; empty if it runs on Redraft itself.
         options: its options.
-        drafts: whether it needs a small model.
+        drafts: whether it needs a draft model.
     """
 
     name: str
@@ -134,10 +134,10 @@ PEERS: Mapping[str, Peer] = {
 
 
 def get_peer(name: str) -> Peer:
-    """The peer called ``name``.
+    """Return the peer called ``name``.
 
     Raises:
-        OptionError: there is none.
+        OptionError: no peer has this name.
     """
     if name not in PEERS:
         raise OptionError(f"peer {name!r} is not known; known peers: {', '.join(PEERS)}")
@@ -158,24 +158,26 @@ def open_peer(
     style: Style = Style(),
     options: Mapping[str, Value] | None = None,
 ) -> System:
-    """Load a copy of the model into a peer's library; `close` frees it.
+    """Load a copy of the model into a peer's library; call `close` to free it.
 
     Args:
-        model: the GGUF file; for transformers a folder of its own too.
+        name: name of the peer.
+        model: GGUF file; for transformers, a model folder also works.
         language: BCP 47 tag of the target language.
-        small: the small model of the peers that need one; the others leave it.
-        threads: CPU threads; 0 takes all cores.
-        context_length: the most ids of prompt and output.
-        max_tokens: the most tokens of one translation.
-        backend: the same model on Redraft, whose tokenizer makes all prompts; LocalAgreement decodes in a slot of it.
-        gpu_layers: layers on the GPU; -1 all that fit, 0 none.
-        style: how prompts are made.
-        options: of the peer.
+        small: the draft model; ignored by peers that need none.
+        threads: CPU threads; 0 uses all cores.
+        context_length: maximum number of ids of prompt and output.
+        max_tokens: maximum length of one translation in tokens.
+        backend: the same model on Redraft; its tokenizer makes all prompts, and LocalAgreement decodes in one of its
+            slots.
+        gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
+        style: prompt style.
+        options: values of the peer's options.
 
     Raises:
-        OptionError: a name, a language or a value is not allowed.
-        ModelError: a model is missing, broken, or not one that the library runs.
-        CapabilityError: the peer needs a small model and none is given, or the backend has no free slot.
+        OptionError: a name, a language or a value is invalid.
+        ModelError: a model is missing or broken, or the library does not support it.
+        CapabilityError: the peer needs a draft model and none is given, or the backend has no free slot.
         MissingExtra: the library is not installed.
     """
     peer = get_peer(name)
@@ -193,11 +195,11 @@ def open_peer(
 
 
 def version(name: str) -> str:
-    """The libraries of a peer with their versions, such as ``transformers 5.0.0, torch 2.9.0``.
+    """Return a peer's libraries with their versions, such as ``transformers 5.0.0, torch 2.9.0``.
 
     Raises:
-        OptionError: there is no such peer.
-        MissingExtra: its library is not installed.
+        OptionError: no peer has this name.
+        MissingExtra: a library is not installed.
     """
     peer = get_peer(name)
     with _installed(peer):
@@ -206,7 +208,7 @@ def version(name: str) -> str:
 
 @contextmanager
 def _installed(peer: Peer) -> Iterator[None]:
-    """Say which extra is missing."""
+    """Name the missing extra if an import fails."""
     try:
         yield
     except ModuleNotFoundError as error:

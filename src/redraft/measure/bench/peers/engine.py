@@ -1,4 +1,4 @@
-"""What a peer's library is asked to do, and the counting of its passes from outside."""
+"""The interface to a peer's library, and the counting of its passes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from redraft.measure.eval.record import PassRecord
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What came of one call of a library.
+    """The result of one call of a library.
 
     Attributes:
-        tokens: ids of the output, the end token left out.
-        finished: whether the model ended it; False means the limit did.
-        seconds: wall time of the call; ``model_seconds`` of it were spent in passes.
+        tokens: output ids, without the end token.
+        finished: whether the model ended the output; False if the limit did.
+        seconds: wall time of the call.
+        model_seconds: the part of ``seconds`` spent in passes.
         passes: target passes.
-        draft_passes: passes of the small model.
+        draft_passes: number of passes of the draft model.
     """
 
     tokens: tuple[int, ...] = ()
@@ -32,10 +33,10 @@ class Generated:
 
 
 class Library(Protocol):
-    """A library with a model loaded."""
+    """A library with a loaded model."""
 
     def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
-        """Decode greedily at most ``limit`` tokens after ``prompt``, at least one id."""
+        """Decode greedily after ``prompt`` (at least one id), up to ``limit`` tokens."""
 
     def close(self) -> None:
         """Free the model."""
@@ -43,11 +44,11 @@ class Library(Protocol):
 
 @dataclass(slots=True)
 class PassLog:
-    """The passes of one call, noted as the library makes them.
+    """Records the passes of one call.
 
     Attributes:
-        seconds: wall time of all passes, those of a small model too.
-        draft_passes: passes of a small model.
+        seconds: wall time of all passes, including those of a draft model.
+        draft_passes: number of passes of a draft model.
     """
 
     seconds: float = 0.0
@@ -56,14 +57,14 @@ class PassLog:
 
     @contextmanager
     def target(self, cached: int, new: int) -> Iterator[None]:
-        """Time a target pass over ``new`` ids behind ``cached`` ones."""
+        """Time a target pass over ``new`` ids with ``cached`` ids in the cache."""
         self._seen.append((cached, new))
         with self._timed():
             yield
 
     @contextmanager
     def small(self) -> Iterator[None]:
-        """Time a pass of the small model."""
+        """Time a pass of the draft model."""
         self.draft_passes += 1
         with self._timed():
             yield
@@ -75,17 +76,18 @@ class PassLog:
         self.seconds += time.perf_counter() - started
 
     def passes(self, prompt: int, output: int, finished: bool) -> tuple[PassRecord, ...]:
-        """The target passes, with what of them was draft.
+        """Return the target passes, each with its draft length.
 
-        Of the text so far the cache lacks the newest token alone, but for the first pass, which reads the prompt.  What
-        a pass runs over behind the text so far is its draft.
+        Before a pass, the cache holds all of the text except its newest token (the first pass reads the prompt).  Any
+        further tokens that a pass processes are its draft.
 
         Args:
-            prompt, output: how many ids the prompt had, and what came of it.
+            prompt: number of prompt ids.
+            output: number of output ids.
             finished: whether the model ended the output.
         """
         lengths = [max(prompt, cached + 1) for cached, _new in self._seen]
-        # A pass adds the accepted tokens and one more; only the last may add an end token in its place.
+        # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.
         ends = [*(length - 1 for length in lengths[1:]), prompt + output - (not finished)]
         found = []
         for (cached, new), length, end in zip(self._seen, lengths, ends, strict=False):

@@ -1,9 +1,9 @@
-"""llama-cpp-python's high level: `Llama.generate`, with its own prefix cache and its own prompt lookup.
+"""llama-cpp-python's high-level API, `Llama.generate`, with its prefix cache and its prompt lookup.
 
-The `Llama` object keeps the ids of its last call, prompt and output, and reads of the next prompt only what comes after
-the longest common prefix.  `generate` takes and gives ids; `create_completion` calls it and adds the text, so it can
-only be slower.  Context, threads and GPU layers are those of Redraft, and flash attention is on, as llama.cpp itself
-chooses for Redraft: without it rounding differs, and with it near ties.  All else is the library's default.
+The `Llama` object keeps the ids of its last call and processes only what follows the longest common prefix. `generate`
+works on ids; `create_completion` calls it and adds text handling, so it can only be slower.  Context length, threads
+and GPU layers are the same as for Redraft.  Flash attention is on, as llama.cpp chooses for Redraft: without it,
+rounding differs, and so do near ties.  Other settings keep the library's defaults.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from redraft.measure.bench.peers.engine import Generated, PassLog
 
 
 class LlamaCppPython:
-    """A `Llama` object of its own.
+    """A `Llama` object.
 
     Args:
         path: the GGUF file.
-        options: context length, threads and GPU layers of it are used.
+        options: supplies context length, threads and GPU layers.
         ends: ids that end an output.
-        lookup: whether it drafts with its `LlamaPromptLookupDecoding`, by its defaults: n-grams of 2, drafts of 10.
+        lookup: whether to draft with `LlamaPromptLookupDecoding` and its defaults (n-grams of 2, drafts of 10).
 
     Raises:
-        ModelError: the file is missing or broken, or llama.cpp's kernels are.
+        ModelError: the file is missing or broken, or llama.cpp's kernels fail.
     """
 
     def __init__(self, path: Path, options: LlamaOptions, ends: frozenset[int], *, lookup: bool) -> None:
@@ -43,14 +43,15 @@ class LlamaCppPython:
         try:
             self._llama = Llama(
                 str(path),
-                # The engine rounds up to this multiple, but the object's own buffers do not grow with it.
+                # llama.cpp rounds up to this multiple, but the object's own buffers are not rounded.
                 n_ctx=-(-options.context_length // 256) * 256,
                 n_threads=threads,
                 n_threads_batch=threads,
                 n_gpu_layers=options.gpu_layers,
                 flash_attn=True,
                 draft_model=LlamaPromptLookupDecoding() if lookup else None,
-                # Drafts need the rows of all positions; without this the buffer of rows is too short for long prompts.
+                # Drafts need the logits of all positions; without this option the logits buffer is too short for long
+                # prompts.
                 logits_all=lookup,
                 verbose=False,
             )
@@ -61,12 +62,12 @@ class LlamaCppPython:
         self._llama.eval = self._counted  # type: ignore[method-assign]  # one call is one pass
 
     def _counted(self, tokens: Sequence[int]) -> None:
-        if tokens:  # none where the object holds the whole prompt with its row
+        if tokens:  # empty if the whole prompt and its logits are cached
             with self._log.target(self._llama.n_tokens, len(tokens)):
                 self._evaluate(tokens)
 
     def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
-        """Decode greedily at most ``limit`` tokens after ``prompt``."""
+        """Decode greedily after ``prompt``, up to ``limit`` tokens."""
         log = self._log = PassLog()
         output: list[int] = []
         finished = False

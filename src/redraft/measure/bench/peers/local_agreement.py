@@ -1,9 +1,9 @@
-"""LocalAgreement-n with a forced prefix, the policy of whisper_streaming and SimulStreaming, on Redraft's own backend.
+"""LocalAgreement-n with a forced prefix, the policy of whisper_streaming and SimulStreaming, on Redraft's backend.
 
 Liu et al. 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial Hypothesis Selection":
-what the last n hypotheses agree on is committed.  As in SimulStreaming's translation, what is committed is put behind
-the prompt, so that later hypotheses begin with it, and it is all that counts as shown.  SimulStreaming compares words;
-here ids are compared, so that exactly those that the model has chosen are forced.
+the prefix on which the last n hypotheses agree is committed.  As in SimulStreaming's translation, the committed prefix
+is appended to the prompt, so later hypotheses start with it, and only the committed prefix is shown.  SimulStreaming
+compares words; this implementation compares ids, so exactly the ids that the model chose are forced.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ AGREEMENT = Option("n", 2, 2, 10, "how many hypotheses in a row must agree", who
 
 
 class Greedy:
-    """Plain decoding by Redraft, in a slot of a backend that others may share."""
+    """Plain greedy decoding with Redraft, in one slot of a backend."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._meter = backend, Meter()
         self._slot = backend.open_slot()
 
     def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
-        """Decode greedily at most ``limit`` tokens after ``prompt``."""
+        """Decode greedily after ``prompt``, up to ``limit`` tokens."""
         asking = decode(prompt, Nothing(), Exact(), end_tokens=self._backend.end_tokens, limit=limit)
         started = time.perf_counter()
         (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
@@ -43,21 +43,22 @@ class Greedy:
         return Generated(output.tokens, output.finished, seconds, model_seconds, passes)
 
     def close(self) -> None:
-        """Give the slot back."""
+        """Release the slot."""
         self._backend.close_slot(self._slot)
 
 
 class LocalAgreement(Retranslation):
-    """Commits what n hypotheses in a row agree on; what is shown only ever grows.
+    """Commits the prefix on which n successive hypotheses agree; shown text is never retracted.
 
-    An update that leaves the source as it was is no further hypothesis.  The final one shows its whole hypothesis.
+    An update with an unchanged source does not count as another hypothesis.  The final update shows its whole
+    hypothesis.
 
     Args:
-        n: how many hypotheses must agree, in the range of `AGREEMENT`.
+        n: number of hypotheses that must agree, within `AGREEMENT`.
 
     Raises:
-        OptionError: ``n`` is out of its range.
-        CapabilityError: no slot of the backend is free.
+        OptionError: ``n`` is out of range.
+        CapabilityError: the backend has no free slot.
     """
 
     def __init__(self, task: Task, n: int = 2) -> None:
@@ -71,7 +72,7 @@ class LocalAgreement(Retranslation):
 
     def _decode(self, prompt: tuple[int, ...], limit: int) -> Generated:
         forced = self._committed
-        if not prompt or len(forced) >= limit:  # the source was taken back, or so much of it that the rest is too long
+        if not prompt or len(forced) >= limit:  # the source became empty, or the prompt too long
             return Generated(forced, finished=not prompt)
         answer = self.engine.generate(prompt + forced, limit - len(forced))
         hypothesis = forced + answer.tokens

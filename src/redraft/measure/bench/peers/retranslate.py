@@ -1,4 +1,4 @@
-"""A library's own `generate`, called for every update: the system that all peers are."""
+"""Re-translation with a library's `generate` for every update; the base of all peers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from redraft.measure.eval.record import Step
 
 
 class Task:
-    """What a peer is given: the ids of the prompts and the limits, which are those of Redraft's own methods.
+    """A peer's task: prompts as ids, and limits, the same as for Redraft's methods.
 
     Args:
-        backend: the model on Redraft; only its tokenizer and facts are used.
+        backend: the model on Redraft; only its tokenizer and metadata are used.
         language: BCP 47 tag of the target language.
-        style: how prompts are made.
-        max_tokens: the most tokens of one translation, at least 1.
-        context_length: the most ids of prompt and output together; that of the backend, if it is lower.
+        style: prompt style.
+        max_tokens: maximum length of one translation in tokens, at least 1.
+        context_length: maximum number of ids of prompt and output; capped at the backend's.
 
     Raises:
-        OptionError: the language is not known, or the style carries earlier sentences.
+        OptionError: the language is unknown, or the style includes earlier sentences.
         ModelError: the model has no usable prompt template.
     """
 
@@ -43,21 +43,21 @@ class Task:
         source = parse_language(style.source, "source language")
         self._prompter = Prompter.for_model(backend.metadata, source, parse_language(language), style.template)
         self._mark = final_mark(backend.metadata)
-        self.encode("test")  # a glossary that the model's template cannot carry is refused now
+        self.encode("test")  # fails now if the model's template does not support a glossary
 
     def encode(self, text: str, *, final: bool = False) -> tuple[int, ...]:
-        """Ids of the prompt; none for a text of white space.  That of a final text is made a sentence."""
+        """Return the prompt ids, or none for blank text.  A final text is prompted as a complete sentence."""
         request = Request(as_sentence(text, self._mark) if final else text, (), self._glossary)
         return self._prompter.encode(request, self.backend.encode) if text.strip() else ()
 
     def limit(self, prompt: tuple[int, ...]) -> int:
-        """The most output tokens after ``prompt``; below 1 if it is too long."""
+        """Return the maximum number of output tokens after ``prompt``; below 1 if the prompt is too long."""
         return min(self._max_tokens, self.context_length - len(prompt), longest_output(Prompt(prompt)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The latest output of an utterance, and the prompt that it answers."""
+    """The latest output of an utterance, with its prompt."""
 
     prompt: tuple[int, ...] = ()
     tokens: tuple[int, ...] = ()
@@ -67,8 +67,8 @@ class _Output:
 class Retranslation:
     """Translates every update from scratch; implements `redraft.measure.eval.measure.System`.
 
-    As with Redraft's own methods, a source that is unchanged costs no call.  An output that goes round in circles is
-    not given up, as no library does that: the limit cuts it.
+    As in Redraft's methods, an unchanged source costs no call.  Unlike there, repetitive output is cut only by the
+    length limit, since none of these libraries detects loops.
     """
 
     def __init__(self, task: Task, engine: Library) -> None:
@@ -78,15 +78,15 @@ class Retranslation:
         self._forget()
 
     def _forget(self) -> None:
-        """Start an utterance."""
+        """Reset for a new utterance."""
         self._latest = _Output()
         self._reported = False
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
-        """Translate one update; one that cannot be translated leaves on the display what stood there."""
+        """Translate an update; if that fails, the display stays as it was."""
         started = time.perf_counter()
         step, failures = self._translate(update)
-        # As with Redraft's own methods: with the prompt made and the caption cut, and nothing where no call was needed.
+        # As for Redraft's methods, the time includes prompt and caption handling, and is 0 if no call was needed.
         return (replace(step, seconds=time.perf_counter() - started) if step.seconds else step), failures
 
     def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
@@ -107,11 +107,11 @@ class Retranslation:
         return self._step(update, call), failures
 
     def _decode(self, prompt: tuple[int, ...], limit: int) -> Generated:
-        """The output for a prompt that has changed; it may be empty."""
+        """Decode a changed prompt; the output may be empty."""
         return self.engine.generate(prompt, limit) if prompt else Generated()
 
     def _unstable(self) -> int:
-        """How many tokens at the end of the latest output are not shown before the final update."""
+        """Number of tokens at the end of the latest output that are hidden until the final update."""
         return 0
 
     def _failure(self, update: Update, message: str) -> Failure:
@@ -150,9 +150,9 @@ class Retranslation:
         )
 
     def tokenize(self, text: str) -> list[int]:
-        """By the model's tokenizer, as Redraft's own methods do it."""
+        """Tokenize with the model's tokenizer, as Redraft's methods do."""
         return self.task.backend.tokenize(text)
 
     def close(self) -> None:
-        """Free the library's copy of the model."""
+        """Free the library's model."""
         self.engine.close()

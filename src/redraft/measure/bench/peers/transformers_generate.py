@@ -1,8 +1,8 @@
-"""transformers' `generate`: greedy, with prompt lookup, or with a small model as its assistant.
+"""transformers' `generate`: greedy, with prompt lookup, or with an assistant model.
 
-Every call starts with an empty cache, as `generate` does by default: a cache that is handed in must hold a beginning of
-the prompt, so its owner would have to compare ids and crop it between the updates.  Settings of the drafts are the
-library's defaults; the assistant drafts up to 20 tokens, fewer where it is unsure.
+Each call starts with an empty cache, the default of `generate`: a cache passed in must hold a prefix of the prompt, so
+the caller would have to compare ids and crop it between updates.  Draft settings are the library's defaults; the
+assistant drafts up to 20 tokens, fewer when its confidence is low.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from redraft.backends.hf.options import HfOptions
 from redraft.errors import ModelError, first_sentence
 from redraft.measure.bench.peers.engine import Generated, PassLog
 
-#: What `prompt_lookup_num_tokens` has no default for: 10, as in prompt lookup decoding and in llama-cpp-python.
+#: `prompt_lookup_num_tokens` has no default; 10, as in prompt lookup decoding and llama-cpp-python.
 LOOKUP = {"prompt_lookup_num_tokens": 10}
 
 
 class Transformers:
-    """A model of transformers in 32-bit floats.
+    """A transformers model in 32-bit floats.
 
     Args:
-        path: a folder of transformers, or a GGUF file, whose weights transformers unpacks.
-        options: of the model.
+        path: model folder, or GGUF file, which transformers dequantizes.
+        options: context length, threads and device.
         ends: ids that end an output.
-        small: the assistant, a folder or file as ``path``.
+        small: the assistant model, as ``path``.
         more: further arguments of `generate`.
 
     Raises:
-        ModuleNotFoundError: the hf extra is not installed; for a GGUF file, or the gguf extra.
+        ModuleNotFoundError: the ``hf`` extra is not installed or, for a GGUF file, the ``gguf`` extra.
         ModelError: a model cannot be loaded.
     """
 
@@ -61,7 +61,7 @@ class Transformers:
 
     @staticmethod
     def _watch(model: Any, timed: Callable[[dict[str, Any]], AbstractContextManager[None]]) -> None:
-        """Put a timer around every pass of a model."""
+        """Time every pass of a model."""
         running = ExitStack()
 
         def before(_module: Any, _args: Any, inputs: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class Transformers:
         model.register_forward_hook(lambda *_: running.close())
 
     def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
-        """Decode greedily at most ``limit`` tokens after ``prompt``."""
+        """Decode greedily after ``prompt``, up to ``limit`` tokens."""
         import torch
 
         log = self._log = PassLog()
@@ -89,7 +89,8 @@ class Transformers:
             seconds = time.perf_counter() - started
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         output, finished = tuple(tokens[:end]), end is not None
-        # On a GPU a pass returns before it is done, so its time cannot be told without slowing the call down.
+        # On a GPU a pass returns before it completes, so timing it would need a synchronisation that slows down the
+        # call.
         model_seconds = log.seconds if self._model.device.type == "cpu" else seconds
         passes = log.passes(len(prompt), len(output), finished)
         return Generated(output, finished, seconds, model_seconds, passes, log.draft_passes)
@@ -100,14 +101,14 @@ class Transformers:
 
 
 def _open(path: Path, options: HfOptions) -> Any:
-    """The model of a folder or of a GGUF file."""
+    """Load a model folder or a GGUF file."""
     from redraft.backends.hf.model import open_hf
 
     return _open_gguf(path, options) if path.is_file() else open_hf(str(path), options).model
 
 
 def _open_gguf(path: Path, options: HfOptions) -> Any:
-    """The model of a GGUF file, in 32-bit floats."""
+    """Load a GGUF file in 32-bit floats."""
     import torch
     from gguf import GGUFReader
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -117,7 +118,7 @@ def _open_gguf(path: Path, options: HfOptions) -> Any:
     file = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     try:
         config = AutoConfig.from_pretrained(**file)
-        # transformers reads no size of the heads and takes that of the real Qwen3.
+        # transformers does not read the head size from GGUF and assumes Qwen3's.
         if head := GGUFReader(path).fields.get("qwen3.attention.key_length"):
             config.head_dim = int(head.contents())
         model = AutoModelForCausalLM.from_pretrained(**file, config=config, dtype=torch.float32)
@@ -130,7 +131,7 @@ def _open_gguf(path: Path, options: HfOptions) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bars for files that are read at once, no advice on how the assistant calls itself."""
+    """Disable progress bars and warnings about the assistant's settings."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,1 +1,1 @@
-"""The plots of a report: which there are, and how each is drawn."""
+"""The plots of a report."""

@@ -14,13 +14,13 @@ from redraft.measure.eval.columns import named
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Inches of a line of text, and of the margins.
+#: Height of a line of text in inches; then the margins.
 LINE = 1.25 * POINTS / 72
 LEFT, RIGHT = 0.15, 0.2
 
 
 def _open(axes: Axes, names: Sequence[str], lines: float) -> None:
-    """A band of ``lines`` lines for each name, which stands above it; heights are counted in lines, downwards."""
+    """Add a band of ``lines`` lines for each name, with the name above it; y counts lines downwards."""
     axes.set_ylim(lines * len(names), 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
@@ -42,17 +42,17 @@ def _bar(axes: Axes, top: float, start: float, end: float, text: str, colour: st
 
 
 def has_speedups(result: Result) -> bool:
-    """Whether two rows or more have one."""
+    """Whether at least two rows have a speed-up."""
     return len(measured(result.rows, *SPEEDS)) > 1
 
 
 def height_of_speedups(result: Result) -> float:
-    """Inches."""
+    """Return the height of the axes in inches."""
     return 3 * LINE * len(measured(result.rows, *SPEEDS))
 
 
 def speedups(axes: Axes, result: Result) -> None:
-    """Two bars a row."""
+    """Draw two bars per row."""
     rows = measured(result.rows, *SPEEDS)
     _open(axes, [named(row) for row in rows], 3)
     axes.set_xlim(0, 1.4 * max(value(row, field) for row in rows for field in SPEEDS))
@@ -68,17 +68,17 @@ def speedups(axes: Axes, result: Result) -> None:
 
 
 def has_limit(result: Result) -> bool:
-    """Whether a row has it."""
+    """Whether a row has a distance to the limit."""
     return bool(measured(result.rows, "limit_distance"))
 
 
 def height_of_limit(result: Result) -> float:
-    """Inches."""
+    """Return the height of the axes in inches."""
     return 2 * LINE * len(measured(result.rows, "limit_distance"))
 
 
 def limit(axes: Axes, result: Result) -> None:
-    """One bar a row, from the limit on; equal ratios are equally long."""
+    """Draw one bar per row, starting at the limit, on a logarithmic scale."""
     rows = measured(result.rows, "limit_distance")
     distances = [value(row, "limit_distance") for row in rows]
     _open(axes, [named(row) for row in rows], 2)
@@ -98,7 +98,7 @@ def limit(axes: Axes, result: Result) -> None:
 
 
 def _shares(result: Result) -> dict[str, list[float]]:
-    """Title -> share that was kept, by position; positions that hardly any draft reached are left out."""
+    """Return title -> share of draft tokens accepted, by position; positions reached by few drafts are omitted."""
     found = {}
     for title, counts in (result.acceptance or {}).items():
         least = max((stood for _, stood in counts), default=0) / 100
@@ -109,17 +109,17 @@ def _shares(result: Result) -> dict[str, list[float]]:
 
 
 def has_acceptance(result: Result) -> bool:
-    """Whether something was drafted."""
+    """Whether any row has drafts."""
     return bool(_shares(result))
 
 
 def height_of_acceptance(result: Result) -> float:
-    """Inches."""
+    """Return the height of the axes in inches."""
     return 3.4 * LINE * len(_shares(result))
 
 
 def acceptance(axes: Axes, result: Result) -> None:
-    """A step line a title, each in a band of its own."""
+    """Draw a step line per title, each in a band."""
     shares = _shares(result)
     _open(axes, [*shares], 3.4)
     ticks: dict[float, str] = {}

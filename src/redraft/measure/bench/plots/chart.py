@@ -1,7 +1,7 @@
-"""A chart with matplotlib (extra ``eval``): transparent, in colours that suit light and dark paper.
+"""Charts with matplotlib (extra ``eval``): transparent, with colours for light and dark backgrounds.
 
-No pyplot and no display.  Every margin is given in inches, so that where something will stand is known while it is
-drawn, and labels can be moved out of each other's way.  Text stays text: browsers set it in a font that they have.
+Uses neither pyplot nor a display.  Margins are in inches, so positions are known while drawing and labels can be moved
+apart.  Text stays text in the SVG, rendered in the browser's fonts.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from redraft.measure.viz.figure import require_matplotlib
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Blue, orange, green, purple after Okabe and Ito: told apart by the colour-blind, 3.4 : 1 or more on white and black.
+#: Blue, orange, green, purple after Okabe and Ito: distinguishable with colour blindness, contrast of at least 3.4 : 1
+#: on white and black.
 BLUE, ORANGE, GREEN, PURPLE = COLOURS = ("#2f87c9", "#d55e00", "#009e73", "#aa5fa3")
-#: Text and axes: 3.9 : 1 on white, 4.9 : 1 on GitHub's black.
+#: Colour of text and axes: contrast 3.9 : 1 on white, 4.9 : 1 on GitHub's dark background.
 INK = "#768390"
 
-#: Points of all text; inches of a panel with its axes, and of its margins.
+#: Font size in points; then the size of a panel with its axes, and its margins, in inches.
 POINTS = 10.0
 WIDTH, HEIGHT = 4.1, 3.0
 LEFT, RIGHT, TOP, BOTTOM = 0.62, 0.15, 0.12, 0.52
 
-#: Draws one panel; all of it but the title.
+#: Draws one panel, without its title.
 Draw: TypeAlias = "Callable[[Axes], None]"
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What is drawn, under which title, and the room that it needs in inches; ``right`` is for labels of lines."""
+    """A panel's draw function, title and size in inches; ``right`` is the space for labels at line ends."""
 
     draw: Draw
     title: str = ""
@@ -43,10 +44,11 @@ class Panel:
 
 
 def svg(panels: Sequence[Panel], name: str) -> str:
-    """Panels side by side, as an SVG document.
+    """Draw panels side by side as an SVG document.
 
     Args:
-        name: what all ids in it begin with, so that several can stand in one page.
+        panels: the panels.
+        name: prefix of all ids, so that several documents can share a page.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -59,7 +61,7 @@ def svg(panels: Sequence[Panel], name: str) -> str:
     height = max(panel.height for panel in panels) + top
     width = WIDTH * len(panels)
     with rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), dpi=72)  # a pixel is a point, as in the file
+        figure = Figure(figsize=(width, height), dpi=72)  # one pixel per point, as in the SVG
         for place, panel in enumerate(panels):
             x, y = WIDTH * place + panel.left, height - top - panel.height + BOTTOM
             size = WIDTH - panel.left - panel.right, panel.height - BOTTOM
@@ -71,7 +73,7 @@ def svg(panels: Sequence[Panel], name: str) -> str:
     return _cleaned(out.getvalue(), name)
 
 
-#: matplotlib's settings; the salt keeps ids the same from run to run.
+#: matplotlib's settings; the fixed salt makes ids reproducible.
 _STYLE = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -94,6 +96,6 @@ _STYLE = {
 
 
 def _cleaned(document: str, name: str) -> str:
-    """Without prologue and metadata, which hold addresses and the date, and with ``name`` before all ids."""
+    """Remove the prologue and metadata (URLs and date), and prefix all ids with ``name``."""
     document = re.sub(r"\s*<metadata>.*?</metadata>", "", document[document.index("<svg") :], flags=re.DOTALL)
     return re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", document)

@@ -1,4 +1,4 @@
-"""The plots of a bench: which there are, which of them a result has figures for, and how they become SVG."""
+"""All plots of the benchmarks, with the results they apply to."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A kind of picture.
+    """A kind of plot.
 
     Attributes:
-        name: for files.
+        name: used in file names.
         about: what it shows, in a sentence.
-        has: whether a result has the figures for it.
-        draw: draws a result.
-        benches: those whose results it is drawn for.
-        inches: height of its axes, where that depends on the result.
-        left, right: inches of its margins.
+        has: returns whether a result has the figures for it.
+        draw: draws a result on axes.
+        benches: benchmarks to which it applies.
+        inches: height of the axes, if it depends on the result.
+        left: left margin in inches.
+        right: right margin in inches.
     """
 
     name: str
@@ -137,16 +138,17 @@ PLOTS = (
 
 
 def plots_of(result: Result) -> list[Plot]:
-    """The plots that are drawn for a result; those that its figures do not suffice for are left out."""
+    """Return the plots that a result has the figures for."""
     return [plot for plot in PLOTS if result.bench in plot.benches and plot.has(result)]
 
 
 def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
-    """A plot as SVG, with a panel for each result; of several, each is headed by its language.
+    """Draw a plot as SVG, with a panel per result; several panels are titled by language.
 
     Args:
-        results: of one bench and data set.
-        name: what all ids in the document begin with.
+        plot: the plot.
+        results: results of one benchmark on one data set.
+        name: prefix of all ids in the document.
 
     Raises:
         MissingExtra: matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""Labels of a chart that stand beside what they name and not upon each other.  Lengths are in points."""
+"""Place labels next to their points without overlaps.  Lengths are in points."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from redraft.measure.bench.plots.chart import POINTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Size of labels; what one character takes across at most on average, and a line up.
+#: Font size; then the average width of a character (upper bound) and the height of a line.
 SIZE = POINTS - 1
 _CHARACTER, _LINE = 0.64 * SIZE, 1.3 * SIZE
-#: Half of a marker, with some space; steps along a line that labels are to leave free; space before a label.
+#: Half of a marker with padding; spacing of the boxes that keep labels off lines; space before a label.
 _MARKER, _STEP, _GAP = 4.5, 6.0, 6.0
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text for the point (x, y) of the data."""
+    """A label for the data point (x, y)."""
 
     x: float
     y: float
@@ -38,32 +38,34 @@ class _Box:
     top: float
 
     def overlap(self, other: _Box) -> float:
-        """Common area."""
+        """Return the overlapping area."""
         across = min(self.right, other.right) - max(self.left, other.left)
         up = min(self.top, other.top) - max(self.bottom, other.bottom)
         return max(0.0, across) * max(0.0, up)
 
     @property
     def area(self) -> float:
-        """In square points."""
+        """The area in square points."""
         return (self.right - self.left) * (self.top - self.bottom)
 
     def nearest(self, point: tuple[float, float]) -> tuple[float, float]:
-        """The place in the box that is nearest to a point."""
+        """Return the point of the box closest to ``point``."""
         return min(max(point[0], self.left), self.right), min(max(point[1], self.bottom), self.top)
 
     def distance(self, point: tuple[float, float]) -> float:
-        """From the box to a point."""
+        """Return the distance from the box to ``point``."""
         return dist(point, self.nearest(point))
 
 
 def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Sequence[tuple[float, float]]] = ()) -> None:
-    """Write every label beside its point, where most room is; points in one place share a label.
+    """Label points where there is most room; points at the same place share a label.
 
-    The limits of the axes must be set.
+    Set the limits of the axes first.
 
     Args:
-        lines: points of the lines that labels ought not to cover.
+        axes: the axes.
+        labels: the labels.
+        lines: points of lines that labels should not cover.
     """
     to_page = axes.transData.transform
     frame = axes.get_window_extent()
@@ -80,7 +82,7 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Sequence[tuple[f
         others = [other for other in groups if other != point]
 
         def lost(box: _Box, point: tuple[float, float] = point, others: list[tuple[float, float]] = others) -> float:
-            """How bad a place is: out of the frame, upon something, or nearer to another point."""
+            """Return the penalty of a position: outside the frame, overlapping, near another point, or far away."""
             away = box.distance(point)
             nearer = sum(box.distance(other) < away for other in others)
             return 4 * (box.area - box.overlap(inside)) + sum(map(box.overlap, taken)) + 60 * nearer + away
@@ -92,7 +94,7 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Sequence[tuple[f
 
 
 def _around(x: float, y: float, width: float) -> Iterator[_Box]:
-    """Places for a text beside a point, the most usual first, then the same further off."""
+    """Yield positions for a text around a point, preferred directions first, at growing distances."""
     for far in (_GAP, 2.2 * _GAP, 4 * _GAP, 6 * _GAP):
         for across, up in ((1, 0), (1, 1), (0, 1), (0, -1), (1, -1), (-1, 1), (-1, 0), (-1, -1)):
             middle = x + across * (width / 2 + (far if not up else far / 2)), y + up * (_LINE / 2 + far / 2)
@@ -100,14 +102,14 @@ def _around(x: float, y: float, width: float) -> Iterator[_Box]:
 
 
 def _lead(axes: Axes, point: tuple[float, float], box: _Box, colour: str) -> None:
-    """A thin line from a point to its label, where that is some way off."""
+    """Draw a thin line from a point to its label if they are far apart."""
     if box.distance(point) > 1.5 * _GAP:
         arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 2}
         axes.annotate("", point, box.nearest(point), "figure pixels", "figure pixels", arrow)
 
 
 def _along(points: Sequence[tuple[float, ...]]) -> Iterator[_Box]:
-    """Small boxes along a line."""
+    """Yield small boxes that cover a line."""
     for (x, y), (to_x, to_y) in pairwise(points):
         steps = max(1, round(max(abs(to_x - x), abs(to_y - y)) / _STEP))
         for step in range(steps):
@@ -116,9 +118,9 @@ def _along(points: Sequence[tuple[float, ...]]) -> Iterator[_Box]:
 
 
 def at_ends(axes: Axes, labels: Iterable[Label]) -> None:
-    """Write every label to the right of the axes, at the height of its point or as near to it as others allow.
+    """Write labels to the right of the axes, at the heights of their points or as close as possible.
 
-    The limits of the axes must be set, and the panel must leave room on the right.
+    Set the limits of the axes first, and leave room on the right.
     """
     frame = axes.get_window_extent()
     placed = sorted((axes.transData.transform((label.x, label.y))[1], label.text, label.colour) for label in labels)
@@ -128,7 +130,7 @@ def at_ends(axes: Axes, labels: Iterable[Label]) -> None:
 
 
 def spread(heights: Sequence[float], gap: float, top: float) -> list[float]:
-    """Ascending heights, moved down where they are nearer than ``gap`` to the next one, or above ``top``."""
+    """Move ascending heights down so that they are at least ``gap`` apart and none is above ``top``."""
     found: list[float] = []
     for height in reversed(heights):
         found.append(min(height, top))

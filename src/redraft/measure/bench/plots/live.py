@@ -12,19 +12,19 @@ from redraft.measure.bench.read import Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Seconds of caption lag that are marked.
+#: Caption lag in seconds that is marked.
 BOUND = 1.0
-#: Of lines, for one setting after the other.
+#: Line styles, one per setting.
 STYLES = ("-", "--", "-.")
 
 
 def has_trials(result: Result) -> bool:
-    """Whether some line was tried with two numbers of talks or more."""
+    """Whether a row was tried with at least two numbers of talks."""
     return any(len(trials) > 1 for trials in result.trials.values())
 
 
 def talks(axes: Axes, result: Result) -> None:
-    """p95 of the caption lag over the number of talks: a colour for each method, a style of line for each setting."""
+    """Draw p95 of the caption lag over the number of talks: a colour per method, a line style per setting."""
     from matplotlib.lines import Line2D
     from matplotlib.ticker import ScalarFormatter
 

@@ -1,4 +1,4 @@
-"""What masks do to flicker and to lag (`redraft.measure.bench.plots.kinds`)."""
+"""Effect of masks on flicker and lag (`redraft.measure.bench.plots.kinds`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"tokens": BLUE, "words": GREEN, "tokens, plain": ORANGE, "words, plain"
 
 
 def _kinds(rows: Sequence[Row], *fields: str) -> Iterator[tuple[str, list[tuple[int, Row]]]]:
-    """Kind of mask -> (k, row) by growing k, from the row without a mask on."""
+    """Yield kind of mask -> (k, row) by ascending k, starting with the unmasked row."""
     bare = [(0, row) for row in measured(pick(rows, "ssbd"), *fields)[:1]]
     masked = measured((row for row in rows if row["method"] == "ssbd" and row.get("mask")), *fields)
     for kind in KINDS:
@@ -32,7 +32,7 @@ def _kinds(rows: Sequence[Row], *fields: str) -> Iterator[tuple[str, list[tuple[
 
 
 def _margins(rows: Sequence[Row]) -> list[tuple[str, Row]]:
-    """(margin, row) by growing margin, where both figures of the lag plot are known."""
+    """Return (margin, row) by ascending margin, for rows with both figures of the lag plot."""
     masked = measured((row for row in rows if row["method"] == "ssbd"), "laal", "ne_display")
     words = [(str(row.get("mask") or "").partition("below margin "), row) for row in masked]
     found = [(margin, row) for (others, sign, margin), row in words if sign and not others and "," not in margin]
@@ -40,12 +40,12 @@ def _margins(rows: Sequence[Row]) -> list[tuple[str, Row]]:
 
 
 def has_flicker(result: Result) -> bool:
-    """Whether something is hidden."""
+    """Whether a row masks output."""
     return any(True for _ in _kinds(result.rows, "ne_display"))
 
 
 def flicker(axes: Axes, result: Result) -> None:
-    """NE of the display over k."""
+    """Draw NE of the display over k."""
     labels = []
     for kind, rows in _kinds(result.rows, "ne_display"):
         points = [(float(k), value(row, "ne_display")) for k, row in rows]
@@ -59,12 +59,12 @@ def flicker(axes: Axes, result: Result) -> None:
 
 
 def has_lag(result: Result) -> bool:
-    """Whether the lag of two masks or more was measured."""
+    """Whether the lag of at least two masks was measured."""
     return any(len(rows) > 1 for _, rows in _kinds(result.rows, "laal", "ne_display"))
 
 
 def lag(axes: Axes, result: Result) -> None:
-    """NE of the display over the lag."""
+    """Draw NE of the display over the lag."""
     labels, lines = [], []
     for kind, rows in _kinds(result.rows, "laal", "ne_display"):
         lines.append(points_of((row for _, row in rows), "laal", "ne_display"))

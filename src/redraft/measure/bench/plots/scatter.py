@@ -1,4 +1,4 @@
-"""Plots with two axes of numbers: quality, flicker, lag, speed, the cost of a pass."""
+"""Scatter plots: quality, flicker, lag, speed, cost of a pass."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ Points = list[tuple[float, float]]
 
 
 def value(row: Row, field: str) -> float:
-    """A figure that is known to be a number."""
+    """Return a figure as a number; only for fields that `measured` has checked."""
     return float(cast(float, row[field]))
 
 
 def measured(rows: Iterable[Row], *fields: str) -> list[Row]:
-    """The rows that have all of these figures."""
+    """Return the rows that have all of these figures."""
     return [row for row in rows if all(isinstance(row.get(field), int | float) for field in fields)]
 
 
 def points_of(rows: Iterable[Row], x: str, y: str) -> Points:
-    """Two figures of each row."""
+    """Return two figures of each row."""
     return [(value(row, x), value(row, y)) for row in rows]
 
 
 def draw_line(axes: Axes, points: Points, colour: str, style: str = "-") -> None:
-    """A line with a marker at each point."""
+    """Draw a line with a marker at each point."""
     axes.plot(*zip(*points, strict=True), style, marker="o", color=colour)
 
 
 def leave_room(axes: Axes, share: float = 0.1) -> None:
-    """Some room around the points; the axes begin at 0 where that is near."""
+    """Add margins around the points; axes start at 0 if that is close."""
     axes.margins(share, share)
     axes.autoscale_view()
     if 0 <= axes.dataLim.x0 < 0.3 * axes.dataLim.x1:
@@ -50,7 +50,7 @@ def leave_room(axes: Axes, share: float = 0.1) -> None:
 
 
 def has_quality(result: Result) -> bool:
-    """Whether two rows or more have both figures."""
+    """Whether at least two rows have both figures."""
     return len(measured(_unmasked(result), "chrf", "ne_output")) > 1
 
 
@@ -59,7 +59,7 @@ def _unmasked(result: Result) -> list[Row]:
 
 
 def quality(axes: Axes, result: Result) -> None:
-    """chrF over NE; SSBD with growing beta is one line."""
+    """Draw chrF over NE; SSBD rows are connected by ascending beta."""
     rows = measured(_unmasked(result), "chrf", "ne_output")
     several = sum(row["method"] == "ssbd" for row in rows) > 1
     lines = [points_of(_by_beta(rows), "ne_output", "chrf")] if several else []
@@ -94,12 +94,12 @@ SPEEDS = {"speedup": ("in time", BLUE), "pass_speedup": ("in passes", ORANGE)}
 
 
 def has_speed(result: Result) -> bool:
-    """Whether there are two biases or more."""
+    """Whether there are at least two values of beta."""
     return len(measured(_by_beta(result.rows), *SPEEDS)) > 1
 
 
 def speed(axes: Axes, result: Result) -> None:
-    """Speed-ups by time and by passes, over beta."""
+    """Draw speed-ups in time and in passes over beta."""
     rows = measured(_by_beta(result.rows), *SPEEDS)
     labels = []
     axes.axhline(1, color=INK, linewidth=1)
@@ -127,12 +127,12 @@ def _small(row: Row) -> str:
 
 
 def has_tradeoff(result: Result) -> bool:
-    """Whether BiLD was run at two settings or more."""
+    """Whether BiLD was run with at least two settings."""
     return len(_drafted(result)) > 1
 
 
 def tradeoff(axes: Axes, result: Result, field: str = "speedup") -> None:
-    """chrF over the speed-up: a colour for each rollback threshold, a dash for each small model."""
+    """Draw chrF over speed-up: a colour per rollback threshold, a line style per draft model."""
     rows = _drafted(result)
     smalls, rollbacks = list(dict.fromkeys(map(_small, rows))), list(dict.fromkeys(map(_rollback, rows)))
     colours = dict(zip(rollbacks, COLOURS * len(rollbacks), strict=False))
@@ -160,7 +160,7 @@ def _rollback(row: Row) -> float:
 
 
 def tradeoff_passes(axes: Axes, result: Result) -> None:
-    """The same by passes."""
+    """Draw chrF over the speed-up in passes."""
     tradeoff(axes, result, "pass_speedup")
 
 
@@ -173,7 +173,7 @@ def has_curve(result: Result) -> bool:
 
 
 def curve(axes: Axes, result: Result) -> None:
-    """T(n), and T(1) n for comparison."""
+    """Draw T(n), with n T(1) for comparison."""
     if result.curve is None:
         return
     sizes = result.curve.sizes
@@ -194,7 +194,7 @@ def curve(axes: Axes, result: Result) -> None:
 
 
 def _apart(sizes: Sequence[int], ratio: float) -> list[int]:
-    """Those sizes that are at least so far from the one before."""
+    """Return the sizes that are at least ``ratio`` apart."""
     found: list[int] = []
     for size in sizes:
         if not found or size >= ratio * found[-1]:
@@ -203,6 +203,6 @@ def _apart(sizes: Sequence[int], ratio: float) -> list[int]:
 
 
 def _round(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... within bounds."""
+    """Return 1, 2, 5, 10, ... within bounds."""
     numbers = (digit * 10.0**power for power in range(-4, 7) for digit in (1, 2, 5))
     return [each for each in numbers if low <= each <= high]
