@@ -100,7 +100,7 @@ def test_missing_glyphs_are_said_once(redraft: Run, tmp_path: Path, monkeypatch:
     path = tmp_path / "graph.png"
     done = redraft("viz", "ddg", "我们 met", "--to", "de", *SMALL, "--max-tokens", "4", "--out", str(path))
     assert done.status == 0
-    said = [line for line in done.err.splitlines() if "no font here has" in line]
+    said = [line for line in done.err.splitlines() if "no installed font has" in line]
     assert len(said) == 1
     assert "such as 我" in said[0]
     assert path.exists()

@@ -124,9 +124,9 @@ def test_refusals(library: Any, tmp_path: Path) -> None:
         open_recogniser("sherpa", "ja")
     with pytest.raises(OptionError, match=r"sherpa has no model 'large': name one of zipformer-en, .*, or a folder"):
         open_recogniser("sherpa:large")
-    with pytest.raises(ModelError, match=r"holds no model of sherpa-onnx: joiner\*.onnx is missing"):
+    with pytest.raises(ModelError, match=r"is not a sherpa-onnx model: joiner\*.onnx is missing"):
         model_files(folder(tmp_path / "a", "encoder.onnx", "decoder.onnx", "tokens.txt"))
-    with pytest.raises(ModelError, match=r"holds no model of sherpa-onnx: tokens.txt is missing"):
+    with pytest.raises(ModelError, match=r"is not a sherpa-onnx model: tokens.txt is missing"):
         model_files(folder(tmp_path / "b", "encoder.onnx", "decoder.onnx", "joiner.onnx"))
 
 
@@ -135,7 +135,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"mine' cannot be used by sherpa-onnx: "):
         open_recogniser(f"sherpa:{folder(tmp_path / 'mine')}")
     for vocabulary in (), ("bpe.vocab",):
-        with pytest.raises(ModelError, match="holds no model for punctuation: "):
+        with pytest.raises(ModelError, match="is not a punctuation model: "):
             punctuator(str(folder(tmp_path / "punctuation", "model.onnx", *vocabulary)))
 
 
@@ -174,5 +174,5 @@ class TestPunctuation:
     def test_folders_that_are_none(self, tmp_path: Path) -> None:
         with pytest.raises(OptionError, match="--punctuation must be the folder of a model, not 'absent'"):
             punctuator("absent")
-        with pytest.raises(ModelError, match="holds no model for punctuation: model.onnx is missing"):
+        with pytest.raises(ModelError, match="is not a punctuation model: model.onnx is missing"):
             punctuator(str(tmp_path))

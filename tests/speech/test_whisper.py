@@ -102,7 +102,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     assert opened == ["base.en", "large-v3-turbo"]
     with pytest.raises(OptionError, match="whisper has no model 'huge': Invalid model size 'huge'"):
         open_recogniser("whisper:huge")
-    with pytest.raises(ModelError, match="model 'small' of whisper cannot be opened: no network$"):
+    with pytest.raises(ModelError, match="whisper cannot open model 'small': no network$"):
         open_recogniser("whisper", "fr")
     with pytest.raises(OptionError, match="whisper:tiny.en recognises en, not 'fr'"):
         open_recogniser("whisper:tiny.en", "fr")

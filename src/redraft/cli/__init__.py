@@ -1,7 +1,7 @@
-"""The command line: ``redraft --help`` teaches it.
+"""The command line; start with ``redraft --help``.
 
-The module of a command declares its options; engine, tables and displays are imported inside the command, so that help
-and the short commands answer at once.
+The module of a command declares its options and imports the engine, tables and displays inside the command, so that
+help and short commands respond quickly.
 """
 
 from redraft.cli.main import main

@@ -1,4 +1,4 @@
-"""``redraft doctor``: what runs here, and what a pass costs."""
+"""``redraft doctor``: check the engine and measure the cost of a pass."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
 
 
 def _rows(found: Sequence[Measured]) -> list[dict[str, str | int | float]]:
-    """T(n) on the number of threads that is the fastest for n."""
+    """Return T(n) on the fastest number of threads for each n."""
     from redraft.backends.stopwatch import best_of
 
     curve = best_of(found)
@@ -113,7 +113,7 @@ def _threads(count: int) -> str:
 
 
 def _table(found: Sequence[Measured]) -> Table:
-    """T(n) on every number of threads, with its spread, and the fastest in multiples of T(1)."""
+    """Return a table of T(n) for every number of threads, with spread, and the fastest in multiples of T(1)."""
     from rich.table import Table
 
     from redraft.backends.stopwatch import best_of

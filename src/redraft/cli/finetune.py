@@ -1,4 +1,4 @@
-"""``redraft finetune``: its options and its table; `redraft.finetune` does the work."""
+"""``redraft finetune``: options and result table; `redraft.finetune` does the work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redraft.errors import MissingExtra, OptionError
 if TYPE_CHECKING:
     from redraft.finetune.run import LanguageOutcome
 
-#: Sampled outputs beside the greedy one, where there are translations to compare with.
+#: Default number of sampled outputs besides the greedy one, if there are translations to compare with.
 SAMPLES = 3
 EXAMPLES = """\b
 Examples:
@@ -121,7 +121,7 @@ def finetune(
 
 
 def _languages(to: Sequence[str]) -> tuple[str, ...]:
-    """The target languages, without repeats."""
+    """Return the target languages without duplicates."""
     from redraft.captions.languages import parse_language
 
     for tag in to:
@@ -130,7 +130,7 @@ def _languages(to: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_places(model: str, out: Path) -> None:
-    """Refuse a model that is not of transformers, and a place where the new one cannot be written."""
+    """Check that the model is a transformers model, and that the output folder can be written."""
     from redraft.backends.load import HF_PREFIX, on_transformers
 
     if not on_transformers(model):

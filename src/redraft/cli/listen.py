@@ -1,4 +1,4 @@
-"""``redraft listen``: from speech to captions."""
+"""``redraft listen``: translate speech."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ def listen(
 
         with _blocks(file, device, rate, channels, speed) as blocks:
             items = transcribe(blocks, open_recogniser(recogniser, source, pause, punctuation))
-            # What is read as fast as it is recognised waits for its captions; what is live does not.
+            # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
             yield items if file is not None and file != "-" and speed is None else newest(items)
 
     captioning.caption(opened, source=source, **chosen)
 
 
 def _refuse_idle(file: str | None) -> None:
-    """Refuse options of a source that is not chosen."""
+    """Raise `OptionError` for options that the chosen source does not use."""
     wrong = {
         "device": file is not None and "the microphone, so leave it out with a file",
         "speed": file is None and "a file, so leave it out with the microphone",
@@ -148,7 +148,7 @@ def _refuse_idle(file: str | None) -> None:
 def _blocks(
     file: str | None, device: str | None, rate: int, channels: int, speed: float | None
 ) -> Iterator[Iterator[Samples | Failure]]:
-    """The audio that was asked for; with a microphone, Ctrl-C ends it and no more."""
+    """Open the selected audio source; with the microphone, Ctrl-C only ends the recording."""
     from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
 
     if file is None:
@@ -174,14 +174,14 @@ def _announced(blocks: Iterator[Samples | Failure], name: str) -> Iterator[Sampl
 
 @contextmanager
 def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C ends the recording, so that what was said last is still translated; a second one ends the program."""
+    """Let Ctrl-C end the recording, so that the last words are still translated; a second one ends the program."""
 
     def interrupted(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stop()
 
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # somebody else's, or none on a thread that is not the main one
+    if before is not signal.default_int_handler:  # another handler is installed, or this is not the main thread
         yield
         return
     signal.signal(signal.SIGINT, interrupted)

@@ -1,4 +1,4 @@
-"""``redraft methods``: the table of decoding methods, made from the registry."""
+"""``redraft methods``: the table of decoding methods in the registry."""
 
 from __future__ import annotations
 

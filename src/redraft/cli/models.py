@@ -1,4 +1,4 @@
-"""``redraft models``: what is available, and how to get a good one."""
+"""``redraft models``: list, download and create models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Examples:
   redraft models shape --like qwen3-4b --out qwen3-4b-shape.gguf
 """
 
-#: Columns in a file or a pipe.
+#: Width of the table in files and pipes.
 _WIDEST = 160
 
 
@@ -43,13 +43,13 @@ def models(context: click.Context, as_json: bool) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    if not console.is_terminal:  # a file or a pipe has no width
+    if not console.is_terminal:  # files and pipes have no width
         console.width = max(console.width, _WIDEST)
     table = Table("model", box=None)
     table.columns[0].no_wrap = True
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    table.add_column("good for", overflow="fold")  # and below it where it is from, so that 80 columns suffice
+    table.add_column("good for", overflow="fold")  # the source goes below it, so that the table fits 80 columns
     for row in rows:
         about = f"{row['note']}\n[dim]{row['source']}[/dim]"
         table.add_row(f"[bold]{row['model']}[/bold]", f"{row['megabytes']:,} MB", str(row["state"]), about)

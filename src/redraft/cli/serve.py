@@ -1,4 +1,4 @@
-"""``redraft serve``: its options; `redraft.serve.run` does the work."""
+"""``redraft serve``: options; `redraft.serve.run` does the work."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def serve(
     captions in progress, then exits.
     """
     try:
-        with interrupt.ends_process():  # imports that take a moment
+        with interrupt.ends_process():  # slow imports
             from rich.console import Console
 
             from redraft.serve import logs, run, security, settings
@@ -136,6 +136,6 @@ def serve(
     logs.set_up(details=chosen.log_text, plain=console.is_terminal)
     try:
         run.serve(chosen, console if console.is_terminal else None)
-    except Stopped as error:  # unlike what is wrong with the settings, that may be gone after another start
+    except Stopped as error:  # unlike invalid settings, this may go away after a restart
         click.echo(f"redraft: {error}", err=True)
         raise click.exceptions.Exit(1) from None

@@ -1,4 +1,4 @@
-"""``redraft translate``: what it reads; `redraft.cli.shared.captioning` makes captions of it."""
+"""``redraft translate``: input options; `redraft.cli.shared.captioning` makes the captions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
-    """The items; says what is waited for where somebody has started the program without an input."""
+    """Yield the items; print a hint if the program reads from the keyboard."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
         what = {"lines": "one growing hypothesis per line, an empty line after each utterance", "text": "plain text"}
         click.echo(f"redraft: reading {what.get(form, form)} from the keyboard; Ctrl-D ends it", err=True)

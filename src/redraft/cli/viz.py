@@ -1,4 +1,4 @@
-"""``redraft viz``: pictures of decoding; `redraft.measure.viz` draws them."""
+"""``redraft viz``: pictures of decoding, drawn by `redraft.measure.viz`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def ddg(
 
 
 def _write_graph(out: Path, found: Graph, labels: Mapping[int, str], text: str, translation: str, summary: str) -> None:
-    """Write the picture in the format that the file's name asks for."""
+    """Write the picture in the format of the file's extension."""
     if out.suffix == ".html":
         from redraft.measure.viz.page import graph_page
 
@@ -197,7 +197,7 @@ def drafts(
 
 
 def _checked(value: str) -> Path:
-    """The file to write, refused before a model is loaded."""
+    """Check the output path before a model is loaded."""
     path = Path(value)
     if path.suffix not in ENDINGS:
         raise OptionError(f"--out must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {value!r}")
@@ -211,7 +211,7 @@ def _checked(value: str) -> Path:
 
 
 def _run_of(source: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:
-    """Languages, model and method, with the options that are not at their defaults."""
+    """Describe languages, model, method and the options that differ from their defaults."""
     values = [f"{each.name} {options[each.name]}" for each in method.options if options[each.name] != each.default]
     return f"{source} to {to}, {Path(model).name}, {method.name}" + (f" ({', '.join(values)})" if values else "")
 
@@ -224,6 +224,6 @@ def _save(sheet: Sheet, path: Path) -> None:
 
 def _missing(characters: Sequence[str]) -> str:
     return (
-        f"no font here has {len(characters)} of the characters, such as {characters[0]}; SVG files are shown with the "
-        "fonts of the viewer's machine, PNG files have boxes instead (install a font such as Noto Sans CJK)"
+        f"no installed font has {len(characters)} of the characters, such as {characters[0]}; SVG files are shown with "
+        "the fonts of the viewer's machine, PNG files have boxes instead (install a font such as Noto Sans CJK)"
     )

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from redraft.errors import InputError
 from redraft.serve import protocol
 
-#: An utterance and a language.
+#: Utterance and language.
 Key: TypeAlias = tuple[str, str]
 M = TypeVar("M", bound=protocol.Message)
 
@@ -31,7 +31,7 @@ class Control:
         self._targets, self._news = tuple(targets), asked
         self.paused = False
         self.hidden: set[Key] = set()
-        #: What the server has not confirmed yet, by what it is about; the latest counts.
+        #: Unconfirmed requests by subject; a newer one replaces an older one.
         self._asked: dict[tuple[str, ...], protocol.Control] = {}
         self._unsent: dict[tuple[str, ...], protocol.Control] = {}
 
@@ -72,7 +72,7 @@ class Control:
         self._ask(_made(protocol.Correct, utterance=utterance, language=language, text=text))
 
     def _ask(self, message: protocol.Control) -> None:
-        """Have a message sent, again after a drop until it is confirmed."""
+        """Queue a message; it is sent again after a drop until it is confirmed."""
         self._news()
         if isinstance(message, protocol.Pause):
             self.paused = message.paused
@@ -82,7 +82,7 @@ class Control:
         self._asked[about] = self._unsent[about] = message
 
     def next(self, *, pauses: bool = False) -> protocol.Control | None:
-        """The next message to be sent; with ``pauses`` only one that holds back the captions of later updates."""
+        """Return the next message to send; with ``pauses``, only one that must precede later updates."""
         waiting = (
             about
             for about, message in self._unsent.items()
@@ -92,7 +92,7 @@ class Control:
         return None if about is None else self._unsent.pop(about)
 
     def confirmed(self, message: protocol.Paused | protocol.Hidden | protocol.Final | protocol.Error) -> None:
-        """The server has done what was asked for, by this client or by somebody else with its token, or refuses it."""
+        """Remove a request that the server has executed or rejected, whether this client or another one made it."""
         about = _about(message)
         mine = self._asked.get(about)
         if isinstance(message, protocol.Error):
@@ -111,10 +111,10 @@ class Control:
             del self._asked[about]
 
     def again(self, forgotten: Container[str] = ()) -> None:
-        """After a drop, have sent again what was not confirmed.
+        """After a reconnection, queue all unconfirmed requests again.
 
         Args:
-            forgotten: unfinished utterances, if the server was restarted and does not know which of them are hidden.
+            forgotten: unfinished utterances, if the server was restarted and has forgotten which of them are hidden.
         """
         for utterance, language in list(self.hidden):
             if utterance in forgotten:
@@ -137,7 +137,7 @@ def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:
 
 
 def _about(message: protocol.Message) -> tuple[str, ...]:
-    """What a message is about: one takes the place of another about the same."""
+    """Return the subject of a message; a newer message replaces one with the same subject."""
     kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name := str(message.type), name)
     if kind == "pause":
         return (kind,)

@@ -1,4 +1,4 @@
-"""What a client keeps so that nothing is lost: updates without an answer, and the final captions that it has."""
+"""The client's state for resuming: unanswered updates, and the final captions received."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Container, Iterator
 
 from redraft.serve import protocol
 
-#: Final updates without an answer at which a client waits.
+#: Number of unanswered final updates at which `send` waits.
 MOST_OPEN = 64
-#: Bytes of one `restore` message; servers take at least as many.
+#: Maximum size of one `restore` message in bytes; servers accept at least this.
 _RESTORE_BYTES = 16_000
 
 
 class Ledger:
-    """The books of one session.
+    """The updates and captions of one session.
 
     Attributes:
-        targets: its languages.
-        open: by utterance, the newest update that is still to be answered.
+        targets: target languages.
+        open: utterance -> its newest unanswered update.
     """
 
     def __init__(self, targets: tuple[str, ...]) -> None:
@@ -25,12 +25,12 @@ class Ledger:
         self.open: dict[str, protocol.UpdateMessage] = {}
         self._unsent: dict[str, protocol.UpdateMessage] = {}
         self._begun: dict[str, float | None] = {}
-        #: By utterance and language, what ended it: the final caption, or None where there is none.
+        #: (utterance, language) -> final caption, or None if there is none.
         self._ends: dict[tuple[str, str], protocol.Final | None] = {}
 
     def add(self, update: protocol.UpdateMessage) -> None:
-        """Take an update that is to be sent.  Of utterances that never end only the latest are kept."""
-        # The server may never get the first one: it is not sent again after a drop.
+        """Add an update to send.  Of utterances without a final update, only the most recent are kept."""
+        # The server may never get the first update, since only the newest is sent again after a drop.
         begun = self._begun.setdefault(update.utterance, update.time)
         update = update.model_copy(update={"begun": begun})
         self.open[update.utterance] = self._unsent[update.utterance] = update
@@ -47,22 +47,24 @@ class Ledger:
         return len(self.open) - len(self._partial) >= MOST_OPEN
 
     def next(self) -> protocol.UpdateMessage | None:
-        """The next update to be sent."""
+        """Return the next update to send."""
         return self._unsent.pop(next(iter(self._unsent))) if self._unsent else None
 
     def again(self) -> None:
-        """After a drop, have all that is unanswered sent once more."""
+        """After a reconnection, queue all unanswered updates again."""
         self._unsent = dict(self.open)
 
     def drop(self, utterance: str) -> None:
-        """There will be no answer for an utterance."""
+        """Remove an utterance that will get no answer."""
         self.open.pop(utterance, None)
 
     def conclude(self, utterance: str, language: str, final: protocol.Final | None) -> bool:
-        """Note what has ended an utterance in a language; whether that is news.
+        """Record the end of an utterance in a language; return False if it was already recorded.
 
         Args:
-            final: None if there is no caption.
+            utterance: name of the utterance.
+            language: the language.
+            final: the final caption; None if there is none.
         """
         key = utterance, language
         news = key not in self._ends
@@ -78,10 +80,10 @@ class Ledger:
         return news
 
     def restoring(self, hidden: Container[tuple[str, str]]) -> Iterator[str]:
-        """Messages that tell a server the captions that it has forgotten.
+        """Yield the messages that restore the captions on a server that was restarted.
 
         Args:
-            hidden: utterances and languages that viewers are not to see.
+            hidden: utterances and languages that viewers must not see.
         """
         held: list[protocol.Final] = []
         size = 0

@@ -1,4 +1,4 @@
-"""Where the server is, how patient a client is with it, and what it raises."""
+"""Server addresses, and the exception of the client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from redraft.errors import OptionError, RedraftError
 
 
 class ServerError(RedraftError):
-    """The server cannot be reached or refuses; ``code`` is one of `redraft.serve.refusals.CODES`, or ``connection``."""
+    """The server cannot be reached or refuses.
+
+    ``code`` is one of `redraft.serve.refusals.CODES`, or ``connection``.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -18,10 +21,10 @@ class ServerError(RedraftError):
 
 
 def address(server: str) -> str:
-    """The address of a server's websocket.
+    """Return the websocket URL of a server.
 
     Raises:
-        OptionError: invalid address.
+        OptionError: the address is invalid.
     """
     try:
         parts = urlsplit(server if "://" in server else f"http://{server}")
@@ -35,12 +38,12 @@ def address(server: str) -> str:
 
 
 def viewers_page(address: str, session: str, room: str | None = None) -> str:
-    """Address where others read the captions of a session in a browser.
+    """Return the URL at which others can read the captions of a session in a browser.
 
     Args:
-        address: of the server's websocket.
+        address: websocket URL of the server.
         session: public name of the session.
-        room: name of its room, whose page stays the same from session to session.
+        room: name of its room; the URL of a room stays the same from session to session.
     """
     scheme, rest = address.split("://", 1)
     place = f"/{room}" if room else f"?session={session}"
@@ -48,7 +51,7 @@ def viewers_page(address: str, session: str, room: str | None = None) -> str:
 
 
 def reason(address: str, error: Exception) -> str:
-    """Why there is no connection to an address, in one sentence."""
+    """Describe in one sentence why a connection failed."""
     if isinstance(error, InvalidHandshake | InvalidURI):
-        return f"{address} is no server of Redraft, or refuses this client: {error}"
+        return f"{address} is not a Redraft server, or refuses this client: {error}"
     return f"the server at {address} cannot be reached: {error}"

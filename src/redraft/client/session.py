@@ -1,4 +1,4 @@
-"""One session on a server, which survives dropped connections."""
+"""A client session that survives dropped connections."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from redraft.decoding.method import Value
 from redraft.serve import protocol
 from redraft.serve.messages import caption_of, failure_of
 
-#: Captions that may wait for whoever iterates, before no more are read.
+#: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
-#: What a server refuses that may go well a little later.
+#: Error codes of temporary problems.
 _PASSING = {"capacity", "draining", "limit", "slow", "engine"}
 
 
@@ -32,18 +32,18 @@ class Client:
     """One session on a server.
 
     Attributes:
-        session: its public name, once it has begun.
+        session: its public name, once it has started.
         control: pauses, hides and corrects what viewers see.
         reconnected: number of reconnections.
 
     Args:
-        server: its address, such as ``http://127.0.0.1:8765``.
+        server: its URL, such as ``http://127.0.0.1:8765``.
         to: target languages, as BCP 47 tags or English names.
         method: name of the decoding method; None leaves it to the server.
         options: options of the method by name.
-        mask: what is hidden of partial captions.
-        style: how prompts are made, except for the template, which the server chooses.
-        max_tokens: the most tokens of one translation; None leaves it to the server.
+        mask: which words of partial captions are hidden.
+        style: prompt style, except for the template, which the server chooses.
+        max_tokens: maximum length of one translation in tokens; None leaves it to the server.
         key: API key, if the server needs one.
         room: name of a room, whose link stays the same from session to session.
         take_over: replace the session that is running in the room.
@@ -84,7 +84,7 @@ class Client:
 
     @property
     def viewers_page(self) -> str:
-        """Address of the captions in a browser, once the session has begun; the same after a drop."""
+        """URL of the captions in a browser, once the session has started; it does not change after a drop."""
         return viewers_page(self._address, self.session, self._start.room)
 
     async def __aenter__(self) -> Client:
@@ -123,7 +123,7 @@ class Client:
         Iterate over the client concurrently: captions that are not fetched hold back updates.
 
         Raises:
-            InputError: it is longer than servers take.
+            InputError: the update is longer than servers accept.
             ServerError: the session is over.
         """
         message = message_of(update)
@@ -139,14 +139,14 @@ class Client:
         self._news.set()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Captions and failures as they come, until everything is translated.
+        """Yield captions and failures until everything is translated.
 
         Raises:
-            ServerError: the session is over before that.
+            ServerError: the session ended before that.
         """
         while isinstance(event := await self._events.get(), Caption | Failure):
             yield event
-        self._events.put_nowait(event)  # whoever iterates again comes to the same end
+        self._events.put_nowait(event)  # so that iterating again ends too
         if event is not None:
             raise event
 
@@ -156,7 +156,7 @@ class Client:
         self._news.set()
 
     def _count(self) -> None:
-        """Let `send` wait while too much is open."""
+        """Make `send` wait if too many updates are unanswered."""
         (self._room.clear if self._ledger.full else self._room.set)()
 
     async def _run(self) -> None:
@@ -194,11 +194,11 @@ class Client:
             if not self._done:
                 wait = next(waits, None)
                 if wait is None:
-                    raise ServerError("connection", f"the connection was lost and is not to be had again: {problem}")
+                    raise ServerError("connection", f"the connection was lost and could not be restored: {problem}")
                 await asyncio.sleep(wait)
 
     async def _begin(self, socket: ClientConnection) -> None:
-        """Begin the session, or go on with it."""
+        """Start the session or resume it."""
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
         started = begun(await socket.recv())
         forgotten = bool(self.session) and not started.resumed
@@ -216,21 +216,21 @@ class Client:
             self._started.set_result(None)
 
     def _restored(self) -> None:
-        """The server has all of the session, so that it may be resumed there."""
+        """Record that the server has the complete session, so that it can be resumed there."""
         if self._start.server != self._server:
             self._start = self._start.model_copy(update={"server": self._server})
 
     async def _go_on(self, socket: ClientConnection, *, forgotten: bool) -> None:
-        """Say again, after a drop, what the server may not have had."""
+        """After a reconnection, send what the server may not have received."""
         self.control.again(self._ledger.open if forgotten else ())
         if forgotten:
-            if self.control.paused:  # before there is anything that viewers could see
+            if self.control.paused:  # before viewers can see anything
                 await socket.send(protocol.Pause().wire())
             for message in self._ledger.restoring(self.control.hidden):
                 await socket.send(message)
 
     async def _talk(self, socket: ClientConnection) -> None:
-        """Send and receive until the connection ends."""
+        """Send and receive until the connection closes."""
         speaking = asyncio.create_task(self._speak(socket))
         try:
             async for text in socket:
@@ -258,7 +258,7 @@ class Client:
 
     async def _hear(self, message: Any, socket: ClientConnection) -> None:
         if isinstance(message, protocol.Partial):
-            self._restored()  # since an update that came after it is answered
+            self._restored()  # since a later update is answered
             await self._events.put(caption_of(message))
         elif isinstance(message, protocol.Final):
             self._restored()
@@ -272,7 +272,7 @@ class Client:
         elif isinstance(message, protocol.Error):
             if message.code in ("caption", "limit") and message.language:
                 self.control.confirmed(message)
-            elif message.code in ("stale", "limit") and message.utterance:  # there will be no other answer
+            elif message.code in ("stale", "limit") and message.utterance:  # no other answer will come
                 self._ledger.drop(message.utterance)
                 self._count()
             await self._events.put(failure_of(message))
@@ -282,11 +282,12 @@ class Client:
     async def _concluded(
         self, utterance: str, language: str, final: protocol.Final | None, event: Event, socket: ClientConnection
     ) -> None:
-        """An utterance has ended in a language; what comes a second time is passed over."""
+        """Handle the end of an utterance in a language; duplicates are ignored."""
         if self._ledger.conclude(utterance, language, final):
             await self._events.put(event)
         if final and final.corrected:
             self.control.confirmed(final)
         self._count()
-        with suppress(WebSocketException):  # closed, but there may be more to read; it will be sent again
+        # the connection is closed, but may have unread messages; the acknowledgement is sent again
+        with suppress(WebSocketException):
             await socket.send(protocol.Ack(utterance=utterance, language=language).wire())

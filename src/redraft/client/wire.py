@@ -1,4 +1,4 @@
-"""Between what a client is told and what goes over the wire."""
+"""Convert between the client's types and protocol messages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from redraft.serve import protocol
 
 
 def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> protocol.Start:
-    """The message that begins a session.
+    """Return the message that starts a session.
 
     Args:
         to: target languages.
-        mask: what is hidden of partial captions.
-        style: how prompts are made.
-        fields: more of the message.
+        mask: which words of partial captions are hidden.
+        style: prompt style.
+        fields: other fields of the message.
 
     Raises:
-        OptionError: something is out of range, or not for servers.
+        OptionError: a value is out of range or not supported by servers.
     """
     try:
         return protocol.Start(targets=tuple(to), **_of_mask(mask), **_of_style(style), **fields)
@@ -34,10 +34,10 @@ def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> prot
 
 
 def _of_mask(mask: Mask) -> dict[str, Any]:
-    """The fields of `start` that say what is hidden.
+    """Return the fields of `start` for a mask.
 
     Raises:
-        OptionError: servers cannot hide like that.
+        OptionError: servers do not support the mask.
     """
     if not mask.display_only:
         raise OptionError("mask: drafts on a server keep what is hidden, so leave display_only true")
@@ -46,10 +46,10 @@ def _of_mask(mask: Mask) -> dict[str, Any]:
 
 
 def _of_style(style: Style) -> dict[str, Any]:
-    """The fields of `start` that say how prompts are made.
+    """Return the fields of `start` for a prompt style.
 
     Raises:
-        OptionError: a template is named.
+        OptionError: the style names a template.
     """
     if style.template is not None:
         raise OptionError("template is chosen by the server, so leave it out")
@@ -57,10 +57,10 @@ def _of_style(style: Style) -> dict[str, Any]:
 
 
 def heard(text: str | bytes) -> Any:
-    """A message of the server.
+    """Parse a message from the server.
 
     Raises:
-        ServerError: it is none of this protocol.
+        ServerError: it is not a message of this protocol.
     """
     try:
         return protocol.FROM_SERVER.validate_json(text)
@@ -71,10 +71,10 @@ def heard(text: str | bytes) -> Any:
 
 
 def begun(text: str | bytes) -> protocol.Started:
-    """The server's answer to `start`.
+    """Parse the server's answer to `start`.
 
     Raises:
-        ServerError: it refuses, or it is none of this protocol.
+        ServerError: the server refuses, or the answer is not `started`.
     """
     message = heard(text)
     if isinstance(message, protocol.Error):
@@ -85,10 +85,10 @@ def begun(text: str | bytes) -> protocol.Started:
 
 
 def message_of(update: Update) -> protocol.UpdateMessage:
-    """The message that sends an update.
+    """Return the message that sends an update.
 
     Raises:
-        InputError: it is longer than servers take.
+        InputError: the update is longer than servers accept.
     """
     try:
         return protocol.UpdateMessage(

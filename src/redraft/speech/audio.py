@@ -1,7 +1,7 @@
-"""Where audio comes from: files and pipes, as blocks of mono samples at 16 kHz, in bounded memory.
+"""Audio from files and pipes, as blocks of mono samples at 16 kHz, in bounded memory.
 
-A block is a one-dimensional array of 32-bit floats from -1 to 1, of any length.  Files and pipes of other rates are
-resampled, and several channels are mixed into one.
+A block is a one-dimensional float32 array of any length with values from -1 to 1.  Other sample rates are resampled,
+and channels are mixed.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 
 from redraft.errors import InputError, MissingExtra, first_sentence
 
-#: Samples a second of every block.
+#: Sample rate of every block in Hz.
 RATE = 16_000
-#: Seconds that are read at a time: how long a word waits at most before a recogniser hears it.
+#: Seconds of audio read at a time: the maximum delay before a recogniser gets it.
 BLOCK_SECONDS = 0.1
 
 Samples: TypeAlias = NDArray[np.float32]
 
-#: How files begin that are not raw samples; few enough samples do that a long beginning is no coincidence.
+#: First bytes of audio files; raw samples are unlikely to start with them.
 _CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\x1aE\xdf\xa3": "WebM"}
 _MP3 = b"\xff\xfb"
 
 
 def container(head: bytes) -> str | None:
-    """The format of the file that begins like this; None if these may be raw samples."""
+    """Return the file format that starts with these bytes; None if they may be raw samples."""
     return next((name for beginning, name in _CONTAINERS.items() if head.startswith(beginning)), None)
 
 
 def library(name: str, extra: str = "listen") -> ModuleType:
-    """An optional library, imported.
+    """Import an optional library.
 
     Raises:
-        MissingExtra: it is not installed; the message names the extra that has it.
+        MissingExtra: it is not installed; the message names the extra that contains it.
     """
     from importlib import import_module
 
@@ -51,10 +51,10 @@ def library(name: str, extra: str = "listen") -> ModuleType:
 
 
 def file_blocks(path: str) -> Iterator[Samples]:
-    """The audio of a file: WAV, FLAC, MP3, Ogg, and what else libsndfile reads.
+    """Read an audio file: WAV, FLAC, MP3, Ogg and other formats of libsndfile.
 
     Raises:
-        InputError: the file cannot be read, or is not audio; while it is read, where its audio is damaged.
+        InputError: the file cannot be read or is not audio; or, while iterating, its audio is damaged.
         MissingExtra: the extra ``listen`` is not installed.
     """
     soundfile, resampled = library("soundfile"), resampler()
@@ -83,15 +83,16 @@ def file_blocks(path: str) -> Iterator[Samples]:
 
 
 def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: bool = False) -> Iterator[Samples]:
-    """Raw audio of a pipe: signed 16-bit little-endian samples, those of the channels in turn.
+    """Read raw audio: signed 16-bit little-endian samples, with channels interleaved.
 
     Args:
-        rate: samples a second.
-        channels: how many channels; they are mixed.
-        checked: whether it is known that the pipe holds samples, and not a file.
+        pipe: the stream to read.
+        rate: sample rate in Hz.
+        channels: number of channels; they are mixed.
+        checked: whether the caller knows that these are raw samples rather than an audio file.
 
     Raises:
-        InputError: while it is read: the pipe holds the file of a known format, or ends within a sample.
+        InputError: while iterating, the data turn out to be an audio file, or end within a sample.
         MissingExtra: the extra ``listen`` is not installed, and ``rate`` is not 16000.
     """
     return resampler(rate)(_pcm(pipe, rate, channels, checked), rate)
@@ -111,13 +112,13 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
 
 
 def resampler(rate: int | None = None) -> Callable[[Iterator[Samples], int], Iterator[Samples]]:
-    """What turns blocks of a rate into blocks of 16 kHz.
+    """Return a function that resamples blocks to 16 kHz.
 
     Args:
-        rate: samples a second of what comes; None where that is not known yet.
+        rate: their sample rate in Hz; None if it is not known yet.
 
     Raises:
-        MissingExtra: the extra ``listen`` is not installed, and the rate is not 16000.
+        MissingExtra: the extra ``listen`` is not installed, and ``rate`` is not 16000.
     """
     soxr = None if rate == RATE else library("soxr")
 
@@ -141,10 +142,13 @@ def at_speed(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[Samples]:
-    """The blocks, each held back until the moment at which it has been spoken.
+    """Yield each block at the time at which it was spoken.
 
     Args:
-        speed: how many times faster than speech; 1 is as it was spoken.
+        blocks: the audio.
+        speed: how many times faster than the original; 1 is real time.
+        clock: returns the time in seconds.
+        sleep: waits for a number of seconds.
     """
     start, heard = clock(), 0
     for block in blocks:
@@ -155,5 +159,5 @@ def at_speed(
 
 
 def _reason(error: Exception) -> str:
-    """What libsndfile says, without the path that it begins with."""
+    """Return libsndfile's error message without the path at its start."""
     return first_sentence(Exception(getattr(error, "error_string", str(error))))

@@ -1,7 +1,7 @@
-"""What one has to know of a server's protocol to send it audio and to understand what it hears.
+"""The interface to a recognition server's protocol: how to send audio and read hypotheses.
 
 An entry point in the group ``redraft.recogniser_servers`` names a module with ``SUMMARY``, a line about the server;
-``PATH``, what follows an address without a path of its own; and ``dialect()``, which returns a `Dialect`.
+``PATH``, the path appended to addresses without one; and ``dialect()``, which returns a `Dialect`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ENTRY_POINT_GROUP = "redraft.recogniser_servers"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a message says of the utterance that is under way.
+    """A server's hypothesis of the current utterance.
 
     Attributes:
-        text: all of it so far.
-        final: whether it has ended.
-        start, end: when it began, and up to when it was heard, in seconds from the start of the connection's audio;
-            None where the message does not say.
+        text: the whole text so far.
+        final: whether the utterance has ended.
+        start: its start in seconds from the start of the connection's audio; None if unknown.
+        end: end of the recognised audio, as ``start``.
     """
 
     text: str
@@ -39,11 +39,11 @@ class Said:
 
 
 class Dialect(Protocol):
-    """A server's protocol, with what it must remember of one connection.
+    """A server's protocol, with the state of one connection.
 
     Attributes:
-        listens: whether audio may be sent; some servers speak first.
-        over: whether everything has been heard.
+        listens: whether audio may be sent yet; some servers send a message first.
+        over: whether everything has been recognised.
     """
 
     listens: bool
@@ -51,28 +51,33 @@ class Dialect(Protocol):
 
     @property
     def greeting(self) -> str:
-        """What is sent when the connection is open; empty for nothing."""
+        """The message to send when the connection opens; empty for none."""
 
     @property
     def goodbye(self) -> str | bytes:
-        """What says that no more audio will come."""
+        """The message that ends the audio."""
 
     def audio(self, samples: Samples) -> bytes:
-        """The message with a block of mono audio at 16 kHz."""
+        """Return the message for a block of mono audio at 16 kHz."""
 
     def read(self, message: str | bytes) -> Sequence[Said]:
-        """What a message says, in order.
+        """Return the hypotheses in a message, in order.
 
         Raises:
-            InputError: the message is none of this protocol.
+            InputError: it is not a message of this protocol.
         """
 
 
 def parsed(message: str | bytes, fields: dict[str, Field], needed: Sequence[str]) -> dict[str, Any]:
-    """The JSON object of a message, its known fields checked.
+    """Parse a JSON message and check its known fields.
+
+    Args:
+        message: the message.
+        fields: known fields with their checks.
+        needed: fields that must be present.
 
     Raises:
-        InputError: it is not JSON, not an object, or a field is missing or has a value that is not allowed.
+        InputError: it is not a JSON object, or a field is missing or invalid.
     """
     if isinstance(message, bytes):
         raise InputError("the message must be text, not bytes")
@@ -82,15 +87,15 @@ def parsed(message: str | bytes, fields: dict[str, Field], needed: Sequence[str]
 
 
 def pcm(samples: Samples) -> bytes:
-    """Samples as signed 16-bit little-endian integers."""
+    """Convert samples to signed 16-bit little-endian integers."""
     return bytes((samples.clip(-1, 1) * 32767).astype("<i2").tobytes())
 
 
 def find_dialect(spec: str) -> tuple[ModuleType, str]:
-    """The module of the protocol in ``NAME:ws://HOST:PORT``, and the full address.
+    """Parse ``NAME:ws://HOST:PORT``; return the protocol's module and the full URL.
 
     Raises:
-        OptionError: there is no such protocol, or the address is invalid.
+        OptionError: the protocol is unknown, or the address is invalid.
     """
     name, _, url = spec.partition(":")
     known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
@@ -109,5 +114,5 @@ def find_dialect(spec: str) -> tuple[ModuleType, str]:
 
 
 def message(**fields: Any) -> str:
-    """A JSON object."""
+    """Return a JSON object."""
     return json.dumps(fields)

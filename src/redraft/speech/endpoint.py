@@ -1,7 +1,7 @@
-"""Where an utterance begins and ends, by voice activity: recognisers without endpoints of their own share this.
+"""Detect utterances by voice activity, for recognisers without endpoint detection.
 
-A pause ends an utterance, a shorter one if the utterance has grown long, and no utterance grows without end: a
-translation of more than a sentence or two comes late and flickers more.
+A pause ends an utterance; a long utterance ends at a shorter pause, and its length is limited: translations of more
+than one or two sentences are late and flicker more.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ import numpy as np
 
 from redraft.speech.audio import RATE, Samples
 
-#: Seconds of one decision of the detector.
+#: Length of a detector frame in seconds.
 FRAME_SECONDS = 0.03
-#: Seconds of silence that end an utterance.
+#: Default pause that ends an utterance, in seconds.
 PAUSE = 0.5
-#: An utterance of so many seconds ends at half a pause.
+#: Seconds after which half a pause ends an utterance.
 LONG = 8.0
-#: An utterance of so many seconds ends wherever it is.
+#: Maximum length of an utterance in seconds.
 LONGEST = 20.0
 
 _FRAME = round(RATE * FRAME_SECONDS)
-#: Frames kept from before the beginning, since speech is noticed late, and how many of the last of them must be speech.
+#: Frames kept from before the start, since speech is detected late; then the window of frames, and how many of them
+#: must be speech.
 _BEFORE, _WINDOW, _SPEECH = 14, 8, 6
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Audio of an utterance that has not been heard before.
+    """New audio of an utterance.
 
     Attributes:
         pcm: signed 16-bit samples, 16 kHz.
-        begins, ends: whether it is the first or the last of its utterance; it can be both.
-        start: when the utterance began, in seconds from the start of the audio.
-        end: when the last speech of it was heard.
+        begins: whether the utterance starts with it.
+        ends: whether the utterance ends with it.
+        start: start of the utterance in seconds from the start of the audio.
+        end: end of the last speech in it, as ``start``.
     """
 
     pcm: bytes
@@ -47,10 +49,10 @@ class Stretch:
 
 
 class Endpointer:
-    """Cuts audio into utterances; silence between them is dropped.
+    """Splits audio into utterances; silence between them is dropped.
 
     Args:
-        is_speech: whether a frame of 30 ms of signed 16-bit samples is speech.
+        is_speech: returns whether a 30 ms frame of signed 16-bit samples is speech.
         pause: seconds of silence that end an utterance.
     """
 
@@ -63,7 +65,7 @@ class Endpointer:
         self._silent = 0
 
     def hear(self, samples: Samples) -> Iterator[Stretch]:
-        """What a block of audio adds to utterances."""
+        """Yield what a block of audio adds to utterances."""
         audio = np.concatenate((self._rest, samples))
         count = len(audio) // _FRAME
         self._rest = audio[count * _FRAME :]
@@ -90,7 +92,7 @@ class Endpointer:
             yield self._stretch(new, begins, ends=False)
 
     def finish(self) -> Iterator[Stretch]:
-        """The end of the utterance that the end of the audio has cut off, if there is one."""
+        """Yield the end of the utterance that is still open, if any."""
         if self._start is not None:
             yield self._stretch([], begins=False, ends=True)
 
@@ -99,7 +101,7 @@ class Endpointer:
         return self._frames * FRAME_SECONDS
 
     def _wakes(self, frame: bytes, speech: bool) -> bool:
-        """Whether an utterance begins with a frame: one loud moment is not speech."""
+        """Whether an utterance starts with a frame; a single loud frame does not count."""
         self._before.append((frame, speech))
         return speech and sum(heard for _, heard in list(self._before)[-_WINDOW:]) >= _SPEECH
 

@@ -1,4 +1,4 @@
-"""The microphone, by way of PortAudio."""
+"""Microphone input through PortAudio."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redraft.captions.events import Failure
 from redraft.errors import InputError, MissingExtra, first_sentence
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library, resampler
 
-#: Seconds of audio that wait for a slow recogniser before some is lost.
+#: Seconds of audio buffered for a slow recogniser before some is dropped.
 _WAITING = 60.0
 
 _NO_PORTAUDIO = (
@@ -22,10 +22,10 @@ _NO_MICROPHONE = "no microphone was found: connect one, or name a file to listen
 
 
 def sounddevice() -> ModuleType:
-    """The library.
+    """Import the library.
 
     Raises:
-        MissingExtra: it, or the PortAudio library that it needs, is not installed.
+        MissingExtra: it, or the PortAudio library, is not installed.
     """
     try:
         return library("sounddevice")
@@ -34,7 +34,7 @@ def sounddevice() -> ModuleType:
 
 
 def devices() -> list[tuple[int, str]]:
-    """Number and name of every device that can record.
+    """Return the number and name of each recording device.
 
     Raises:
         MissingExtra: the extra ``listen`` or PortAudio is not installed.
@@ -44,13 +44,13 @@ def devices() -> list[tuple[int, str]]:
 
 
 class Microphone:
-    """Records until `stop`, as blocks of mono samples at 16 kHz.
+    """Records blocks of mono samples at 16 kHz until `stop`.
 
     Attributes:
-        name: of the device.
+        name: name of the device.
 
     Args:
-        device: number, or a part of the name; None takes the system's default.
+        device: number, or part of the name; None uses the system's default.
 
     Raises:
         InputError: there is no such microphone.
@@ -73,7 +73,7 @@ class Microphone:
         self._lost, self._stopped, self._over = 0, False, False
 
     def _settings(self, found: Any) -> tuple[int, int]:
-        """Samples a second and channels that the device records: what is wanted if it can, else what it prefers."""
+        """Return a supported sample rate and number of channels, as close to 16 kHz mono as possible."""
         for rate, channels in ((RATE, 1), (int(found["default_samplerate"]), 1)):
             try:
                 self._library.check_input_settings(self._device, channels, "float32", samplerate=rate)
@@ -83,10 +83,10 @@ class Microphone:
         return int(found["default_samplerate"]), int(found["max_input_channels"])
 
     def blocks(self) -> Iterator[Samples | Failure]:
-        """What is recorded, with a failure where audio had to be dropped.
+        """Yield the recorded blocks, and a failure where audio was dropped.
 
         Raises:
-            InputError: while it is read: the device cannot be opened, or has gone.
+            InputError: while iterating, the device cannot be opened or was disconnected.
         """
         resampled = resampler(self._rate)
         try:
@@ -111,7 +111,7 @@ class Microphone:
             raise InputError(f"microphone {self.name!r} has stopped recording")
 
     def stop(self) -> None:
-        """Record no more; what is recorded already is still heard."""
+        """Stop recording; audio already recorded is still yielded."""
         self._stopped = True
         self._ended()
 

@@ -1,4 +1,4 @@
-"""Keeps a transcript up with its speaker where translating it takes longer than speaking it."""
+"""Skip outdated updates when translation is slower than speech."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from redraft.captions.formats.read import Item
 
 
 def newest(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, read on a thread of their own; partial updates that newer ones of the utterance overtake are dropped.
+    """Read items on a thread; a partial update is dropped when a newer update of its utterance arrives.
 
-    So what waits is at most one partial update of each utterance, and all final ones.  What reading raises is raised
-    here, after all that was read before.
+    So at most one partial update of each utterance waits, and all final ones.  An exception while reading is raised
+    after the items read before it.
     """
     buffer = _Buffer()
     threading.Thread(target=buffer.fill, args=(items,), name="redraft-listening", daemon=True).start()
@@ -32,7 +32,7 @@ class _Buffer:
         self.closed = False
 
     def fill(self, items: Iterable[Item]) -> None:
-        """Read until the end, or until nobody wants more."""
+        """Read until the end, or until the consumer has closed the buffer."""
         try:
             for item in items:
                 if self.closed:
@@ -50,10 +50,10 @@ class _Buffer:
                 self._news.notify()
 
     def drain(self) -> Iterator[Item]:
-        """The items as they come."""
+        """Yield the items."""
         while True:
             with self._news:
-                # With a limit, so that signals are noticed while nobody speaks.
+                # The timeout lets signals be handled during silence.
                 while not self._items and not self._over:
                     self._news.wait(0.5)
                 if not self._items:
@@ -65,7 +65,7 @@ class _Buffer:
 
 
 def _overtakes(item: Item, other: Item) -> bool:
-    """Whether nobody needs to see ``other`` before ``item``."""
+    """Whether ``item`` makes ``other`` obsolete."""
     if not (isinstance(item, Update) and isinstance(other, Update)):
         return False
     return item.utterance == other.utterance and not other.final

@@ -1,6 +1,6 @@
-"""PocketSphinx: small, old, and always at hand, since its wheel carries an English model.
+"""PocketSphinx: small and old, but installed with a model, since its wheel contains one for English.
 
-It needs no download and a fraction of a core, and it misunderstands many words: docs/listen.md has what was measured.
+It needs no download and a fraction of a core, but makes many errors; docs/listen.md has the measurements.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from redraft.speech.registry import RecogniserOptions
 SUMMARY = "small English recogniser that needs no download; misunderstands many words"
 MODELS: dict[str, str] = {}
 LANGUAGES = ("en",)
-#: How strictly the detector tells speech from noise, from 0 to 3.
+#: Aggressiveness of the voice activity detector, from 0 to 3.
 _STRICTNESS = 3
 _I = re.compile(r"\bi\b")
 
 
 def recogniser(wanted: RecogniserOptions) -> PocketSphinx:
-    """A recogniser of English.
+    """Return an English recogniser.
 
     Raises:
-        OptionError: a model is named, or another language is spoken.
+        OptionError: a model is named, or the language is not English.
         MissingExtra: the extra ``listen`` is not installed.
     """
     if wanted.model:
@@ -36,13 +36,13 @@ def recogniser(wanted: RecogniserOptions) -> PocketSphinx:
 
 
 def endpointer(pause: float) -> Endpointer:
-    """Finds utterances with the WebRTC detector that comes with PocketSphinx."""
+    """Return an endpoint detector that uses the WebRTC detector in PocketSphinx."""
     vad = library("pocketsphinx").Vad(_STRICTNESS, RATE, FRAME_SECONDS)
     return Endpointer(vad.is_speech, pause)
 
 
 class PocketSphinx:
-    """Recognises English speech with the model of the wheel.
+    """Recognises English speech with the model in the wheel.
 
     Args:
         pause: seconds of silence that end an utterance.
@@ -53,17 +53,17 @@ class PocketSphinx:
         self._decoder = library("pocketsphinx").Decoder(samprate=RATE, loglevel="FATAL")
 
     def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """What a block of audio adds."""
+        """Yield what a block of audio adds."""
         for stretch in self._endpointer.hear(samples):
             yield self._decode(stretch)
 
     def finish(self) -> Iterator[Hypothesis]:
-        """The utterance that is still open, ended."""
+        """Yield the utterance that is still open, as final."""
         for stretch in self._endpointer.finish():
             yield self._decode(stretch)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     def _decode(self, stretch: Stretch) -> Hypothesis:
         if stretch.begins:
@@ -73,5 +73,5 @@ class PocketSphinx:
         if stretch.ends:
             self._decoder.end_utt()
         found = self._decoder.hyp()
-        text = _I.sub("I", found.hypstr) if found else ""  # the model writes no capitals
+        text = _I.sub("I", found.hypstr) if found else ""  # the model's words are in lower case
         return Hypothesis(text, stretch.start, stretch.end, stretch.ends)

@@ -1,7 +1,7 @@
-"""Punctuation and capitals for recognisers that write none, by models of sherpa-onnx.
+"""Add punctuation and capitals to recognisers without them, with models of sherpa-onnx.
 
 A model is a folder with ``model.int8.onnx`` or ``model.onnx`` and ``bpe.vocab`` (punctuation and capitals), or without
-that file (punctuation alone, for Chinese and English).
+that file (only punctuation, for Chinese and English).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from redraft.speech.recogniser import Heard, Hypothesis, Recogniser
 
 
 def punctuator(folder: str) -> Callable[[str], str]:
-    """What gives a text its punctuation.
+    """Return a function that punctuates a text.
 
     Raises:
         OptionError: the folder does not exist.
-        ModelError: it holds no such model, or that cannot be used.
+        ModelError: it contains no such model, or the model cannot be opened.
         MissingExtra: the extra ``listen-sherpa`` is not installed.
     """
     if not Path(folder).is_dir():
         raise OptionError(f"--punctuation must be the folder of a model, not {folder!r}")
     files = [file for name in ("model.int8.onnx", "model.onnx") if (file := Path(folder) / name).exists()]
     if not files:
-        raise ModelError(f"folder {folder!r} holds no model for punctuation: model.onnx is missing")
+        raise ModelError(f"folder {folder!r} is not a punctuation model: model.onnx is missing")
     sherpa, vocabulary = library("sherpa_onnx", "listen-sherpa"), Path(folder) / "bpe.vocab"
     try:
         if vocabulary.exists():
@@ -39,30 +39,30 @@ def punctuator(folder: str) -> Callable[[str], str]:
         )
         return lambda text: str(offline.add_punctuation(text))
     except Exception as error:
-        raise ModelError(f"folder {folder!r} holds no model for punctuation: {first_sentence(error)}") from error
+        raise ModelError(f"folder {folder!r} is not a punctuation model: {first_sentence(error)}") from error
 
 
 class Punctuated:
-    """A recogniser whose hypotheses get punctuation; a full stop at the end only where the utterance has ended.
+    """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance.
 
     Args:
-        recogniser: what recognises.
-        punctuate: what gives a text its punctuation.
+        recogniser: the recogniser.
+        punctuate: punctuates a text.
     """
 
     def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
         self._recogniser, self._punctuate = recogniser, punctuate
 
     def hear(self, samples: Samples) -> Iterator[Heard]:
-        """What a block of audio adds."""
+        """Yield what a block of audio adds."""
         yield from self._all(self._recogniser.hear(samples))
 
     def finish(self) -> Iterator[Heard]:
-        """The utterance that is still open, ended."""
+        """Yield the utterance that is still open, as final."""
         yield from self._all(self._recogniser.finish())
 
     def close(self) -> None:
-        """Free what the recogniser holds."""
+        """Release the recogniser's resources."""
         self._recogniser.close()
 
     def _all(self, heard: Iterable[Heard]) -> Iterator[Heard]:

@@ -1,4 +1,4 @@
-"""What a recogniser is, and how what it hears becomes updates of a transcript."""
+"""The interface of recognisers, and the conversion of their hypotheses to updates of a transcript."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from redraft.speech.audio import RATE, Samples
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """All that a recogniser has understood of an utterance so far; the next one may revise any of it.
+    """A recogniser's text of an utterance so far; the next hypothesis may revise any of it.
 
     Attributes:
-        text: the words; none yet is an empty text.
-        start: when the utterance began, in seconds from the start of the audio.
-        end: up to when it has been heard.
-        final: whether the utterance has ended, so that the next hypothesis is of another one.
+        text: the words; may be empty.
+        start: start of the utterance in seconds from the start of the audio.
+        end: end of the recognised audio, as ``start``.
+        final: whether the utterance has ended; the next hypothesis then belongs to another one.
     """
 
     text: str
@@ -29,42 +29,42 @@ class Hypothesis:
     final: bool = False
 
 
-#: A hypothesis, or a sentence about something that went wrong and did not end the recognition.
+#: A hypothesis, or a failure that did not end the recognition.
 Heard: TypeAlias = Hypothesis | Failure
 
 
 class Recogniser(Protocol):
     """Recognises one stream of audio.
 
-    A recogniser may raise whatever it likes: `transcribe` keeps what was recognised before, and says so.
+    Any exception may be raised: `transcribe` keeps what was recognised before, and reports a failure.
     """
 
     def hear(self, samples: Samples) -> Iterable[Heard]:
-        """What a block of mono audio at 16 kHz adds, in order; nothing where nothing has changed."""
+        """Return what a block of mono audio at 16 kHz adds, in order; empty if nothing has changed."""
 
     def finish(self) -> Iterable[Heard]:
-        """No more audio will come: what is still open, ended."""
+        """End the audio; return the utterance that is still open, as final."""
 
     def close(self) -> None:
-        """Free what the recogniser holds."""
+        """Release resources."""
 
 
 @dataclass(slots=True)
 class Names:
-    """Gives hypotheses the names and numbers of updates: utterances are "1", "2", ..."""
+    """Assigns names and numbers to hypotheses: utterances are "1", "2", ..."""
 
     _utterance: int = 1
     _last: Update | None = None
 
     def update(self, heard: Hypothesis) -> Update | None:
-        """The update for a hypothesis; None where it says nothing new.
+        """Return the update for a hypothesis; None if nothing has changed.
 
-        The first update of an utterance has the time at which that began, where its subtitle begins, and later ones
-        the time up to which it was heard.
+        The first update of an utterance has its start as the time, where its subtitle starts; later ones have the end
+        of the recognised audio.
         """
         text, last = printable(heard.text).strip(), self._last
         if last is None and not text:
-            return None  # a noise is no utterance
+            return None  # noise without words is not an utterance
         if last is not None and not heard.final and text == last.text:
             return None
         when = heard.end if last is not None or heard.final else heard.start
@@ -76,13 +76,13 @@ class Names:
         return made
 
     def finish(self) -> Iterator[Update]:
-        """The utterance that is still open, ended with what was heard of it last."""
+        """Yield the last hypothesis of an open utterance as final."""
         if self._last is not None:
             yield finished(self._last)
             self._utterance, self._last = self._utterance + 1, None
 
     def items(self, heard: Iterable[Heard]) -> Iterator[Item]:
-        """Updates and failures, in order."""
+        """Yield updates and failures, in order."""
         for each in heard:
             if isinstance(each, Failure):
                 yield each
@@ -91,11 +91,10 @@ class Names:
 
 
 def transcribe(blocks: Iterable[Samples | Failure], recogniser: Recogniser) -> Iterator[Item]:
-    """The transcript of audio as it grows; the recogniser is closed at the end, whatever happens.
+    """Yield the growing transcript of audio; the recogniser is always closed at the end.
 
-    Failures among the blocks are passed on.
-    What goes wrong becomes a failure, after all that had been recognised: audio that cannot be read to its end, and a
-    recogniser that dies, after which no more audio is read.
+    Failures among the blocks are passed on.  Audio that cannot be read to its end and a recogniser that crashes each
+    become a failure, after everything recognised before.  After a crash no more audio is read.
     """
     names, samples, audio = Names(), 0, iter(blocks)
     problem: Failure | None = None

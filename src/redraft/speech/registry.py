@@ -1,4 +1,4 @@
-"""The recognisers, by name: those that come with Redraft and those of plug-ins, through the same door.
+"""The registry of recognisers, built-in ones and plug-ins.
 
 An entry point in the group ``redraft.recognisers`` names a module with ``SUMMARY``, a line about the recogniser;
 ``MODELS``, its models by name, each with a line about it; and ``recogniser(wanted)``, which returns a
@@ -25,11 +25,11 @@ ENTRY_POINT_GROUP = "redraft.recognisers"
 
 @dataclass(frozen=True, slots=True)
 class RecogniserOptions:
-    """What is asked of a recogniser.
+    """Options for opening a recogniser.
 
     Attributes:
-        model: name or folder of a model; empty takes the recogniser's own choice.
-        language: code of the language spoken, such as "en".
+        model: name or folder of a model; empty uses the recogniser's default.
+        language: code of the spoken language, such as "en".
         pause: seconds of silence that end an utterance.
     """
 
@@ -38,25 +38,29 @@ class RecogniserOptions:
     pause: float = PAUSE
 
     def check_language(self, owner: str, allowed: Sequence[str]) -> None:
-        """Refuse a language that a recogniser does not know.
+        """Check that a recogniser supports the language.
+
+        Args:
+            owner: name of the recogniser or model, for the message.
+            allowed: codes of the languages that it supports.
 
         Raises:
-            OptionError: the language spoken is none of ``allowed``.
+            OptionError: the language is not one of ``allowed``.
         """
         if self.language not in allowed:
             raise OptionError(f"{owner} recognises {', '.join(allowed)}, not {self.language!r}")
 
 
 def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:
-    """The module of every recogniser, or of every other group, by name, plug-ins included."""
+    """Return the modules registered in an entry point group by name, including plug-ins."""
     return {point.name: point.load() for point in entry_points(group=group)}
 
 
 def check_recogniser(spec: str) -> str:
-    """The name in ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``; nothing is opened.
+    """Return the name in ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT`` without opening anything.
 
     Raises:
-        OptionError: there is none of this name, or the address is invalid.
+        OptionError: the name is unknown, or the address is invalid.
     """
     name = spec.partition(":")[0]
     if "://" in spec:
@@ -71,18 +75,18 @@ def check_recogniser(spec: str) -> str:
 def open_recogniser(
     spec: str, language: str = "en", pause: float = PAUSE, punctuation: str | None = None
 ) -> Recogniser:
-    """The recogniser that ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT`` stands for, ready to hear.
+    """Open the recogniser given as ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
     Args:
-        spec: which one.
-        language: the language spoken.
+        spec: the recogniser.
+        language: code of the spoken language.
         pause: seconds of silence that end an utterance.
-        punctuation: folder of a model that adds punctuation, see `redraft.speech.punctuation`.
+        punctuation: folder of a punctuation model, see `redraft.speech.punctuation`.
 
     Raises:
-        OptionError: there is none of this name, or it has no such model or language.
-        MissingExtra: what it needs is not installed.
-        ModelError: its model has not been fetched, or cannot be used.
+        OptionError: no recogniser has this name, or it lacks the model or the language.
+        MissingExtra: a dependency is not installed.
+        ModelError: its model has not been downloaded, or cannot be opened.
         InputError: its server cannot be reached.
     """
     made = _open(spec, language, pause)

@@ -1,7 +1,7 @@
-"""Recognisers that run elsewhere, over a websocket: audio goes there, hypotheses come back.
+"""Recognition servers: audio is sent over a websocket, hypotheses come back.
 
-A connection that is lost is made again, and the audio of the utterance under way is sent once more, so nothing that the
-server had ended is lost and nothing that was said is.
+A lost connection is reopened and the audio of the current utterance is sent again, so nothing that the server had
+finished is lost, and nothing that was spoken.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.dialect import Dialect, Said, find_dialect
 from redraft.speech.recogniser import Heard, Hypothesis, Names
 
-#: How long is waited for a server that has gone.
+#: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
-#: Seconds without a message after which a server that should end is given up.
+#: Timeout in seconds for the next message of a server that should finish.
 ANSWER = 30.0
-#: The most seconds of an utterance that are sent again.
+#: Maximum seconds of an utterance that are sent again.
 _KEPT = 30.0
-#: The longest message, in bytes: WhisperLiveKit sends all lines of a talk every time.
+#: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
 _LONGEST = 1 << 24
 
 
 class Server:
-    """A connection to a server, made again when it is lost.
+    """A connection to a server, reopened when it is lost.
 
     Args:
         spec: ``NAME:ws://HOST:PORT``.
-        patience: how long is waited before connecting again.
+        patience: delays before reconnecting.
 
     Attributes:
-        url: its address.
-        dialect: the protocol, as far as this connection has got.
-        closed, closed_well: what is raised where the connection is lost, and where the server has ended it.
+        url: the server's URL.
+        dialect: the protocol, with the state of the current connection.
+        closed: exception raised when the connection is lost.
+        closed_well: exception raised when the server has closed the connection normally.
 
     Raises:
-        OptionError: there is no such protocol, or the address is invalid.
+        OptionError: the protocol is unknown, or the address is invalid.
         InputError: the server cannot be reached.
         MissingExtra: the extra ``listen`` is not installed.
     """
@@ -66,7 +67,7 @@ class Server:
         self.close()
         self.dialect: Dialect = self._module.dialect()
         try:
-            # An endless queue, since whoever waits for room to send does not read.
+            # The queue is unbounded: a full queue would stop reading while `send` blocks.
             made = connect(self.url, max_size=_LONGEST, max_queue=None, open_timeout=5, close_timeout=1)
             socket = self._stack.enter_context(made)
             if self.dialect.greeting:
@@ -79,10 +80,10 @@ class Server:
         return socket
 
     def again(self) -> None:
-        """Connect again, as often as patience allows.
+        """Reconnect, within the limits of ``patience``.
 
         Raises:
-            InputError: the server has gone for good.
+            InputError: the server stayed unreachable.
         """
         for wait in self._waits:
             time.sleep(wait)
@@ -96,40 +97,43 @@ class Server:
         raise InputError(f"the connection was lost, and {reason}")
 
     def send(self, message: str | bytes) -> None:
-        """Send a message; raises ``closed`` where the connection is lost."""
+        """Send a message; raises ``closed`` if the connection is lost."""
         self._socket.send(message)
 
     def receive(self, timeout: float | None) -> Iterator[Said | Failure]:
-        """What the next message says, a failure if it cannot be used.
+        """Yield the hypotheses in the next message, or a failure if it is invalid.
+
+        Args:
+            timeout: seconds to wait; None waits forever.
 
         Raises:
-            TimeoutError: none came in time.
+            TimeoutError: no message came in time.
         """
         message = self._socket.recv(timeout)
-        self._waits, self._problem = self._patience.waits(), None  # patience begins again with every sign of life
+        self._waits, self._problem = self._patience.waits(), None  # each message resets the retry limit
         try:
             yield from self.dialect.read(message)
         except InputError as error:
             yield Failure(f"a message of {self.url} cannot be used: {error}")
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._stack.close()
 
 
 class ServerRecogniser:
-    """A recogniser that asks a server; arguments and errors as of `Server`."""
+    """A recogniser that uses a server; see `Server` for arguments and exceptions."""
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE) -> None:
         self._server = Server(spec, patience)
-        #: Audio of the utterance under way: blocks, each with the number of samples before it.
+        #: Blocks of the current utterance, each with the number of samples before it.
         self._kept: deque[tuple[int, Samples]] = deque()
-        #: Samples in all, and those before what this connection was sent first.
+        #: Total samples, and the position of the first sample sent over this connection.
         self._samples = self._origin = 0
         self._start: float | None = None
 
     def hear(self, samples: Samples) -> Iterator[Heard]:
-        """Send audio, and tell what has come back meanwhile."""
+        """Send audio, and yield what has arrived."""
         self._kept.append((self._samples, samples))
         self._samples += len(samples)
         while self._samples - self._kept[0][0] > _KEPT * RATE:
@@ -146,7 +150,7 @@ class ServerRecogniser:
                 return
 
     def finish(self) -> Iterator[Heard]:
-        """Tell the server that this was all, and wait for what it has still to say."""
+        """End the audio, and yield the remaining hypotheses."""
         unsent: list[Samples] = []
         while True:
             try:
@@ -162,7 +166,7 @@ class ServerRecogniser:
                 return
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._server.close()
 
     def _send(self, blocks: list[Samples]) -> None:
@@ -170,24 +174,24 @@ class ServerRecogniser:
             self._server.send(self._server.dialect.audio(block))
 
     def _again(self) -> list[Samples]:
-        """Connect again; the audio that the server has not ended yet."""
+        """Reconnect; return the audio of the current utterance."""
         self._server.again()
         self._origin = self._kept[0][0] if self._kept else self._samples
         return [block for _, block in self._kept]
 
     def _waiting(self) -> Iterator[Heard]:
-        """What has come already."""
+        """Yield what has arrived already."""
         with suppress(TimeoutError):
             while True:
                 yield from map(self._heard, self._server.receive(0))
 
     def _left(self) -> Iterator[Heard]:
-        """What had come before the connection was lost."""
+        """Yield what arrived before the connection was lost."""
         with suppress(self._server.closed):
             yield from self._waiting()
 
     def _rest(self) -> Iterator[Heard]:
-        """What comes until the server has said all."""
+        """Yield everything until the server has finished."""
         try:
             while not self._server.dialect.over:
                 yield from map(self._heard, self._server.receive(ANSWER))
@@ -212,10 +216,10 @@ class ServerRecogniser:
 
 
 def overhear(spec: str, patience: Backoff = PATIENCE) -> Iterator[Item]:
-    """What a server tells everybody who is connected, such as one with a microphone of its own.
+    """Yield what a server broadcasts to all clients, such as one with its own microphone.
 
-    Where the connection is lost, the utterance under way ends with what was heard of it last.  Arguments and errors as
-    of `Server`; a server that has gone for good is a failure.
+    If the connection is lost, the current utterance ends with its last hypothesis.  If reconnecting fails, the last
+    item is a failure.  See `Server` for arguments and exceptions.
     """
     server = Server(spec, patience)
     return _overheard(server)
@@ -243,7 +247,7 @@ def _overheard(server: Server) -> Iterator[Item]:
 
 
 def _at(said: Said | Failure, origin: float, now: float) -> Heard:
-    """What was said, with times from the start of the stream."""
+    """Convert a hypothesis to times from the start of the stream."""
     if isinstance(said, Failure):
         return said
     start, end = (now if each is None else origin + each for each in (said.start, said.end))

@@ -1,8 +1,7 @@
-"""Streaming recognisers of sherpa-onnx: accurate, fast on a CPU, one model a language.
+"""Streaming recognisers of sherpa-onnx: accurate, fast on a CPU, one model per language.
 
-A model is one that `redraft models get` has fetched, or the folder of a transducer: files whose names begin with
-``encoder``, ``decoder`` and ``joiner`` and end with ``.onnx``, and ``tokens.txt``.  Of several, those of 8-bit integers
-are taken.
+A model is one downloaded with `redraft models get`, or the folder of a transducer: files whose names start with
+``encoder``, ``decoder`` and ``joiner`` and end with ``.onnx``, and ``tokens.txt``.  8-bit versions are preferred.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from redraft.speech.registry import RecogniserOptions
 SUMMARY = "streaming recognisers of sherpa-onnx: the best on a CPU; also takes the folder of a transducer"
 MODELS = {name: model.note for name, model in SPEECH.items()}
 
-#: Seconds of silence at the end, since the model hears the last word only with what follows.
+#: Seconds of silence added at the end; the model needs audio after the last word to recognise it.
 _TAIL = 0.8
-#: Seconds of silence without a word after which the model's memory is cleared.
+#: Seconds without words after which the model's state is reset.
 _IDLE = 5.0
 
 
 def recogniser(wanted: RecogniserOptions) -> Sherpa:
-    """A recogniser with the model that is wanted, or with the one that was fetched for the language.
+    """Return a recogniser with the given model, or with the downloaded one for the language.
 
     Raises:
-        OptionError: there is no such model, or it is one of another language.
-        ModelError: the model has not been fetched, or its folder is not one.
+        OptionError: the model is unknown, or is for another language.
+        ModelError: the model has not been downloaded, or its folder is incomplete.
         MissingExtra: the extra ``listen-sherpa`` is not installed.
     """
     sherpa = library("sherpa_onnx", "listen-sherpa")
@@ -59,7 +58,7 @@ def recogniser(wanted: RecogniserOptions) -> Sherpa:
 
 
 def model_files(folder: Path) -> dict[str, str]:
-    """The files of a transducer in a folder, by what they are.
+    """Return the files of a transducer in a folder, by role.
 
     Raises:
         OptionError: the folder does not exist.
@@ -71,10 +70,10 @@ def model_files(folder: Path) -> dict[str, str]:
     for part in ("encoder", "decoder", "joiner"):
         files = sorted(folder.glob(f"{part}*.onnx"), key=lambda file: (".int8." not in file.name, file.name))
         if not files:
-            raise ModelError(f"folder {str(folder)!r} holds no model of sherpa-onnx: {part}*.onnx is missing")
+            raise ModelError(f"folder {str(folder)!r} is not a sherpa-onnx model: {part}*.onnx is missing")
         found[part] = str(files[0])
     if not Path(found["tokens"]).exists():
-        raise ModelError(f"folder {str(folder)!r} holds no model of sherpa-onnx: tokens.txt is missing")
+        raise ModelError(f"folder {str(folder)!r} is not a sherpa-onnx model: tokens.txt is missing")
     return found
 
 
@@ -82,7 +81,7 @@ class Sherpa:
     """Recognises with a streaming model.
 
     Args:
-        model: a ``sherpa_onnx.OnlineRecognizer`` with endpoints.
+        model: a ``sherpa_onnx.OnlineRecognizer`` with endpoint detection.
     """
 
     def __init__(self, model: Any) -> None:
@@ -91,13 +90,13 @@ class Sherpa:
         self._last, self._start, self._ended = "", 0.0, 0.0
 
     def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """What a block of audio adds."""
+        """Yield what a block of audio adds."""
         self._samples += len(samples)
         self._stream.accept_waveform(RATE, samples)
         yield from self._decode()
 
     def finish(self) -> Iterator[Hypothesis]:
-        """The utterance that is still open, ended."""
+        """Yield the utterance that is still open, as final."""
         import numpy as np
 
         self._stream.accept_waveform(RATE, np.zeros(round(RATE * _TAIL), np.float32))
@@ -107,7 +106,7 @@ class Sherpa:
             yield Hypothesis(self._last, self._start, self._samples / RATE, final=True)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     def _decode(self) -> Iterator[Hypothesis]:
         while self._model.is_ready(self._stream):
@@ -124,14 +123,14 @@ class Sherpa:
             self._last, self._ended = "", now
 
     def _begun(self, now: float) -> float:
-        """When the first word was spoken, by the model's own times where it has some."""
+        """Return the start of the first word, from the model's timestamps if it has any."""
         times = self._model.timestamps(self._stream)
         begun = self._model.start_time(self._stream) + times[0] if times else now
         return max(self._ended, min(now, float(begun)))
 
 
 def _cased(text: str) -> str:
-    """A text in the usual letters: some models write capitals only."""
+    """Return a text of capitals, as some models write it, in lower case except for "I"."""
     if not text.isupper():
         return text
     return " ".join("I" + word[1:] if word.split("'")[0] == "i" else word for word in text.lower().split(" "))

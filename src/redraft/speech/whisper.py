@@ -1,7 +1,7 @@
-"""Whisper, by way of faster-whisper: accurate, punctuated, many languages, and slow.
+"""Whisper, through faster-whisper: accurate, punctuated, many languages, slow.
 
-Whisper hears whole recordings.  So the audio of an utterance is recognised again and again while it grows, and what two
-passes in a row agree on stays as it is (LocalAgreement-2, Liu et al. 2020); the rest may change with the next pass.
+Whisper recognises complete recordings.  So the growing audio of an utterance is recognised repeatedly; the prefix on
+which two successive passes agree is fixed (LocalAgreement-2, Liu et al. 2020), the rest may change.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ MODELS = {
     "large-v3-turbo": "1.6 GB, 99 languages; needs a GPU",
 }
 
-#: Seconds of new audio from one pass to the next, at least.
+#: Minimum seconds of new audio between two passes.
 STEP = 1.0
 
 
 def recogniser(wanted: RecogniserOptions) -> Whisper:
-    """A recogniser with the model that is wanted: a size, a folder, or a repository on the hub, which is downloaded.
+    """Return a recogniser with a model: a size, a folder, or a repository on the hub, which is downloaded.
 
     Raises:
-        OptionError: there is no such model.
+        OptionError: the model is unknown.
         ModelError: it cannot be downloaded or opened.
         MissingExtra: the extra ``listen-whisper`` or ``listen`` is not installed.
     """
@@ -49,7 +49,7 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     except ValueError as error:
         raise OptionError(f"whisper has no model {name!r}: {first_sentence(error)}") from error
     except Exception as error:
-        raise ModelError(f"model {name!r} of whisper cannot be opened: {first_sentence(error)}") from error
+        raise ModelError(f"whisper cannot open model {name!r}: {first_sentence(error)}") from error
     return Whisper(model, wanted.language, endpointer(wanted.pause))
 
 
@@ -58,10 +58,10 @@ class Whisper:
 
     Args:
         model: a ``faster_whisper.WhisperModel``.
-        language: code of the language spoken.
-        endpoints: finds utterances.
-        clock: seconds; a pass that takes long makes the next one wait for more audio, so that live speech is kept up
-            with.
+        language: code of the spoken language.
+        endpoints: detects utterances.
+        clock: returns the time in seconds; a slow pass makes the next one wait for more audio, to keep up with live
+            speech.
     """
 
     def __init__(
@@ -74,17 +74,17 @@ class Whisper:
         self._agreed = 0
 
     def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """What a block of audio adds."""
+        """Yield what a block of audio adds."""
         for stretch in self._endpoints.hear(samples):
             yield from self._add(stretch)
 
     def finish(self) -> Iterator[Hypothesis]:
-        """The utterance that is still open, ended."""
+        """Yield the utterance that is still open, as final."""
         for stretch in self._endpoints.finish():
             yield from self._add(stretch)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     def _add(self, stretch: Stretch) -> Iterator[Hypothesis]:
         if stretch.begins:
@@ -96,7 +96,7 @@ class Whisper:
             yield Hypothesis(self._pass(), stretch.start, stretch.end, stretch.ends)
 
     def _pass(self) -> str:
-        """All of the utterance as it is understood now."""
+        """Recognise the whole utterance again."""
         began = self._clock()
         audio = np.frombuffer(b"".join(self._audio), "<i2").astype(np.float32) / 32768
         segments, _ = self._model.transcribe(
@@ -113,12 +113,12 @@ class Whisper:
 
 
 def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple[list[str], int]:
-    """LocalAgreement-2: the words after a pass, and how many of them stay as they are from now on.
+    """LocalAgreement-2: return the words after a pass, and how many of them are fixed.
 
     Args:
-        before: the words after the pass before.
-        agreed: how many of these stay.
-        words: what this pass has heard.
+        before: the words after the previous pass.
+        agreed: how many of these are fixed.
+        words: the words of this pass.
     """
     now = [*before[:agreed], *words[agreed:]]
     same = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))

@@ -1,11 +1,10 @@
-"""A recogniser in a process of its own: raw samples in on standard input, JSON lines out on standard output.
+"""A recogniser in a separate process: raw samples on standard input, JSON lines on standard output.
 
     python -m redraft.speech.worker --recogniser pocketsphinx --language en < talk.pcm
 
 Each line is an object with a ``type``: "heard", "update" with the fields of an `redraft.captions.events.Update`, or
-"error" with a ``message``.  All have ``samples``, how many had been recognised by then, and ``cpu``, the seconds of
-processor time that this has taken.  The first line is "heard" as soon as the recogniser is ready, or else an error,
-whose ``kind`` is the type of the exception.
+"error" with a ``message``.  All have ``samples``, the number of samples recognised so far, and ``cpu``, the CPU seconds
+used.  The first line is "heard" once the recogniser is ready, or an error whose ``kind`` is the type of the exception.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from redraft.speech.endpoint import PAUSE
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.registry import open_recogniser
 
-#: Seconds of audio after which it is said how far recognition has come, though nothing was recognised.
+#: Seconds of audio between progress reports if nothing was recognised.
 _REPORT = 0.5
 
 
@@ -35,7 +34,7 @@ class Worker:
 
     Args:
         audio: signed 16-bit little-endian samples, mono at 16 kHz.
-        out: where the lines go.
+        out: where to write the lines.
     """
 
     def __init__(self, audio: BinaryIO, out: BinaryIO) -> None:
@@ -43,7 +42,7 @@ class Worker:
         self._samples = self._told = 0
 
     def run(self, opened: Callable[[], Recogniser]) -> int:
-        """Recognise until the audio ends; the exit status."""
+        """Recognise until the audio ends; return the exit status."""
         try:
             recogniser = opened()
         except Exception as error:
@@ -56,13 +55,13 @@ class Worker:
         for item in transcribe(self._noted(pcm_blocks(self._audio, checked=True)), recogniser):
             if isinstance(item, Update):
                 self._say("update", **asdict(item))
-            elif self._samples:  # without any audio, there is nothing to complain about
+            elif self._samples:  # without audio this is no error
                 self._say("error", message=item.message)
         self._say("heard")
         return 0
 
     def _noted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
-        """The blocks; where the next one is wanted, the last one has been recognised."""
+        """Yield the blocks; a request for the next one means that the last one has been recognised."""
         for block in blocks:
             self._samples += len(block)
             yield block
@@ -77,27 +76,27 @@ class Worker:
 
 
 def arguments(recogniser: str, language: str, pause: float, punctuation: str | None) -> list[str]:
-    """The command line for a recogniser, see `open_recogniser`."""
+    """Return the command line for a recogniser, see `open_recogniser`."""
     made = [sys.executable, "-m", __name__, "--recogniser", recogniser, "--language", language, "--pause", str(pause)]
     return made if punctuation is None else [*made, "--punctuation", punctuation]
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Recognise standard input."""
+    """Recognise standard input; return the exit status."""
     parser = argparse.ArgumentParser(prog=f"python -m {__name__}", description="Recognise raw audio.")
     parser.add_argument("--recogniser", required=True)
     parser.add_argument("--language", default="en")
     parser.add_argument("--pause", type=float, default=PAUSE)
     parser.add_argument("--punctuation")
     wanted = parser.parse_args(given)
-    # What libraries print must not come between the lines.
+    # Keep output of libraries out of the JSON lines.
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)
         try:
             return Worker(sys.stdin.buffer, out).run(
                 lambda: open_recogniser(wanted.recogniser, wanted.language, wanted.pause, wanted.punctuation)
             )
-        except BrokenPipeError:  # nobody reads any more
+        except BrokenPipeError:  # the reader has gone
             return 1
 
 

@@ -1,4 +1,4 @@
-"""``redraft bench export``: a run as the log of another program."""
+"""``redraft bench export``: export a run as another program's log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from redraft.errors import OptionError
 
-#: Programs whose logs a run can be written as.
+#: Programs whose log formats are supported.
 _LOGS = ("simulstream", "simuleval", "omnisteval")
 
 

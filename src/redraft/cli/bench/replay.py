@@ -1,4 +1,4 @@
-"""``redraft bench replay``: its options; `redraft.measure.bench.replay` does the work."""
+"""``redraft bench replay``: options; `redraft.measure.bench.replay` does the work."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def replay(
 def _opener(
     model: str | None, shape: str | None, dtype: str | None, device: str, threads: int, seed: int
 ) -> Callable[[int], tuple[Backend, dict[str, object]]]:
-    """What opens the model for a context length and tells its facts; bad options are refused at once."""
+    """Return a function that opens the model for a context length; raises at once if an option is invalid."""
     if model is not None and shape is None:
         if dtype is not None:
             raise OptionError("--dtype is for --shape; that of a GGUF file is in it, so leave it out")

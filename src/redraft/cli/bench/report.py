@@ -1,4 +1,4 @@
-"""``redraft bench report`` and ``redraft bench comet``: the page of finished runs, and a score added to them."""
+"""``redraft bench report`` and ``redraft bench comet``: the report on finished runs, and COMET scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``redraft bench run``: its options; `redraft.measure.bench.run` does the work."""
+"""``redraft bench run``: options; `redraft.measure.bench.run` does the work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
 TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
-#: What is measured unless told otherwise: the talk that ships, or for the table of quality a set with references.
+#: Default data sets: the demo talk, or for the quality table a set with references.
 TALK, REFERENCED = "talk", "flores200.devtest"
 
 _TABLES = "".join(f"  {each.name:<8} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
@@ -122,8 +122,8 @@ def run(
         given["lag"] = table.lag
     if name == "quality" and not common.is_given("data"):
         given["data"] = REFERENCED
-    quality([""], [""], "en")  # what is missing is to be said before the run
-    # Languages, data and models are looked at before anything runs.
+    quality([""], [""], "en")  # fails before the run if a dependency is missing
+    # Check languages, data and models before anything runs.
     jobs = [_bench(table, language, out, given=dict(given), methods=methods, drafts=drafts) for language in to]
     for job in jobs:
         show = partial(_progress, f"{name} {job.stream.name} {job.language}")
@@ -139,7 +139,7 @@ def run(
 def _bench(
     table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
 ) -> Bench:
-    """The bench of a command's options: those of the stream, and those of the engine, which are left in ``given``."""
+    """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
     from redraft.captions.languages import parse_language
     from redraft.measure.bench.data import open_stream, reveals
     from redraft.measure.bench.drafts import translations
@@ -164,7 +164,7 @@ def _bench(
 
 
 def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
-    """The lines of some methods, and the baseline; says which lines are missing for want of a small model."""
+    """Keep only some methods and the baseline; name the lines that lack a draft model."""
     known = [*dict.fromkeys(each.method for each in table.contenders(language, smalls or ("a small model",)))]
     there = {each.method for each in table.contenders(language, smalls)}
     for method in methods:

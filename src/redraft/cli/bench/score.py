@@ -1,4 +1,4 @@
-"""``redraft bench score``: figures of other systems' logs."""
+"""``redraft bench score``: figures from other systems' logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``redraft bench stream``: writes what a table is run on."""
+"""``redraft bench stream``: write the stream that a table runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``redraft demo``: its options; `redraft.cli.demo.stage` plays the talk."""
+"""``redraft demo``: options; `redraft.cli.demo.stage` plays the talk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
   redraft demo --sentences 3 --json
 """
 
-#: What the columns of the table mean.
+#: Descriptions of the table's columns.
 COLUMNS = (
     "A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. NE: tokens erased per token of the "
     "final text. NE shown: the same for what captions show. speed-up: tokens per second, relative to ar."
@@ -87,7 +87,7 @@ def demo(
     The talk ships with Redraft and includes a recogniser's false starts. At the end, or on Ctrl-C, the last captions
     stay on the screen and a table shows the cost of each method.
     """
-    with interrupt.ends_process():  # imports that take a moment
+    with interrupt.ends_process():  # slow imports
         from rich.console import Console
 
         from redraft.backends.llamacpp import LlamaOptions
@@ -113,7 +113,7 @@ def demo(
         with interrupt.ends_process():
             backend = _open(stack, model, engine)
             small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
-        # On a terminal the talk plays in its own time; otherwise nobody watches.
+        # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
             played = stage.play(backend, contenders, talk, speed, console, small)
         else:
@@ -127,14 +127,14 @@ def demo(
 
 
 def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
-    """A model that is closed with the stack."""
+    """Open a model that is closed with the stack."""
     from redraft.backends.load import open_model
 
     return stack.enter_context(closing(open_model(model, engine)))
 
 
 def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
-    """The table of costs, if a sentence was finished."""
+    """Print the table of costs if a sentence was finished."""
     from redraft.measure.eval.figures import lines, rows
     from redraft.measure.eval.table import print_json, print_table
 

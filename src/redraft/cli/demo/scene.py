@@ -1,4 +1,4 @@
-"""One moment of the demo as plain data, and how it is drawn."""
+"""One moment of the demo as plain data, and its drawing."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from redraft.captions.formats.live import breaks
 from redraft.captions.languages import parse_language
 from redraft.decoding.methods import get_method
 
-#: Earlier sentences above a caption, as far as there is room.
+#: Maximum number of earlier sentences above a caption.
 EARLIER = 2
-#: The most lines of text in a panel, and the fewest before the legend is left out.
+#: Maximum lines of text in a panel, and the minimum below which the legend is dropped.
 MOST_LINES, FEWEST_LINES = 5, 2
-#: Lines of the source that are shown.
+#: Lines of source text shown.
 SOURCE_LINES = 2
-#: Columns from which on the title has room for the languages.
+#: Minimum columns for languages in the title.
 _WIDE = 90
-#: Cells that the borders and the padding of a panel take.
+#: Cells taken by a panel's borders and padding.
 _FRAME = 4
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one method shows in one language.
+    """The display of one method in one language.
 
     Attributes:
         title: the method with its options.
         earlier: the finished sentences before this one.
-        text, unstable: of the caption; the second part is hidden in captions, since it may still change.
-        erased: tokens that were removed after they had been shown, so far.
-        passes: passes of the model, so far.
+        text: the stable part of the caption.
+        unstable: its end, which captions hide because it may still change.
+        erased: tokens shown and then removed, so far.
+        passes: passes of the model so far.
     """
 
     language: str
@@ -54,9 +55,10 @@ class Scene:
     """One moment of the demo.
 
     Attributes:
-        source: what the recogniser sends of the current sentence.
-        final: whether it is the last that it sends of it.
-        sentence, sentences: number of the current sentence, and of all.
+        source: the recogniser's text of the current sentence.
+        final: whether that text is final.
+        sentence: number of the current sentence.
+        sentences: number of sentences in the talk.
         views: by language, then by method.
     """
 
@@ -68,7 +70,7 @@ class Scene:
 
 
 def draw(scene: Scene, console: Console) -> RenderableType:
-    """The scene for a console, as high as its screen at most, if that has room for a line a panel."""
+    """Draw the scene; it fits the console's height if that allows one line per panel."""
     languages = list(dict.fromkeys(view.language for view in scene.views))
     top, legend = Group(_title(scene, languages, console), _source(scene, console)), _legend(scene)
     above, below = (len(console.render_lines(part)) for part in (top, legend))
@@ -134,7 +136,7 @@ def _panel(view: View, console: Console, width: int, lines: int) -> Panel:
 
 
 def _newest(texts: Sequence[Text], console: Console, width: int, lines: int) -> Text:
-    """The last lines of texts: what is newest stays in sight, and lines that do not fit leave at the top."""
+    """Return the last lines of several texts; older lines scroll off at the top."""
     pieces = [piece for text in texts for piece in text.divide(breaks(text.plain, width))]
     return Text("\n").join([line for piece in pieces for line in piece.wrap(console, width)][-lines:])
 

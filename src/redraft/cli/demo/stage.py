@@ -1,4 +1,4 @@
-"""The work of ``redraft demo``: the talk is played to several methods, with a live picture of their captions."""
+"""The work of ``redraft demo``: play a talk to several methods, with a live view of their captions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from redraft.measure.eval.signature import signature, text_hash
 
 
 def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask: Mask) -> list[Contender]:
-    """Every method into every language, each once.
+    """Combine every method with every language, without duplicates.
 
     Raises:
-        OptionError: a method or language is not known.
+        OptionError: a method or a language is unknown.
     """
     options = {name: (("beta", beta),) if BETA in get_method(name).options else () for name in methods}
     tags = parse_targets(targets)
@@ -37,11 +37,11 @@ def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What has come of a talk.
+    """The results of a talk.
 
     Attributes:
-        runs: one for every contender, all with the same sentences.
-        whole: whether the talk was played to its end; Ctrl-C stops it.
+        runs: one per contender, all with the same sentences.
+        whole: whether the talk was played to its end rather than stopped by Ctrl-C.
     """
 
     runs: list[Run]
@@ -49,7 +49,7 @@ class Played:
 
     @property
     def sentences(self) -> int:
-        """Sentences that were finished."""
+        """Number of finished sentences."""
         return len(self.runs[0].records)
 
 
@@ -61,7 +61,7 @@ def play(
     console: Console,
     small: LlamaCpp | None = None,
 ) -> Played:
-    """Play the talk on a terminal, ``speed`` times as fast as it was spoken; 0 waits for nothing."""
+    """Play the talk on a terminal at ``speed`` times its original speed; 0 plays without waiting."""
     runs = open_runs(backend, contenders, small=small)
     with Stage(contenders, console, talk[-1].utterance) as stage:
         whole = _compared(runs, _timed(talk, speed) if speed else talk, stage.show)
@@ -71,7 +71,7 @@ def play(
 def _compared(
     runs: list[Run], updates: Iterable[Update], show: Callable[[Update, Sequence[Run]], None] | None = None
 ) -> bool:
-    """Translate until the end, or until Ctrl-C; whether it was the end.  All runs have the same sentences after it."""
+    """Translate until the end or Ctrl-C; return whether the end was reached.  All runs then have the same sentences."""
     try:
         compare(runs, updates, show)
     except KeyboardInterrupt:
@@ -84,14 +84,14 @@ def _compared(
 
 def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
     for item in paced(replace(update, time=(update.time or 0.0) / speed) for update in talk):
-        if isinstance(item, Update):  # a talk has no failures
+        if isinstance(item, Update):  # a talk contains no failures
             yield item
 
 
 def run(
     backend: LlamaCpp, contenders: Sequence[Contender], talk: Sequence[Update], small: LlamaCpp | None = None
 ) -> Played:
-    """Play the talk to nobody, as fast as possible, with a progress bar where standard error is a terminal."""
+    """Play the talk without a live view, as fast as possible, with a progress bar if standard error is a terminal."""
     progress = Console(stderr=True)
     updates = track(talk, "translating", console=progress, disable=not progress.is_terminal)
     runs = open_runs(backend, contenders, small=small)
@@ -99,28 +99,28 @@ def run(
 
 
 def talk_hash(talk: Sequence[Update]) -> str:
-    """Of what is said in a talk."""
+    """Return the hash of a talk."""
     return text_hash("\n".join(f"{update.utterance} {update.seq} {update.text}" for update in talk))
 
 
 def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:
-    """The signature of a demo."""
+    """Return the signature of a demo run."""
     return signature(backend.model.path, "talk", talk_hash(talk), hidden=masking or "nothing")
 
 
 class Stage:
-    """The live picture of a talk: the source above, then a row a language with a panel a method.
+    """The live view of a talk: the source at the top, then a row per language with a panel per method.
 
-    It takes the whole screen while the talk is played, so that it stays whole when the terminal's size changes.  Its
-    last picture is left on the terminal.
+    It uses the terminal's alternate screen while the talk plays, so resizing works.  The last picture stays on the
+    terminal.
 
     Args:
-        contenders: whose captions are shown.
-        console: where.
+        contenders: the contenders to show.
+        console: the terminal.
         last: name of the talk's last sentence, which is its number.
     """
 
-    #: Seconds between two redraws: more are not seen, and each takes time from the methods that are compared.
+    #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
     def __init__(self, contenders: Sequence[Contender], console: Console, last: str) -> None:
@@ -142,7 +142,7 @@ class Stage:
             self._console.print(draw(self._scene, self._console))
 
     def show(self, update: Update, runs: Sequence[Run]) -> None:
-        """Redraw with the captions of all runs, if the last time is not just past."""
+        """Redraw with the captions of all runs, unless the last redraw was too recent."""
         self._scene = self.scene(update, runs)
         if time.monotonic() - self._drawn >= self.INTERVAL:
             self._redraw()
@@ -153,7 +153,7 @@ class Stage:
             self._drawn = time.monotonic()
 
     def scene(self, update: Update, runs: Sequence[Run]) -> Scene:
-        """What is shown after an update."""
+        """Return the scene after an update."""
         views = {run.contender: _view(run, update) for run in runs}
         shown = tuple(views[each] for each in self._contenders)
         return Scene(update.text, update.final, int(update.utterance), self._sentences, shown)

@@ -1,4 +1,4 @@
-"""What the commands that make captions share: the options of a translation, and the way from updates to the output."""
+"""Shared by the commands that make captions: translation options, and the steps from updates to output."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 UNITS = ("tokens", "words")
 TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
-#: Opens what is to be translated: bad input is refused on entry, and updates are read as they are asked for.
+#: Opens the input: fails on entry if it is invalid, then yields updates lazily.
 Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
-#: Opens the writer of captions.
+#: Opens the caption writer.
 Write: TypeAlias = "Callable[[], AbstractContextManager[Writer]]"
 
-#: Options of the model and the engine, which a server has chosen already.
+#: Options of model and engine, which a server sets itself.
 _OF_THE_SERVER = (
     "model",
     "draft_model",
@@ -128,19 +128,19 @@ translation = common.all_of(
 
 
 def caption(opened: Opened, **chosen: Any) -> None:
-    """Translate updates and write captions, here or on a server; exits with status 1 if not all could be.
+    """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
     Args:
-        opened: what is translated.
-        chosen: the values of `languages` and `translation`, by name.
+        opened: opens the input.
+        chosen: values of `languages` and `translation` by name.
 
     Raises:
-        RedraftError: an option, the input, the model or the server was refused, so that nothing was begun.
+        RedraftError: an option, the input, the model or the server was rejected; nothing was started.
     """
     _check_server(chosen["server"], chosen["room"])
     options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
     glossary = tuple(_glossary(chosen["term"]).items())
-    with interrupt.ends_process():  # imports that take a moment
+    with interrupt.ends_process():  # slow imports
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
@@ -173,7 +173,7 @@ def _here(
     exact: bool,
     **_: Any,
 ) -> bool:
-    """Whether all could be translated."""
+    """Translate locally; return whether everything was translated."""
     with interrupt.ends_process():
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.cli.shared import stream
@@ -202,7 +202,10 @@ def _on_a_server(
     max_tokens: int,
     **_: Any,
 ) -> bool:
-    """Whether all could be translated; what was not given is left to the server."""
+    """Translate on a server; return whether everything was translated.
+
+    Options that were not given are left to the server.
+    """
     from redraft.cli.shared import stream
 
     given = _given()
@@ -240,7 +243,7 @@ def _layout(width: int | None, longest: float) -> Layout | None:
 
 
 def _check_server(server: str | None, room: str | None) -> None:
-    """Refuse options of a server where there is none, and ``--take-over`` without a room."""
+    """Raise `OptionError` for server options without ``--server``, and for ``--take-over`` without ``--room``."""
     for name in ("key", "room", "take_over"):
         if server is None and common.is_given(name):
             raise OptionError(f"--{name.replace('_', '-')} needs --server")
@@ -249,10 +252,10 @@ def _check_server(server: str | None, room: str | None) -> None:
 
 
 def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]:
-    """Language and service of a ``--push``.
+    """Return the language and the service of a ``--push`` option.
 
     Raises:
-        OptionError: it is no service, or does not say whose captions are meant.
+        OptionError: the service is unknown, or the language is missing or invalid.
     """
     from redraft.captions.formats.push import service
 
@@ -265,10 +268,10 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
 
 
 def _given() -> set[str]:
-    """Names of the options that were given with ``--server``.
+    """Return the names of the options given together with ``--server``.
 
     Raises:
-        OptionError: there is one that is not for the client to choose.
+        OptionError: one of them is set by the server.
     """
     given = common.given()
     if wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]:

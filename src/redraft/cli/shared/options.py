@@ -1,4 +1,4 @@
-"""Options that several commands share, and the types of their values."""
+"""Options shared by several commands, and their types."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ INPUT_HELP = (
 
 
 class Whole(click.IntRange):
-    """A whole number within bounds; everything else is refused with the bounds in words."""
+    """An integer in a range; the error message states the range."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number that a text stands for."""
+        """Convert a text to an integer."""
         try:
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
@@ -36,30 +36,30 @@ class Whole(click.IntRange):
 
 
 class Real(click.FloatRange):
-    """A finite number within bounds; everything else is refused with the bounds in words."""
+    """A finite number in a range; the error message states the range."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number that a text stands for."""
+        """Convert a text to a number."""
         try:
             number = float(super().convert(value, param, ctx))
         except click.BadParameter:
             number = math.nan
-        if not math.isfinite(number):  # bounds let NaN through, for which every comparison is false
+        if not math.isfinite(number):  # NaN passes range checks, since every comparison with it is false
             self.fail(f"{str(value)!r} is not a number {_bounds(self)}", param, ctx)
         return number
 
 
 class Input(click.Choice[str]):
-    """A form of input, or ``NAME:ws://...``, a server to listen in on."""
+    """An input format, or the address of a recognition server as ``NAME:ws://...``."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The form, or the text as it is."""
+        """Return the format, or an address unchanged."""
         return value if "://" in str(value) else str(super().convert(value, param, ctx))
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """What there is to choose from."""
+        """Return the choices for the help text."""
         return f"[{'|'.join(self.choices)}|NAME:URL]"
 
 
@@ -80,7 +80,7 @@ to = click.option(
 MODELS = "demo, demo-tiny, a name from `redraft models`, or a GGUF file."
 HF_MODELS = "For transformers: hf:NAME, or a folder."
 REMOTE_MODELS = "On a server: vllm:URL or sglang:URL."
-#: Of --mask-margin.
+#: Help text of ``--mask-margin``.
 MARGIN = "Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing."
 model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS} {REMOTE_MODELS}")
 gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
@@ -127,12 +127,12 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 
 
 def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Several options as one decorator."""
+    """Combine several options into one decorator."""
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def bench_folder(text: str) -> Callable[[Any], Any]:
-    """``--out`` of the benches, with its help."""
+    """Return the option ``--out`` of the benchmarks, with a help text."""
     return click.option(
         "--out",
         type=click.Path(file_okay=False, path_type=Path),
@@ -143,21 +143,24 @@ def bench_folder(text: str) -> Callable[[Any], Any]:
 
 
 def given() -> set[str]:
-    """Names of the options of the command under way that were given."""
+    """Return the names of the options given to the current command."""
     context = click.get_current_context()
     return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
 def is_given(name: str) -> bool:
-    """Whether an option of the command under way was given."""
+    """Return whether an option was given to the current command."""
     return name in given()
 
 
 def refuse_idle(form: str) -> None:
-    """Refuse options of plain text with another ``form`` of input.
+    """Raise `OptionError` for options of plain text with another input format.
+
+    Args:
+        form: the input format.
 
     Raises:
-        OptionError: there is one, which would change nothing.
+        OptionError: such an option was given; it would have no effect.
     """
     for name in ("lag", "rate"):
         if form != "text" and is_given(name):
@@ -165,10 +168,10 @@ def refuse_idle(form: str) -> None:
 
 
 def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float | str]:
-    """The options of a method from the command line, checked.
+    """Parse and check the options of a method.
 
     Raises:
-        OptionError: not NAME=VALUE, unknown, given twice, or not an allowed value.
+        OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
     """
     from redraft.decoding.methods import get_method
 

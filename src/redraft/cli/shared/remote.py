@@ -1,4 +1,4 @@
-"""``redraft translate --server``: the same stream, translated by a server."""
+"""``redraft translate --server``: translate a stream on a server."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ from redraft.cli.shared.stream import RemoteTarget
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
-#: Items read ahead of what has been sent.
+#: Maximum number of items read ahead of sending.
 _AHEAD = 16
-#: Utterances that subtitles wait for a language that does not come.
+#: Maximum number of utterances for which subtitles wait for a missing language.
 _PATIENCE = 8
 
 _NO_KEY = "the server needs an API key: give it by REDRAFT_KEY in the environment, or by --key"
 
-#: What a reading thread hands over: an item, what it has raised, or None at the end.
+#: Passed on by the reading thread: an item, its exception, or None at the end.
 _Read: TypeAlias = "Item | Exception | None"
 
 
 def run(items: Iterable[Item], writer: Writer, place: RemoteTarget, to: Sequence[str], **wanted: Any) -> bool:
-    """Translate all of a stream on a server; whether nothing in it failed.
+    """Translate a stream on a server; return whether everything succeeded.
 
-    The address of the page on which others read along goes to standard error when the session has begun.
+    The URL of the viewers' page is printed to standard error when the session starts.
 
     Args:
-        wanted: how to translate, as of `redraft.client.Client`.
+        items: the updates.
+        writer: writes the captions.
+        place: the server and the room.
+        to: target languages.
+        wanted: further arguments of `redraft.client.Client`.
 
     Raises:
-        ServerError: the server cannot be reached, refuses, or is lost for good.
+        ServerError: the server cannot be reached, refuses, or the connection is lost for good.
         OptionError: the address or an option is invalid.
     """
     client = Client(place.server, to, key=place.key, room=place.room, take_over=place.take_over, **wanted)
@@ -61,7 +65,7 @@ async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
         reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
         try:
             async for event in client:
-                # The error that says so may be lost with a connection, the final caption that was cut is not.
+                # The error message may be lost with a connection, but the truncated final caption is not.
                 whole = whole and not (isinstance(event, Failure) or (event.final and event.cut))
                 writer.write(event)
             return await reading and whole
@@ -72,7 +76,7 @@ async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
 
 
 async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:
-    """Send what is read; whether all of it could be."""
+    """Send the items; return whether all could be sent."""
     whole = True
     try:
         while (item := await ahead.get()) is not None:
@@ -93,7 +97,7 @@ async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:
 
 
 class ReadAhead:
-    """Items as they are read, on a thread that nobody waits for: a terminal may never say another word."""
+    """Reads items on a daemon thread, since a terminal may never deliver another line."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items, self._loop = items, asyncio.get_running_loop()
@@ -102,7 +106,7 @@ class ReadAhead:
         threading.Thread(target=self._read, name="redraft-reader", daemon=True).start()
 
     def _read(self) -> None:
-        with suppress(RuntimeError):  # the loop has gone, and with it whoever wanted to know
+        with suppress(RuntimeError):  # the event loop has closed
             try:
                 for item in self._items:
                     self._hand(item)
@@ -116,7 +120,7 @@ class ReadAhead:
         self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
 
     async def get(self) -> Item | None:
-        """The next item, None at the end; raises what reading has raised."""
+        """Return the next item, or None at the end; raises the reading thread's exception."""
         item = await self._queue.get()
         self._ahead.release()
         if isinstance(item, Exception):
@@ -125,11 +129,11 @@ class ReadAhead:
 
 
 class InOrder:
-    """Gives subtitles the final captions of one utterance after the other, though languages run ahead of each other.
+    """Passes final captions to a subtitle writer in order of utterances, even if languages finish at different times.
 
     Args:
-        writer: where they go.
-        languages: how many captions an utterance has.
+        writer: the subtitle writer.
+        languages: number of captions per utterance.
     """
 
     def __init__(self, writer: SubtitleWriter, languages: int) -> None:
@@ -137,11 +141,11 @@ class InOrder:
         self._held: dict[str, list[Caption]] = {}
 
     def begin(self, update: Update) -> None:
-        """Note when an utterance begins: a server need not answer its first updates."""
+        """Record the start of an utterance; a server may skip its first updates."""
         self._writer.begin(update.utterance, update.time)
 
     def write(self, event: Event) -> None:
-        """Write an event, a final caption as soon as it is its turn."""
+        """Write an event; a final caption waits for its turn."""
         if isinstance(event, Failure) or not event.final:
             self._writer.write(event)
             return
@@ -158,6 +162,6 @@ class InOrder:
             self._writer.write(caption)
 
     def close(self) -> None:
-        """Write what is still held back; the writer itself stays open."""
+        """Write everything that still waits; the writer stays open."""
         while self._held:
             self._release()

@@ -1,4 +1,4 @@
-"""The work of ``redraft translate``: a file is read, every update translated, every event written."""
+"""The work of ``redraft translate``: read a file, translate each update, write each event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from redraft.translator import Translator
 
 
 def opened(file: str) -> AbstractContextManager[BinaryIO]:
-    """A file to read bytes from, standard input for ``-``.
+    """Open a file for reading bytes; ``-`` is standard input.
 
     Raises:
         InputError: it cannot be read.
@@ -38,7 +38,7 @@ def opened(file: str) -> AbstractContextManager[BinaryIO]:
 
 
 def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterator[Item]:
-    """What a file holds, read line by line; ``form`` is one of `redraft.cli.shared.options.INPUTS`."""
+    """Yield the items of a file line by line; ``form`` is one of `redraft.cli.shared.options.INPUTS`."""
     if form == "lines":
         return read_lines(source)
     if form == "jsonl":
@@ -53,10 +53,12 @@ def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterat
 def writer(
     form: str, languages: Sequence[str], layout: Layout | None = None, push: Sequence[tuple[str, CaptionService]] = ()
 ) -> Iterator[Writer]:
-    """A writer to standard output; closed at the end, whatever happens.
+    """Open a writer to standard output; it is always closed at the end.
 
     Args:
-        layout: of reading mode, if it is wanted.
+        form: output format.
+        languages: target languages.
+        layout: layout of reading mode; None turns it off.
         push: languages whose captions are also sent to a service.
     """
     made = _writer(form, languages)
@@ -71,7 +73,7 @@ def writer(
 
 
 def is_whole(writer: Writer) -> bool:
-    """Whether a writer has written everything as it was given: subtitles have no place for every time."""
+    """Whether a writer wrote everything unchanged; subtitles cannot represent some times."""
     while isinstance(writer, PushWriter | RowsWriter):
         if isinstance(writer, PushWriter) and writer.given_up:
             return False
@@ -90,7 +92,7 @@ def _writer(form: str, languages: Sequence[str]) -> Writer:
 
 
 def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
-    """Translate all of a stream; whether nothing in it failed."""
+    """Translate a stream; return whether everything succeeded."""
     whole = True
     for item in items:
         for event in [item] if isinstance(item, Failure) else translator.translate(item):
@@ -101,13 +103,13 @@ def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTarget:
-    """Where on which server a stream is translated.
+    """A server, and how to use it.
 
     Attributes:
-        server: its address.
-        key: API key, where it wants one.
+        server: its URL.
+        key: API key, if it needs one.
         room: name of the room whose viewers see the captions.
-        take_over: whether to end the session that the room may have now.
+        take_over: whether to end the room's current session.
     """
 
     server: str
@@ -117,15 +119,19 @@ class RemoteTarget:
 
 
 def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages: Sequence[str], **wanted: Any) -> bool:
-    """Translate all of a stream on a server; whether nothing in it failed.
+    """Translate a stream on a server; return whether everything succeeded.
 
     Args:
-        wanted: how to translate, as of `redraft.client.Client`.
+        items: the updates.
+        writer: writes the captions.
+        place: the server and the room.
+        languages: target languages.
+        wanted: further arguments of `redraft.client.Client`.
 
     Raises:
-        MissingExtra: what a client needs is not installed.
-        ServerError: the server cannot be reached, refuses, or is lost for good.
-        OptionError: the address or an option is none.
+        MissingExtra: the client's dependencies are not installed.
+        ServerError: the server cannot be reached, refuses, or the connection is lost for good.
+        OptionError: the address or an option is invalid.
     """
     try:
         from redraft.cli.shared.remote import run as run_remote

@@ -151,7 +151,7 @@ def _recordings(rows: Sequence[tuple[str, dict[str, Any]]], language: str) -> It
                 erased, added = row["deleted_tokens"], row["generated_tokens"]
                 time, seconds = float(row["total_audio_processed"]), float(row["computation_time"])
             except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{place}: this is no update of simulstream ({error!r})") from None
+                raise InputError(f"{place}: this is not a simulstream update ({error!r})") from None
             shown = [*shown[: len(shown) - len(erased)], *added]
             text = (
                 "".join(shown).replace("\u2581", " ").strip() if "\u2581" in "".join(shown) else join(shown, language)

@@ -60,7 +60,7 @@ def read(server: str) -> Sample:
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     values = {sample.name: float(sample.value) for sample in samples if not sample.labels}
     if "redraft_sessions" not in values:
-        raise ServerError("protocol", f"there is no server of Redraft at {server}: it does not tell of its sessions")
+        raise ServerError("protocol", f"{server} is not a Redraft server: its metrics have no sessions")
     return Sample(time.monotonic(), values, time.process_time())
 
 

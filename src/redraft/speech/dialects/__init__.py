@@ -1,1 +1,1 @@
-"""Protocols of servers that recognise speech, a module each; `redraft.speech.dialect` says what one has to offer."""
+"""Protocols of recognition servers, a module each; `redraft.speech.dialect` describes their interface."""

@@ -1,7 +1,7 @@
-"""The protocol of the streaming websocket servers of sherpa-onnx, the one in C++ and the one in Python.
+"""The protocol of sherpa-onnx's streaming websocket servers, in C++ and in Python.
 
-The client sends 32-bit floats.  Answers hold the ``text`` so far of a ``segment``, whose number grows when one has
-ended.  The server in C++ also says ``is_final`` with the last text of a segment, and when it began; it ends with
+The client sends 32-bit floats.  Responses contain the ``text`` so far of a ``segment``, whose number increases when a
+segment ends.  The C++ server also sends ``is_final`` with a segment's last text, and its start time; it ends with
 ``Done!``.
 """
 
@@ -25,12 +25,12 @@ _FIELDS: dict[str, Field] = {
 
 
 def dialect() -> Dialect:
-    """The protocol for one connection."""
+    """Return the protocol for one connection."""
     return SherpaDialect()
 
 
 class SherpaDialect:
-    """What is said in one connection; see `redraft.speech.dialect.Dialect`."""
+    """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
     greeting = ""
     listens = True
@@ -41,11 +41,11 @@ class SherpaDialect:
         self._segment, self._open = 0, Said("")
 
     def audio(self, samples: Samples) -> bytes:
-        """32-bit floats, little-endian."""
+        """Return 32-bit floats, little-endian."""
         return samples.astype("<f4").tobytes()
 
     def read(self, message: str | bytes) -> list[Said]:
-        """The segment so far; the one before it, ended, where that was not said."""
+        """Return the current segment, preceded by the final previous one if the server did not mark its end."""
         if message == "Done!":
             self.over = True
             return []

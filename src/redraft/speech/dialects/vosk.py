@@ -1,8 +1,8 @@
 """The protocol of vosk-server.
 
-The client sends raw samples, and every message is answered: ``{"partial": "..."}`` with the utterance so far, or
+The client sends raw samples, and each message is answered: ``{"partial": "..."}`` with the utterance so far, or
 ``{"text": "...", "result": [{"word", "start", "end", "conf"}, ...]}`` when it has ended.  Its microphone server sends
-the latter to everybody who is connected.
+the latter to all clients.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ _FIELDS: dict[str, Field] = {
 
 
 def dialect() -> Dialect:
-    """The protocol for one connection."""
+    """Return the protocol for one connection."""
     return Vosk()
 
 
 class Vosk:
-    """What is said in one connection; see `redraft.speech.dialect.Dialect`."""
+    """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
     greeting = message(config={"sample_rate": RATE, "words": True})
     listens = True
-    #: As its own clients write it: the server compares the text.
+    #: Spelled as in the server's own clients, since the server compares the text.
     goodbye = '{"eof" : 1}'
-    over = False  # it closes the connection
+    over = False  # the server closes the connection
 
     def __init__(self) -> None:
-        #: Samples of the messages that have no answer yet, and those of all others.
+        #: Samples in each unanswered message; then the samples in all answered ones.
         self._sent: deque[int] = deque()
         self._answered = 0
 
     def audio(self, samples: Samples) -> bytes:
-        """Signed 16-bit samples."""
+        """Return signed 16-bit samples."""
         self._sent.append(len(samples))
         return pcm(samples)
 
     def read(self, message: str | bytes) -> list[Said]:
-        """The utterance so far, or to its end."""
+        """Return the current utterance; it is final if the message has its end."""
         heard = None
         if self._sent:
             self._answered += self._sent.popleft()

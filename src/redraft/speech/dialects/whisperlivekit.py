@@ -1,8 +1,8 @@
-"""The protocol of WhisperLiveKit, with ``mode=full``, which is what it sends unless asked otherwise.
+"""The protocol of WhisperLiveKit with ``mode=full``, its default.
 
-The server begins with ``config``, which says whether it takes raw samples or a file's bytes.  Then every message holds
-all ``lines`` that are committed, and in ``buffer_transcription`` what may still change.  A line lasts until the speaker
-pauses or changes, which may take minutes, so its sentences are utterances of their own.
+The server first sends ``config``, which states whether it takes raw samples or a file's bytes.  Each later message
+contains all committed ``lines``, and the text that may still change in ``buffer_transcription``.  A line lasts until
+the speaker pauses or changes, which may take minutes, so each of its sentences becomes an utterance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATH = "/asr"
 
 _SILENCE = -2
 _TIME = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
-#: A sentence to its end.  A full stop behind a figure may be a decimal point as long as nothing follows.
+#: A sentence with its end.  A full stop after a digit may be a decimal point until more text follows.
 _SENTENCE = re.compile(r"\s*[^.!?…。！？]*(?:[.!?…](?=\S)[^.!?…。！？]*)*(?:(?<!\d)[.!?…]+(?=\s|$)|\.(?=\s)|[。！？]+)")
 
 
@@ -49,12 +49,12 @@ _FIELDS: dict[str, Field] = {
 
 
 def dialect() -> Dialect:
-    """The protocol for one connection."""
+    """Return the protocol for one connection."""
     return WhisperLiveKit()
 
 
 class WhisperLiveKit:
-    """What is said in one connection; see `redraft.speech.dialect.Dialect`."""
+    """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
     greeting = ""
     goodbye = b""
@@ -62,16 +62,16 @@ class WhisperLiveKit:
     def __init__(self) -> None:
         self.listens = self.over = False
         self._header = b""
-        #: How much of each line has ended: by its start, and how many lines with that start come before it.
+        #: Characters of each line that have ended; keyed by its start and the number of earlier lines with that start.
         self._ended: dict[tuple[str, int], int] = {}
 
     def audio(self, samples: Samples) -> bytes:
-        """Signed 16-bit samples; the header of an endless WAV file before the first, where the server wants a file."""
+        """Return signed 16-bit samples, after the header of an endless WAV file if the server wants a file."""
         header, self._header = self._header, b""
         return header + pcm(samples)
 
     def read(self, message: str | bytes) -> list[Said]:
-        """Sentences that have ended, and the one under way."""
+        """Return the sentences that have ended, and the current one."""
         found = parsed(message, _FIELDS, ())
         kind = found.get("type")
         if kind == "config":
@@ -103,7 +103,7 @@ class WhisperLiveKit:
                 said.append(Said(sentence[0].strip(), True, start, end))
                 done = sentence.end()
             rest = text[done:]
-            if number < len(found["lines"]) - 1:  # what stands in an earlier line has ended
+            if number < len(found["lines"]) - 1:  # earlier lines have ended
                 if rest.strip():
                     said.append(Said(rest.strip(), True, start, end))
                 done, rest = len(text), ""
@@ -119,7 +119,7 @@ def _seconds(time: str) -> float:
     return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
 
 
-#: Header of a WAV file of 16-bit mono samples whose length is not known.
+#: Header of a WAV file of 16-bit mono samples with unknown length.
 _WAV = struct.pack(
     "<4sI4s4sIHHIIHH4sI",
     b"RIFF", 0xFFFFFFFF, b"WAVE", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16, b"data", 0xFFFFFFFF,
