@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from redraft.decoding.loops import loop_at_end
-from redraft.decoding.types import Asking, Context, Draft, Drafter, Output, Rows, Rule, Score
+from redraft.decoding.types import Asking, Context, Draft, Drafter, HasBias, Output, Rows, Rule, Score
 
 
 def decode(
@@ -44,12 +44,13 @@ def decode(
     output: tuple[int, ...] = ()
     passes = drafted = accepted = draft_passes = 0
     finished = False
+    bias = rule.bias if isinstance(rule, HasBias) else None
     while not finished and len(output) < limit:
         # The pass gives one token more than it accepts, so a draft as long as what is left would waste its last token.
         context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
-        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder)
+        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, bias=bias)
         verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
         passes += 1

@@ -136,6 +136,8 @@ class Score:
             ``len(prefix)`` are all of them (AASD samples its alignments from these).
         model: `TARGET` or `DRAFT_MODEL`.
         encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
+        bias: that of the rule that will judge the draft (`HasBias`), for servers that can decode on behind what it
+            keeps; None if the rule has none.
     """
 
     prefix: tuple[int, ...]
@@ -143,6 +145,7 @@ class Score:
     prompt_rows: int = 1
     model: str = TARGET
     encoder: tuple[int, ...] = ()
+    bias: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.prompt_rows <= len(self.prefix):
@@ -230,6 +233,15 @@ class Rule(Protocol):
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """The path accepted and the token after it."""
+
+
+@runtime_checkable
+class HasBias(Protocol):
+    """A rule that keeps the argmax of (1 - bias) P + bias delta(draft) (SSBD v2, equation 3), or fewer tokens."""
+
+    @property
+    def bias(self) -> float | None:
+        """0 for exact acceptance, 1 for keeping everything; None if a rule around others has none to report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,13 @@ class Biased:
         beta: bias strength in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
         floor: least probability of a token kept by the bias, in [0, 1].
         end_tokens: ids that end an output.
+
+    Attributes:
+        bias: beta.
     """
 
     def __init__(self, beta: float, floor: float = 0.0, end_tokens: frozenset[int] = frozenset()) -> None:
+        self.bias = beta
         self._margin = math.inf if beta >= 0.5 else beta / (1 - beta)
         self._floor, self._end_tokens = floor, end_tokens
 

@@ -17,6 +17,8 @@ def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int |
 class Exact:
     """Keeps a draft token only where it is the target's argmax."""
 
+    bias = 0.0
+
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """The path of argmaxes through the draft tree."""
         return walk(draft, rows, partial(favourite, draft, rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
+from redraft.decoding.types import ROOT, Draft, HasBias, Rows, Rule, Verdict
 
 
 class Margins:
@@ -20,10 +20,12 @@ class Margins:
 
     Attributes:
         margins: of the tokens of the output so far, an end token included.
+        bias: of the rule that decides, if it has one.
     """
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
+        self.bias = rule.bias if isinstance(rule, HasBias) else None
         self.margins: list[float] = []
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
