@@ -7,6 +7,7 @@ servers do not have are refused.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ _SAMPLING = {
     "frequency_penalty": 0,
 }
 _VLLM = {"model", "prompt", "max_tokens", "logprobs", "prompt_logprobs", "stop_token_ids", "top_k"}
-_VLLM |= {"add_special_tokens", "return_token_ids", "return_tokens_as_token_ids", *_SAMPLING}
+_VLLM |= {"add_special_tokens", "return_token_ids", "return_tokens_as_token_ids", "stream", "vllm_xargs", *_SAMPLING}
 _SGLANG = {"input_ids", "return_logprob", "logprob_start_len", "top_logprobs_num", "return_text_in_logprobs"}
 _SGLANG_SAMPLING = {"max_new_tokens", "stop_token_ids", "top_k", *_SAMPLING}
 
@@ -73,10 +74,15 @@ class FakeServer:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if self.down:
             raise httpx2.ConnectError("connection refused", request=request)
-        body = json.loads(request.content) if request.content else {}
         headers = {name.lower(): value for name, value in request.headers.items()}
-        status, answer = self.answer(request.method, request.url.path, headers, body)
-        return httpx2.Response(status, json=answer)
+        status, content = self.reply(request.method, request.url.path, headers, request.content)
+        return httpx2.Response(status, content=content)
+
+    def reply(self, method: str, path: str, headers: dict[str, str], content: bytes) -> tuple[int, str]:
+        """Status and text of an answer."""
+        body = json.loads(content) if content else {}
+        status, answer = self.answer(method, path, headers, body)
+        return status, streamed(answer) if status == 200 and body.get("stream") else json.dumps(answer)
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
         """Status and JSON."""
@@ -125,10 +131,27 @@ def refuse_unknown(body: dict[str, Any], known: set[str]) -> None:
         raise Refused(f"unknown fields: {unknown}")
 
 
+def streamed(answer: Any) -> str:
+    """The answer of vLLM as server-sent events, one for each token; one event if it is spoiled."""
+    try:
+        choice = answer["choices"][0]
+        tokens, rows = choice["token_ids"], choice["logprobs"]["top_logprobs"]
+        parts = [
+            {"index": 0, "token_ids": [token], "logprobs": {"top_logprobs": [row]}, "finish_reason": None}
+            for token, row in zip(tokens, rows, strict=True)
+        ]
+        parts[-1]["finish_reason"] = choice["finish_reason"]
+        events = [{**answer, "choices": [part]} for part in parts]
+    except (LookupError, TypeError, ValueError):
+        events = [answer]
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
 class FakeVllm(FakeServer):
-    """``/v1/completions``."""
+    """``/v1/completions``, with or without the plug-in."""
 
     engine = "vllm"
+    plugin = False
 
     def generate(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         assert (method, path) == ("POST", "/v1/completions") and body["model"] == NAME
@@ -137,7 +160,10 @@ class FakeVllm(FakeServer):
         ids, k = body["prompt"], body["logprobs"]
         if max(k, body.get("prompt_logprobs", 0)) > 20:
             raise Refused("Requested logprobs are greater than max allowed: 20")
-        tokens = self.greedy(ids, body["max_tokens"], body.get("stop_token_ids", ()))
+        drafted = body.get("vllm_xargs", {}) if self.plugin else {}
+        kept = self.kept(ids, drafted.get("ssbd_draft", [])[: body["max_tokens"]], drafted.get("ssbd_bias", 0.0))
+        left = body["max_tokens"] - len(kept)
+        tokens = kept + (self.greedy([*ids, *kept], left, body.get("stop_token_ids", ())) if left else [])
         tops = []
         for number, token in enumerate(tokens):
             before = [*ids, *tokens[:number]]
@@ -148,9 +174,22 @@ class FakeVllm(FakeServer):
             "text": "",
             "token_ids": tokens,
             "logprobs": {"tokens": [f"token_id:{token}" for token in tokens], "top_logprobs": tops},
+            "finish_reason": "length" if len(tokens) == body["max_tokens"] else "stop",
             "prompt_logprobs": self.prompt_rows(ids, body["prompt_logprobs"]) if "prompt_logprobs" in body else None,
         }
         return {"object": "text_completion", "model": NAME, "choices": [choice]}
+
+    def kept(self, ids: Sequence[int], draft: Sequence[int], bias: float) -> list[int]:
+        """The beginning of a draft that the plug-in keeps."""
+        kept: list[int] = []
+        for token in draft:
+            row, (best, _) = self.row([*ids, *kept]), self.best([*ids, *kept], 1)[0]
+            gap = math.exp(row[best]) - math.exp(row[token])
+            end = not self.table.end_tokens.isdisjoint({best, token})
+            if token != best and bias < 0.5 and (end or bias == 0 or gap > bias / (1 - bias)):
+                break
+            kept.append(token)
+        return kept
 
     def prompt_rows(self, ids: Sequence[int], k: int) -> list[dict[str, Any] | None]:
         """An entry for every id; none for the first."""
@@ -163,6 +202,12 @@ class FakeVllm(FakeServer):
                 {str(token): {"logprob": value, "rank": ranked.index(value) + 1} for token, value in known.items()}
             )
         return rows
+
+
+class FakePlugin(FakeVllm):
+    """vLLM with ``redraft-vllm``."""
+
+    plugin = True
 
 
 class FakeSglang(FakeServer):
@@ -204,6 +249,8 @@ def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBacken
     settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
     client = RemoteClient(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
     dialect = Vllm(client) if server.engine == "vllm" else Sglang(client)
+    dialect.verifies = settings.plugin and dialect.probe(NAME, [9, 21, 4])
+    server.bodies.clear()
     served, table = dialect.served(""), server.table
     known = (served.context_length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
     return RemoteBackend(dialect, client, RemoteModel(served.name, table, *known), settings)

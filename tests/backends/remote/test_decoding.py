@@ -18,10 +18,11 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
-from tests.backends.remote.servers import FakeServer, FakeSglang, FakeVllm, Table, connected
+from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
 from tests.fakes import greedy
 
-SERVERS = [FakeVllm, FakeSglang]
+SERVERS = [FakeVllm, FakePlugin, FakeSglang]
+STOCK = [FakeVllm, FakeSglang]
 WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
 #: They need whole distributions or a model of their own, or keep what the target would not say.
 OTHERS = {"bild", "bild-early-exit", "ssbd-bild", "sampling", "speculative-sampling", "cd"}
@@ -127,13 +128,50 @@ def requests_of(server: FakeServer, method: str, ahead: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("method", ["ar", "ssbd"])
-def test_what_follows_a_draft_takes_one_request(server: FakeServer, method: str) -> None:
+@pytest.mark.parametrize("kind", STOCK)
+def test_what_follows_a_draft_takes_one_request(kind: type[FakeServer], method: str) -> None:
+    server = kind(Table())
     alone, passes = requests_of(server, method, ahead=1)
     assert alone == passes
     together, same = requests_of(server, method, ahead=64)
     assert same == passes
     # A draft, and what follows it; the first update of an utterance has no draft.
     assert together <= (16 if method == "ar" else 2 * 16 - 2)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1, 0.2, 0.5])
+def test_an_update_is_one_request_where_the_server_verifies(beta: float) -> None:
+    server = FakePlugin(Table())
+    with closing(connected(server)) as backend:
+        ours = outputs(backend, options={"beta": beta})
+        assert ours == outputs(Table(), options={"beta": beta})
+        assert len(server.bodies) <= len(ours)
+        assert all("prompt_logprobs" not in body for body in server.bodies)
+        sent = [body["vllm_xargs"] for body in server.bodies if "vllm_xargs" in body]
+        assert len(sent) >= len(ours) // 2 and {each["ssbd_bias"] for each in sent} == {beta}
+
+
+def test_a_stricter_rule_than_the_servers_costs_requests_and_nothing_else() -> None:
+    settings: dict[str, Any] = {"options": {"beta": 0.3, "floor": 0.2}}
+    server = FakePlugin(Table())
+    with closing(connected(server)) as backend:
+        ours = outputs(backend, **settings)
+    assert ours == outputs(Table(), **settings) != outputs(Table(), options={"beta": 0.3})
+    assert len(ours) < len(server.bodies)
+
+
+def test_a_rule_without_a_bias_is_not_left_to_the_server() -> None:
+    server = FakePlugin(Table())
+    with closing(connected(server)) as backend:
+        outputs(backend, method="ssbd-aasd", options={"verification": "threshold", "end_guard": "off"})
+    assert not any("vllm_xargs" in body for body in server.bodies)
+
+
+def test_the_plugin_can_be_left_alone() -> None:
+    server = FakePlugin(Table())
+    with closing(connected(server, plugin=False)) as backend:
+        assert outputs(backend) == outputs(Table())
+    assert not any("vllm_xargs" in body for body in server.bodies)
 
 
 def test_a_guess_against_what_the_server_said_takes_no_request(server: FakeServer) -> None:

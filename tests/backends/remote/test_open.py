@@ -18,7 +18,7 @@ import uvicorn
 from click.testing import CliRunner
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from redraft.backends.hf.tokenizer import HfTokenizer
@@ -56,10 +56,9 @@ class Tokenized(Table):
 def serving(server: FakeServer) -> Iterator[str]:
     """The address of a fake server on this machine."""
 
-    async def answer(request: Request) -> JSONResponse:
-        body = await request.json() if request.method == "POST" else {}
-        status, found = server.answer(request.method, request.url.path, dict(request.headers), body)
-        return JSONResponse(found, status)
+    async def answer(request: Request) -> Response:
+        found = server.reply(request.method, request.url.path, dict(request.headers), await request.body())
+        return Response(found[1], found[0])
 
     app = Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])])
     running = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))

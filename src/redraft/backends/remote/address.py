@@ -26,7 +26,8 @@ class RemoteOptions:
         context_length: ids that prompt and output may have together; what the server allows lowers it.
         slots: how many independent sequences, and so how many requests at a time.
         ahead: tokens that one request continues an output by where nothing is drafted; 1 asks for every token.
-        timeout: seconds to wait for an answer.
+        timeout: seconds to wait for an answer, or for the next token of one.
+        plugin: whether the server verifies drafts by itself if it can (`docs/vllm-plugin.md`).
 
     Raises:
         OptionError: a value is not allowed.
@@ -36,6 +37,7 @@ class RemoteOptions:
     slots: int = 1
     ahead: int = 64
     timeout: float = 60.0
+    plugin: bool = True
 
     def __post_init__(self) -> None:
         for name, low, high in (("context_length", 16, 1 << 20), ("slots", 1, 4096), ("ahead", 1, 1024)):

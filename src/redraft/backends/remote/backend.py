@@ -3,6 +3,10 @@
 The server keeps the cache.  A draft costs a request whatever its length.  Where nothing is drafted, the server is asked
 for several greedy tokens, and the requests of the decode loop that follow are answered from what it said, as long as
 they go the same way: what would be ten requests is one, with the same rows.
+
+A server that verifies drafts itself (vLLM with the plug-in) is told the bias of the rule, keeps what that keeps, and
+goes on: an update is one request.  The rule still judges every row here, so a bias that is not quite the rule's costs
+requests, never correctness.
 """
 
 from __future__ import annotations
@@ -11,16 +15,19 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
-from redraft.backends.remote.dialect import RemoteDialect
-from redraft.backends.remote.rows import UNLIKELY, RemoteRow, RemoteRows
+from redraft.backends.remote.dialect import Continuation, RemoteDialect
+from redraft.backends.remote.line import Line, beside
+from redraft.backends.remote.rows import RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import Rows, Score, common_prefix
+from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError
 
 log = logging.getLogger(__name__)
@@ -62,22 +69,6 @@ class RemoteModel:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Rows along a line of ids: the first is that of the last of ``start`` ids, the others follow id by id."""
-
-    ids: tuple[int, ...] = ()
-    start: int = 0
-    rows: tuple[RemoteRow, ...] = ()
-
-    def answer(self, score: Score) -> tuple[RemoteRow, ...]:
-        """The rows of a request as far as they are here, at most to the draft token that leaves the line."""
-        first, prefix = len(score.prefix) - self.start, len(score.prefix)
-        if first < 0 or self.ids[:prefix] != score.prefix:
-            return ()
-        return self.rows[first : first + 1 + common_prefix(score.draft.tokens, self.ids[prefix:])]
-
-
 class RemoteBackend:
     """Implements `redraft.decoding.backend.Backend`; several may share a client.
 
@@ -104,9 +95,14 @@ class RemoteBackend:
         self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
         self.token_bytes = model.tokenizer.token_bytes
         self._dialect, self._few, self._ends = dialect, min(FEW, model.vocabulary_size), sorted(model.end_tokens)
-        self._slots: dict[int, _Known] = {}
-        self._counting = threading.Lock()
+        self._slots: dict[int, Line] = {}
+        self._counting, self._rejected = threading.Lock(), False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
+
+    @property
+    def verifies_drafts(self) -> bool:
+        """Whether the server verifies drafts by itself, so that an update is one request."""
+        return self._dialect.verifies
 
     def open_slot(self) -> int:
         """A free sequence.
@@ -116,13 +112,13 @@ class RemoteBackend:
         """
         for slot in range(self.options.slots):
             if slot not in self._slots:
-                self._slots[slot] = _Known()
+                self._slots[slot] = Line()
                 return slot
         raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
 
     def close_slot(self, slot: int) -> None:
         """Forget a sequence; what the server keeps of it, it drops by itself."""
-        del self._slots[slot]
+        self._slots.pop(slot).close()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Rows of every request; those that must be sent are sent at the same time.
@@ -140,6 +136,8 @@ class RemoteBackend:
 
     def close(self) -> None:
         """Close the connections."""
+        for line in self._slots.values():
+            line.close()
         self._slots = {}
         self._senders.shutdown()
         self.client.close()
@@ -154,47 +152,58 @@ class RemoteBackend:
             raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
 
     def _answer(self, slot: int, score: Score) -> Rows:
-        rows = self._slots[slot].answer(score) or self._asked(slot, score)
-        return RemoteRows(rows, self.vocabulary_size, lambda k: self._asked(slot, score, k))
+        try:
+            rows = self._slots[slot].answer(score) or self._asked(slot, score)
+        except ModelError:
+            self._follow(slot, Line())  # what comes next begins anew
+            raise
+        return RemoteRows(rows, self.vocabulary_size, partial(self._again, slot, score))
+
+    def _follow(self, slot: int, line: Line) -> Line:
+        """The line that answers a slot's requests from now on; the one before it is ended first."""
+        self._slots[slot].close()
+        self._slots[slot] = line
+        return line
+
+    def _again(self, slot: int, score: Score, k: int) -> tuple[RemoteRow, ...]:
+        """All rows with at least ``k`` best tokens; with 0 those of rejected tokens are missing."""
+        # Who wants them once wants them always; a server that verifies drafts by itself does not give them.
+        self._rejected = self._rejected or not k
+        return self._asked(slot, score, k)
 
     def _asked(self, slot: int, score: Score, k: int = 0) -> tuple[RemoteRow, ...]:
-        """The rows that the server gives, with at least the ``k`` best tokens; what else it said is kept."""
+        """The rows that the server gives, with at least the ``k`` best tokens; what else it says is kept."""
         self._few = k = max(self._few, k)  # who wants more once wants them always
+        self._follow(slot, Line())
         prefix, draft = score.prefix, score.draft.tokens
-        if draft:
+        if draft and (self._rejected or score.bias is None or not self._dialect.verifies):
             rows = self._verified(prefix, draft, k)
-            self._slots[slot] = _Known(prefix + draft, len(prefix), rows)
-            return rows
-        count = min(self.options.ahead, self.context_length - len(prefix) + 1)
-        steps = self._dialect.continued(self.model.name, prefix, count, k, self._ends)
-        tokens, rows = tuple(step.token for step in steps), tuple(step.row for step in steps)
-        self._slots[slot] = _Known(prefix + tokens, len(prefix), rows)
-        return rows[:1]
+            return self._follow(slot, Line(prefix, draft=draft, rows=rows)).answer(score)
+        count = min(len(draft) + self.options.ahead, self.context_length - len(prefix) + 1)
+        wanted = Continuation(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
+        return self._follow(slot, Line(prefix, beside(self._dialect.continued(wanted), draft, k))).answer(score)
 
-    def _verified(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> tuple[RemoteRow, ...]:
+    def _verified(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
         try:
-            return tuple(self._dialect.verify(self.model.name, prefix, draft, k))
+            return self._dialect.verify(self.model.name, prefix, draft, k)
         except MalformedAnswer as error:
             with self._counting:
                 self.fallbacks += 1
             log.warning("%s; the draft is verified by plain decoding", error)
             return self._plain(prefix, draft, k)
 
-    def _plain(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> tuple[RemoteRow, ...]:
-        """The rows of a draft without the prompt's: greedy tokens, asked for again wherever the draft leaves them.
-
-        Of a drafted token that is not among the best nothing is known, so no rule keeps it.
-        """
+    def _plain(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
+        """The rows of a draft without the prompt's: greedy tokens, asked for again wherever the draft leaves them."""
         rows: list[RemoteRow] = []
         while len(rows) <= len(draft):
-            done = len(rows)
-            steps = self._dialect.continued(self.model.name, prefix + draft[:done], len(draft) + 1 - done, k, ())
-            for step, drafted in zip(steps, (*draft[done:], None), strict=False):
-                known = dict(step.row.best) | dict(step.row.others)
-                rows.append(step.row if drafted is None else RemoteRow.of({drafted: UNLIKELY} | known, k))
-                if step.token != drafted:
-                    break
-        return tuple(rows)
+            done, left = prefix + draft[: len(rows)], draft[len(rows) :]
+            steps = self._dialect.continued(Continuation(self.model.name, done, len(left) + 1, k, ()))
+            with closing(beside(steps, left, k)) as judged:
+                for step, drafted in zip(judged, (*left, None), strict=False):
+                    rows.append(step.row)
+                    if step.token != drafted:
+                        break
+        return rows
 
 
 def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:

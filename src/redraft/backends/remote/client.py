@@ -2,14 +2,16 @@
 
 Requests may be sent twice, since they change nothing on the server: again after a connection that failed, and after an
 answer that says that the server is busy or starting.  One that took too long is not repeated, as the server may still
-be working on it.
+be working on it, and neither is one whose answer has begun.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx2
@@ -71,11 +73,26 @@ class RemoteClient:
         Raises:
             ModelError: the server cannot be reached, refuses, or does not answer with JSON.
         """
-        return self._ask("GET", path, None)
+        return self._read(self._send("GET", path, None))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """What a route answers to a JSON body.  Raises as `get`."""
-        return self._ask("POST", path, body)
+        return self._read(self._send("POST", path, body))
+
+    def stream(self, path: str, body: Mapping[str, Any]) -> Generator[Any, None, None]:
+        """What a route answers to a JSON body, event by event as they come; closing it ends the request.
+
+        Raises:
+            ModelError: as `get`, or the connection is lost meanwhile, or the server reports an error.
+        """
+        with closing(self._send("POST", path, body, stream=True)) as answer, self._failures():
+            if answer.status_code != 200:
+                answer.read()
+                raise self._refusal(answer)
+            # Read to its end, so that the connection can be used again.
+            for line in answer.iter_lines():
+                if line.startswith("data:") and line[5:].strip() != "[DONE]":
+                    yield self._event(line[5:])
 
     def close(self) -> None:
         """Close the connections."""
@@ -85,44 +102,72 @@ class RemoteClient:
         """The error for an answer that lacks something."""
         return MalformedAnswer(f"{self._name} gave an answer {what}")
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, stream: bool = False) -> httpx2.Response:
         waits = RETRIES.waits()
         while True:
             wait = next(waits, None)
             with self._counting:
                 self.requests += 1
-            try:
-                answer = self._http.request(method, path, json=body)
-            except httpx2.TimeoutException as error:
-                raise ModelError(f"{self._name} did not answer within {self._timeout:g} seconds") from error
-            except httpx2.TransportError as error:
-                if wait is None:
-                    raise ModelError(f"{self._name} cannot be reached: {first_sentence(error)}") from error
-            else:
-                if answer.status_code not in _BUSY or wait is None:
-                    return self._read(answer)
+            with self._failures():
+                try:
+                    answer = self._http.send(self._http.build_request(method, path, json=body), stream=stream)
+                except httpx2.TimeoutException:
+                    raise
+                except httpx2.TransportError:
+                    if wait is None:
+                        raise
+                else:
+                    if answer.status_code not in _BUSY or wait is None:
+                        return answer
+                    answer.close()
             time.sleep(wait)
 
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn failures of the connection into sentences."""
+        try:
+            yield
+        except httpx2.TimeoutException as error:
+            raise ModelError(f"{self._name} did not answer within {self._timeout:g} seconds") from error
+        except httpx2.TransportError as error:
+            raise ModelError(f"{self._name} cannot be reached: {first_sentence(error)}") from error
+
     def _read(self, answer: httpx2.Response) -> Any:
-        if answer.status_code in _REFUSED:
-            raise ModelError(
-                f"{self._name} refuses the API key (HTTP {answer.status_code}): put the right one into {KEY_VARIABLE}"
-            )
         if answer.status_code != 200:
-            kind = Absent if answer.status_code in (404, 405) else ModelError
-            raise kind(f"{self._name} answers HTTP {answer.status_code}: {_reason(answer)}")
+            raise self._refusal(answer)
         try:
             return answer.json()
         except ValueError as error:
             raise self.malformed("that is not JSON") from error
 
+    def _event(self, text: str) -> Any:
+        try:
+            event = json.loads(text)
+        except ValueError as error:
+            raise self.malformed("that is not JSON") from error
+        if isinstance(event, dict) and "error" in event:
+            raise ModelError(f"{self._name} failed while it answered: {_message(event)[:200]}")
+        return event
+
+    def _refusal(self, answer: httpx2.Response) -> ModelError:
+        if answer.status_code in _REFUSED:
+            return ModelError(
+                f"{self._name} refuses the API key (HTTP {answer.status_code}): put the right one into {KEY_VARIABLE}"
+            )
+        kind = Absent if answer.status_code in (404, 405) else ModelError
+        return kind(f"{self._name} answers HTTP {answer.status_code}: {_reason(answer)}")
+
 
 def _reason(answer: httpx2.Response) -> str:
     """What a refusal says: its message, if it is JSON with one, or its text."""
     try:
-        found: Any = answer.json()
-        found = found.get("error", found)
-        message = str(found.get("message") or found.get("detail") or found)
+        message = _message(answer.json())
     except (ValueError, AttributeError):
-        message = answer.text
-    return " ".join(message.split())[:200] or answer.reason_phrase
+        message = " ".join(answer.text.split())
+    return message[:200] or answer.reason_phrase
+
+
+def _message(found: Any) -> str:
+    found = found.get("error", found)
+    message = found.get("message") or found.get("detail") if isinstance(found, dict) else None
+    return " ".join(str(message or found).split())

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from redraft.backends.remote.client import Absent, RemoteClient
-from redraft.backends.remote.rows import ChosenToken, RemoteRow
+from redraft.backends.remote.line import Steps
+from redraft.backends.remote.rows import RemoteRow
 from redraft.errors import ModelError
 
 
@@ -27,15 +28,41 @@ class Served:
     context_length: int
 
 
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A request for greedy tokens.
+
+    Attributes:
+        model: its name.
+        prefix: ids that they follow.
+        count: the most tokens, 1 or more.
+        k: how many best tokens their rows have.
+        ends: ids after which there are no more.
+        draft: of the output, for a server that verifies drafts itself.
+        bias: of the rule that it verifies with (`redraft.decoding.types.HasBias`).
+    """
+
+    model: str
+    prefix: Sequence[int]
+    count: int
+    k: int
+    ends: Sequence[int]
+    draft: Sequence[int] = ()
+    bias: float = 0.0
+
+
 class RemoteDialect(ABC):
     """One kind of server; all ids are of the model's own vocabulary.
 
     Args:
         client: of the server.
+
+    Attributes:
+        verifies: whether the server verifies drafts by itself and decodes on, in one request.
     """
 
     def __init__(self, client: RemoteClient) -> None:
-        self._client = client
+        self._client, self.verifies = client, False
 
     def served(self, wanted: str) -> Served:
         """The model of that name, from the list that servers give in OpenAI's form; of no name, the only one.
@@ -74,14 +101,20 @@ class RemoteDialect(ABC):
         """
 
     @abstractmethod
-    def continued(
-        self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
-    ) -> list[ChosenToken]:
+    def continued(self, wanted: Continuation) -> Steps:
         """At least one and at most ``count`` tokens, chosen greedily, up to and with one of ``ends``.
 
         Raises:
             MalformedAnswer, ModelError: as `verify`.
         """
+
+    def probe(self, model: str, tokens: Sequence[int]) -> bool:
+        """Whether the server verifies drafts by itself.
+
+        Args:
+            tokens: a few different ids, none of which ends an output; no model would choose them one after another.
+        """
+        return False
 
 
 @contextmanager

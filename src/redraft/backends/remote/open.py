@@ -6,6 +6,8 @@ transformers, so that a transcript cannot write control tokens; the server is se
 
 from __future__ import annotations
 
+import logging
+
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from redraft.backends.hf.facts import end_tokens, metadata, pad_token
@@ -18,6 +20,8 @@ from redraft.backends.remote.dialect import RemoteDialect, Served
 from redraft.backends.remote.sglang import Sglang
 from redraft.backends.remote.vllm import Vllm
 from redraft.errors import CapabilityError, ModelError
+
+log = logging.getLogger(__name__)
 
 
 def open_remote(address: Address, options: RemoteOptions, key: str = "", count: int = 1) -> list[RemoteBackend]:
@@ -38,11 +42,21 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     try:
         model = _described(dialects[0].served(address.model), address)
         check_ids(model, dialects[0])
+        verifies = options.plugin and dialects[0].probe(model.name, _unlikely(model))
     except BaseException:
         for client in clients:
             client.close()
         raise
+    for dialect in dialects:
+        dialect.verifies = verifies
+    log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
     return [RemoteBackend(dialect, client, model, options) for dialect, client in zip(dialects, clients, strict=True)]
+
+
+def _unlikely(model: RemoteModel) -> list[int]:
+    """Ids of several places of the vocabulary, one after another: no model chooses them."""
+    size = model.vocabulary_size
+    return [token for token in (size // part for part in (2, 7, 3, 5, 11, 4)) if token not in model.end_tokens]
 
 
 def _dialect(engine: str, client: RemoteClient) -> RemoteDialect:

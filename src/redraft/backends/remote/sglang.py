@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.dialect import RemoteDialect, reading
+from redraft.backends.remote.dialect import Continuation, RemoteDialect, reading
+from redraft.backends.remote.line import Steps
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
 #: The model's own distribution and nothing else.
@@ -34,14 +35,13 @@ class Sglang(RemoteDialect):
             rows = [_row([*entries, entry], k) for entries, entry in zip(best, own, strict=True)]
         return [*rows, self._steps(facts, 1, k)[0].row]
 
-    def continued(
-        self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
-    ) -> list[ChosenToken]:
-        """Tokens that SGLang chooses, with their rows."""
-        sampling = {"stop_token_ids": list(ends)}
+    def continued(self, wanted: Continuation) -> Steps:
+        """Tokens that SGLang chooses, with their rows; all at once."""
+        sampling = {"stop_token_ids": list(wanted.ends)}
         # No row of the prompt is wanted.
-        facts = self._generate(prefix, count, k, {"logprob_start_len": len(prefix) - 1}, sampling)
-        return self._steps(facts, count, k)
+        start = {"logprob_start_len": len(wanted.prefix) - 1}
+        facts = self._generate(wanted.prefix, wanted.count, wanted.k, start, sampling)
+        yield from self._steps(facts, wanted.count, wanted.k)
 
     def _generate(
         self, ids: Sequence[int], count: int, k: int, more: Mapping[str, Any], sampling: Mapping[str, Any] | None = None

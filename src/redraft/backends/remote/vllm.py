@@ -1,13 +1,19 @@
-"""vLLM: ``/v1/completions`` on ids, with the log-probabilities of the prompt's own tokens."""
+"""vLLM: ``/v1/completions`` on ids, with the log-probabilities of the prompt's own tokens.
+
+With the plug-in ``redraft-vllm`` a request carries a draft, which the engine verifies before it decodes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.dialect import RemoteDialect, reading
+from redraft.backends.remote.dialect import Continuation, RemoteDialect, reading
+from redraft.backends.remote.line import Steps
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
+from redraft.errors import ModelError
 
+_ROUTE = "/v1/completions"
 #: The model's own distribution and nothing else; vLLM would take defaults from the model's generation settings.
 _GREEDY = {
     "temperature": 0,
@@ -28,7 +34,7 @@ class Vllm(RemoteDialect):
 
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
         """Rows from ``prompt_logprobs``; the last one from the one token that is generated."""
-        choice = self._complete(model, [*prefix, *draft], 1, k, {"prompt_logprobs": k})
+        choice = self._complete(_body(model, [*prefix, *draft], 1, k, {"prompt_logprobs": k}))
         with reading(self._client, "without the log-probabilities of the draft"):
             entries = choice["prompt_logprobs"]
             if len(entries) != len(prefix) + len(draft):
@@ -36,15 +42,42 @@ class Vllm(RemoteDialect):
             rows = [_prompt_row(entry, token, k) for entry, token in zip(entries[len(prefix) :], draft, strict=True)]
         return [*rows, self._steps(choice, 1, k)[0].row]
 
-    def continued(
-        self, model: str, prefix: Sequence[int], count: int, k: int, ends: Sequence[int]
-    ) -> list[ChosenToken]:
-        """Tokens that vLLM chooses, with their rows."""
-        return self._steps(self._complete(model, prefix, count, k, {"stop_token_ids": list(ends)}), count, k)
+    def continued(self, wanted: Continuation) -> Steps:
+        """Tokens that vLLM chooses, with their rows, as they are streamed."""
+        more: dict[str, Any] = {"stop_token_ids": list(wanted.ends), "stream": True}
+        if wanted.draft:
+            more["vllm_xargs"] = _carried(wanted.draft, wanted.bias)
+        body, left = _body(wanted.model, wanted.prefix, wanted.count, wanted.k, more), wanted.count
+        events = self._client.stream(_ROUTE, body)
+        for event in events:
+            with reading(self._client, "without a completion"):
+                choice = event["choices"][0]
+                ended = choice.get("finish_reason") is not None
+                nothing = ended and left < wanted.count and not choice["token_ids"]
+            steps = [] if nothing else self._steps(choice, left, wanted.k)
+            left -= len(steps)
+            if ended:
+                # Nothing follows; once that is read, the connection can be used again.
+                for _ in events:
+                    pass
+            yield from steps
+        if left == wanted.count:
+            raise self._client.malformed("without a completion")
 
-    def _complete(self, model: str, ids: Sequence[int], count: int, k: int, more: Mapping[str, Any]) -> Any:
-        body = {"model": model, "prompt": list(ids), "max_tokens": count, "logprobs": k, **_GREEDY, **more}
-        answer = self._client.post("/v1/completions", body)
+    def probe(self, model: str, tokens: Sequence[int]) -> bool:
+        """Whether the engine keeps a draft that no model would choose, because the request says so.
+
+        So what runs is proved, not what is installed, and no route or option of the server is needed.
+        """
+        carried = {"vllm_xargs": _carried(tokens, 1.0)}
+        try:
+            choice = self._complete(_body(model, tokens[-1:], len(tokens), 0, carried))
+            return bool(choice["token_ids"] == list(tokens))
+        except (ModelError, LookupError, TypeError):  # older servers refuse the field
+            return False
+
+    def _complete(self, body: Mapping[str, Any]) -> Any:
+        answer = self._client.post(_ROUTE, body)
         with reading(self._client, "without a completion"):
             return answer["choices"][0]
 
@@ -57,6 +90,15 @@ class Vllm(RemoteDialect):
                 ChosenToken(int(token), RemoteRow.of({_id(name): value for name, value in row.items()}, k))
                 for token, row in zip(tokens, rows, strict=True)
             ]
+
+
+def _body(model: str, ids: Sequence[int], count: int, k: int, more: Mapping[str, Any]) -> dict[str, Any]:
+    return {"model": model, "prompt": list(ids), "max_tokens": count, "logprobs": k, **_GREEDY, **more}
+
+
+def _carried(draft: Sequence[int], bias: float) -> dict[str, Any]:
+    """What ``redraft-vllm`` reads."""
+    return {"ssbd_draft": list(draft), "ssbd_bias": bias}
 
 
 def _prompt_row(entry: Mapping[str, Mapping[str, Any]], drafted: int, k: int) -> RemoteRow:

@@ -1,0 +1,92 @@
+"""What a server has said along one line of ids, and the stream that says more of it.
+
+The requests of the decode loop that follow are answered from the line for as long as they go the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from redraft.backends.remote.rows import UNLIKELY, ChosenToken, RemoteRow
+from redraft.decoding.types import Score, common_prefix
+
+#: Tokens of the server's choice, as they come; closing it ends the request.
+Steps = Generator[ChosenToken, None, None]
+
+
+class Line:
+    """Rows along a line of ids: the first is that of the last id of the prefix, the others follow id by id.
+
+    Args:
+        prefix: one id or more; without it nothing is answered.
+        steps: what the server goes on with.
+        draft: whose rows are known instead; behind it comes nothing.
+        rows: (n + 1,) rows of the root and of the draft.
+    """
+
+    def __init__(
+        self,
+        prefix: Sequence[int] = (),
+        steps: Steps | None = None,
+        draft: Sequence[int] = (),
+        rows: Sequence[RemoteRow] = (),
+    ) -> None:
+        self._ids, self._start = [*prefix, *draft], len(prefix)
+        self._rows, self._steps = list(rows), steps
+
+    def answer(self, score: Score) -> tuple[RemoteRow, ...]:
+        """The rows of a request, at most to the draft token that leaves the line; waits for the server if need be.
+
+        Raises:
+            ModelError: the server fails meanwhile.
+        """
+        prefix, draft = list(score.prefix), score.draft.tokens
+        if not self._reaches(prefix):
+            return ()
+        first = len(prefix) - self._start
+        while True:
+            wanted = first + 1 + common_prefix(draft, tuple(self._ids[len(prefix) :]))
+            if len(self._rows) >= wanted or not self._next():
+                return tuple(self._rows[first:wanted])
+
+    def close(self) -> None:
+        """End the request, if it is still under way."""
+        if self._steps is not None:
+            self._steps.close()
+            self._steps = None
+
+    def _reaches(self, prefix: list[int]) -> bool:
+        """Whether the line goes through all of a prefix, or will."""
+        if not self._start or len(prefix) < self._start:
+            return False
+        while len(self._ids) < len(prefix):
+            if self._ids != prefix[: len(self._ids)] or not self._next():
+                return False
+        return self._ids[: len(prefix)] == prefix
+
+    def _next(self) -> bool:
+        """Wait for one token more; whether there was one."""
+        step = next(self._steps, None) if self._steps is not None else None
+        if step is None:
+            return False
+        self._ids.append(step.token)
+        self._rows.append(step.row)
+        return True
+
+
+def beside(steps: Steps, draft: Sequence[int], k: int) -> Steps:
+    """Tokens chosen along a draft, with rows that know the drafted token where it was not chosen.
+
+    If it is not among the best there, nothing is known of it, so no rule keeps it.
+    """
+    try:
+        on_draft = True
+        for number, step in enumerate(steps):
+            if on_draft and number < len(draft):
+                known = dict(step.row.best) | dict(step.row.others)
+                yield ChosenToken(step.token, RemoteRow.of({draft[number]: UNLIKELY} | known, k))
+                on_draft = step.token == draft[number]
+            else:
+                yield step
+    finally:
+        steps.close()
