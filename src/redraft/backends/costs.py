@@ -27,11 +27,22 @@ class Identified(Protocol):
         """The model and every option that its speed depends on, but the number of threads."""
 
 
+@runtime_checkable
+class Priced(Protocol):
+    """A backend that measures its passes itself, because they do not run on this machine."""
+
+    def curve(self) -> CostCurve:
+        """What passes cost now; takes a slot meanwhile."""
+
+
 def known_curve(backend: Backend) -> CostCurve:
     """The curve of a model with its options on this machine; measured, and kept, the first time.
 
-    One that cannot be trusted is used, with a warning, and measured again the next time.
+    One that cannot be trusted is used, with a warning, and measured again the next time.  One of a server is measured
+    every time.
     """
+    if isinstance(backend, Priced):
+        return backend.curve()
     return best_of([_known(backend, threads) for threads in thread_counts(backend)])
 
 

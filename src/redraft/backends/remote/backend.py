@@ -24,8 +24,10 @@ from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import Continuation, RemoteDialect
 from redraft.backends.remote.line import Line, beside
+from redraft.backends.remote.price import priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError
@@ -133,6 +135,10 @@ class RemoteBackend:
         if len(requests) == 1:
             return [self._answer(*requests[0])]
         return list(self._senders.map(self._answer, *zip(*requests, strict=True)))
+
+    def curve(self) -> CostCurve:
+        """What passes cost on the server (`redraft.backends.remote.price`)."""
+        return priced(self)
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,0 +1,47 @@
+"""What passes cost on a server."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2", reason="needs the extra remote")
+
+from redraft.backends.costs import known_curve
+from tests.backends.remote.servers import FakePlugin, FakeSglang, FakeVllm, Table, connected
+
+REQUEST = 0.02
+
+
+class Slow(Table):
+    """A table model whose outputs do not end."""
+
+    end_tokens = frozenset({0})
+
+    def logits(self, ids: Any) -> Any:
+        logits = super().logits(ids)
+        logits[0] = -1e9
+        return logits
+
+
+@pytest.mark.parametrize("kind", [FakeVllm, FakePlugin, FakeSglang])
+def test_a_token_of_a_stream_costs_less_than_a_request(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = kind(Slow())
+    answer = server.answer
+
+    def late(*request: Any) -> Any:
+        time.sleep(REQUEST)
+        return answer(*request)
+
+    monkeypatch.setattr(server, "answer", late)
+    with closing(connected(server, slots=1)) as backend:
+        curve = known_curve(backend)
+        assert 0 < curve(1) < REQUEST / 2 < REQUEST <= curve(2) <= curve(32) <= curve(96)
+        backend.close_slot(backend.open_slot())  # the slot is free again
+    verified = sum("prompt_logprobs" in body for body in server.bodies)
+    carried = sum("vllm_xargs" in body for body in server.bodies)
+    if kind is not FakeSglang:
+        assert (verified > 0, carried > 0) == (kind is FakeVllm, kind is FakePlugin)
