@@ -36,6 +36,7 @@ fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of al
 
 test-scale: $(SCALE_TESTS_READY) $(SCALE_READY) ## run the tests that need a real vLLM server (4 GB)
 	REDRAFT_VLLM_PYTHON=$(CURDIR)/.venv-scale/bin/python $(BIN)/python -m pytest -m scale tests/backends/remote $(ARGS)
+	$(BIN)/python -m pytest plugins/redraft-vllm $(ARGS)
 
 check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff check .
@@ -73,9 +74,9 @@ $(RECIPE_READY): $(RUN_READY) recipe/requirements.txt
 	@touch $@
 
 # vLLM's build for CPUs finds torchvision and the like only for other builds of torch, and does without them.
-$(SCALE_READY): tools/scale.txt
+$(SCALE_READY): tools/scale.txt plugins/redraft-vllm/pyproject.toml
 	@$(PYTHON) -m venv .venv-scale
-	@.venv-scale/bin/python -m pip install --quiet --disable-pip-version-check -r tools/scale.txt
+	@.venv-scale/bin/python -m pip install --quiet --disable-pip-version-check -r tools/scale.txt -e plugins/redraft-vllm
 	@.venv-scale/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@
 

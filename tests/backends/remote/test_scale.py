@@ -7,13 +7,8 @@ the same model on transformers gives the same ids.
 from __future__ import annotations
 
 import os
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +16,9 @@ import pytest
 pytest.importorskip("httpx2", reason="needs the extra remote")
 pytest.importorskip("torch", reason="needs the extra hf")
 
-import httpx2
 from click.testing import CliRunner
 
+from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer
 from redraft import Translator, Update
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_backend
@@ -39,87 +34,34 @@ from redraft.errors import ModelError
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.test_decoding import plain_methods
 
-PYTHON = os.environ.get("REDRAFT_VLLM_PYTHON", "")
 KEY, NAME = "secret", "tiny"
-#: Seconds for a server to start, on a busy machine.
-PATIENCE = 600
 WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
 
 pytestmark = [
     pytest.mark.scale,
-    pytest.mark.skipif(not PYTHON, reason="REDRAFT_VLLM_PYTHON is not set: run make test-scale"),
+    pytest.mark.skipif(PYTHON_VARIABLE not in os.environ, reason=f"{PYTHON_VARIABLE} is not set: run make test-scale"),
 ]
 
 
-class Server:
-    """A vLLM server with the model in a folder, which may be killed and started again at the same port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def model(self) -> str:
-        """What is given to ``--model``."""
-        return f"vllm:http://127.0.0.1:{self.port}/{NAME}"
-
-    def start(self) -> None:
-        """Start it and wait until it answers."""
-        command = [PYTHON, "-m", "vllm.entrypoints.openai.api_server", "--model", str(self.folder)]
-        command += ["--served-model-name", NAME, "--host", "127.0.0.1", "--port", str(self.port), "--api-key", KEY]
-        command += ["--dtype", "float32", "--max-model-len", str(POSITIONS), "--enforce-eager", "--max-num-seqs", "8"]
-        own = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
-        own |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-        # The virtual environment of the tests must not shine through.
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        log = self.folder.with_name("vllm.log")
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                command, env=inherited | own, stdout=output, stderr=output, start_new_session=True
-            )
-        begun = time.monotonic()
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() - begun > PATIENCE:
-                self.kill()
-                pytest.fail("vLLM did not start:\n" + log.read_text(errors="replace")[-4000:])
-            time.sleep(0.5)
-
-    def _answers(self) -> bool:
-        try:
-            return httpx2.get(f"http://127.0.0.1:{self.port}/health").status_code == 200
-        except httpx2.TransportError:
-            return False
-
-    def kill(self) -> None:
-        """End it at once, with the processes that it has started."""
-        if self.process is not None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
-            self.process = None
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
     folder = tmp_path_factory.mktemp("scale") / "model"
     write_model(folder)
-    made = Server(folder)
+    made = VllmServer(folder, NAME, ["--max-model-len", str(POSITIONS), "--max-num-seqs", "8"], key=KEY)
     made.start()
     yield made
     made.kill()
 
 
 @pytest.fixture(scope="module")
-def local(server: Server) -> Iterator[Backend]:
+def local(server: VllmServer) -> Iterator[Backend]:
     """The same model on transformers."""
     with closing(open_backend(str(server.folder), LlamaOptions(POSITIONS - 1, slots=4, gpu_layers=0))) as backend:
         yield backend
 
 
 @pytest.fixture
-def remote(server: Server) -> Iterator[RemoteBackend]:
+def remote(server: VllmServer) -> Iterator[RemoteBackend]:
     options = RemoteOptions(POSITIONS, slots=4, timeout=300)
     (backend,) = open_remote(Address.parse(server.model), options, KEY)
     with closing(backend):
@@ -184,19 +126,19 @@ def test_slots_share_the_server(remote: RemoteBackend, local: Backend) -> None:
         local.close_slot(slot)
 
 
-def test_a_wrong_key_is_refused(server: Server) -> None:
+def test_a_wrong_key_is_refused(server: VllmServer) -> None:
     with pytest.raises(ModelError, match="refuses the API key"):
         open_remote(Address.parse(server.model), RemoteOptions(), "wrong")
 
 
-def test_the_command_line(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line(server: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_REMOTE_KEY", KEY)
     command = ["translate", "--model", server.model, "--to", "de", "--max-tokens", "200"]
     found = CliRunner().invoke(cli, command, input="a cat\na cat sat\n")
     assert "de" in found.output and "Traceback" not in found.output
 
 
-def test_a_killed_server_is_an_error_and_the_session_goes_on(server: Server, remote: RemoteBackend) -> None:
+def test_a_killed_server_is_an_error_and_the_session_goes_on(server: VllmServer, remote: RemoteBackend) -> None:
     updates = [Update("1", seq, " ".join(WORDS[: 3 * seq])) for seq in range(1, 5)]
     with Translator(remote, ["de"], max_tokens=20) as translator:
         assert isinstance(translator.translate(updates[0])[-1], Caption)
