@@ -1,0 +1,210 @@
+"""Live translation on a vLLM server: `ar`, `ssbd` over HTTP, and `ssbd` by the plug-in, with several sessions at once.
+
+The demo model runs in 32-bit floats on a vLLM server on this machine.  Every session translates sentences of its own,
+which grow by three words, and sends an update as soon as the one before it is translated.  The lag of an update is the
+time from then to its caption.  `ar` is vLLM's own streaming: a request for each update, without a draft.
+
+REDRAFT_VLLM_PYTHON=.venv-scale/bin/python python -m benchmarks.vllm_plugin > benchmarks/results/vllm_plugin.jsonl
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
+from redraft.backends.remote.address import Address, RemoteOptions
+from redraft.backends.remote.backend import RemoteBackend
+from redraft.backends.remote.open import open_remote
+from redraft.captions.events import Update
+from redraft.decoding.method import Value
+from redraft.measure.eval.figures import Figure
+from redraft.measure.eval.sets import SETS, lag_stream, load_set
+from redraft.measure.eval.signature import signature
+from redraft.measure.eval.table import print_json
+from redraft.models import shipped_path
+from redraft.translator import Translator
+
+NAME, LENGTH, VERSION = "demo", 768, "0.32.0"
+PROGRESS = Console(stderr=True)
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How updates are translated.
+
+    Attributes:
+        name: what the table calls it.
+        method, options: of decoding.
+        plugin: whether the server verifies drafts.
+        stock: whether the server runs without the plug-in's proposer, and so with vLLM's asynchronous scheduling.
+    """
+
+    name: str
+    method: str
+    options: dict[str, Value] = field(default_factory=dict)
+    plugin: bool = False
+    stock: bool = False
+
+
+WAYS = (
+    Way("ar, stock server", "ar", stock=True),
+    Way("ssbd over HTTP, stock server", "ssbd", {"beta": 0.2}, stock=True),
+    Way("ar", "ar"),
+    Way("ssbd over HTTP", "ssbd", {"beta": 0.2}),
+    Way("ssbd by the plug-in", "ssbd", {"beta": 0.2}, plugin=True),
+    Way("ssbd by the plug-in, beta 0", "ssbd", {"beta": 0.0}, plugin=True),
+)
+
+
+@dataclass(slots=True)
+class Session:
+    """One session: what it has put out, and how long each update took, in seconds."""
+
+    outputs: list[Ids] = field(default_factory=list)
+    lags: list[float] = field(default_factory=list)
+
+
+@click.command(help=__doc__)
+@click.option("--data", default="flores200.devtest", type=click.Choice(list(SETS)), show_default=True)
+@click.option("--to", default="de", help="Target language: de, zh or ja.", show_default=True)
+@click.option("--sessions", multiple=True, type=click.IntRange(1), default=(1, 8, 32), show_default=True)
+@click.option("--sentences", default=3, help="Of every session.", show_default=True)
+@click.option("--drafts", default=100, help="Draft tokens that a step of the engine verifies.", show_default=True)
+@click.option("--threads", default=1, help="Of the server's engine.", show_default=True)
+def main(data: str, to: str, sessions: Sequence[int], sentences: int, drafts: int, threads: int) -> None:
+    """Measure, and print a row for every way and number of sessions."""
+    if PYTHON_VARIABLE not in os.environ:
+        raise click.ClickException(f"{PYTHON_VARIABLE} must name the interpreter of an environment with vLLM")
+    stream = lag_stream(load_set(data, to, max(sessions) * sentences), to, 3)
+    texts = [list(segment.updates) for segment in stream.segments]
+    rows: list[dict[str, Figure]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model"
+        write_demo(model)
+        for stock in (True, False):
+            more = ["--max-model-len", str(LENGTH), "--max-num-seqs", str(max(sessions))]
+            more += [] if stock else with_drafts(drafts)
+            server = VllmServer(model, NAME, more, {"OMP_NUM_THREADS": str(threads)})
+            try:
+                server.start()
+                rows += measured(server, [way for way in WAYS if way.stock == stock], sessions, texts, to, sentences)
+            finally:
+                server.kill()
+    facts = {
+        "lag": 3,
+        "sentences": sentences,
+        "drafts": drafts,
+        "threads": threads,
+        "vllm": VERSION,
+        "dtype": "float32",
+    }
+    print_json(rows, signature(shipped_path("demo"), data, stream.hash, **facts), sys.stdout)
+
+
+def write_demo(folder: Path) -> None:
+    """The demo model as files of transformers, in 32-bit floats."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    path = shipped_path("demo")
+    file = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    config, read = AutoConfig.from_pretrained(**file), AutoConfig.from_pretrained(**file)
+    config.head_dim = read.head_dim = 64  # transformers does not read it from the file
+    config.redraft = {"prompt": "{source}<2{code}>", "source_languages": "en", "target_languages": "de,zh,ja"}
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    # A model that was read from a GGUF file cannot be saved.
+    model.load_state_dict(AutoModelForCausalLM.from_pretrained(**file, config=read, dtype=torch.float32).state_dict())
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(**file).save_pretrained(folder)
+
+
+def measured(
+    server: VllmServer,
+    ways: Sequence[Way],
+    sessions: Sequence[int],
+    texts: Sequence[Sequence[Update]],
+    to: str,
+    sentences: int,
+) -> Iterator[dict[str, Figure]]:
+    """A row for every way and number of sessions on one server."""
+    for count in sessions:
+        exact: list[list[Ids]] = []
+        for way in ways:
+            run(server, way, [texts[number : number + 1] for number in range(min(count, 4))], to)
+            load, steps = os.getloadavg()[0], server.steps()
+            parts = [texts[first * sentences : (first + 1) * sentences] for first in range(count)]
+            found, seconds, requests = run(server, way, parts, to)
+            outputs = [each.outputs for each in found]
+            exact = exact or outputs
+            lags = [lag for each in found for lag in each.lags]
+            tokens = sum(len(ids) for each in outputs for ids in each)
+            row: dict[str, Figure] = {
+                "way": way.name,
+                "sessions": count,
+                "updates": len(lags),
+                "output_tokens": tokens,
+                "requests": requests,
+                "steps": server.steps() - steps,
+                "seconds": round(seconds, 2),
+                "tokens_per_second": round(tokens / seconds, 1),
+                "lag_p50_ms": round(float(np.percentile(lags, 50)) * 1e3, 1),
+                "lag_p95_ms": round(float(np.percentile(lags, 95)) * 1e3, 1),
+                "differ_from_ar": differing(exact, outputs),
+                "load_before": round(load, 1),
+            }
+            PROGRESS.print(row)
+            yield row
+
+
+def differing(first: Sequence[Sequence[Ids]], second: Sequence[Sequence[Ids]]) -> int:
+    """How many updates have other ids."""
+    return sum(a != b for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True))
+
+
+def run(
+    server: VllmServer, way: Way, parts: Sequence[Sequence[Sequence[Update]]], to: str
+) -> tuple[list[Session], float, int]:
+    """All sessions at once: what they saw, the seconds of all, and the requests."""
+    options = RemoteOptions(LENGTH, plugin=way.plugin, timeout=600)
+    with ExitStack() as stack:
+        backends = open_remote(Address.parse(server.model), options, count=len(parts))
+        for backend in backends:
+            stack.enter_context(closing(backend))
+        if any(backend.verifies_drafts != way.plugin for backend in backends):
+            raise click.ClickException(f"the server does not run as {way.name!r} needs it")
+        before = sum(backend.client.requests for backend in backends)
+        threads = stack.enter_context(ThreadPoolExecutor(len(parts)))
+        started = time.perf_counter()
+        found = list(threads.map(lambda backend, part: spoken(backend, way, part, to), backends, parts))
+        seconds = time.perf_counter() - started
+        return found, seconds, sum(backend.client.requests for backend in backends) - before
+
+
+def spoken(backend: RemoteBackend, way: Way, part: Sequence[Sequence[Update]], to: str) -> Session:
+    """One session."""
+    session = Session()
+    with Translator(backend, [to], method=way.method, options=way.options) as translator:
+        for sentence in part:
+            for update in sentence:
+                started = time.perf_counter()
+                translator.translate(update)
+                session.lags.append(time.perf_counter() - started)
+                session.outputs.append(translator.translation(to).output)
+    return session
+
+
+if __name__ == "__main__":
+    main()
