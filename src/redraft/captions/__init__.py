@@ -1,1 +1,1 @@
-"""From transcript to caption: events, prompts, languages, sessions, what is shown of them, formats in and out."""
+"""From transcripts to captions: events, prompts, languages, sessions, masks, reading mode, input and output formats."""

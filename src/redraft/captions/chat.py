@@ -1,8 +1,8 @@
-"""Conversations as the text that chat models were trained on: two known templates, and a model's own.
+"""Chat templates: two built-in ones, and a model's own.
 
-A model's own template is a Jinja program, rendered as transformers does; in a sandbox, since it comes with the model's
-file.  What such programs differ in is found out by trying: whether they take a system message, and what they put before
-an answer.
+A model's own template is a Jinja program.  It is rendered as in transformers, in a sandbox, since it comes with the
+model file.  Differences between templates are found by test renderings: whether there is a system role, and what is put
+before and after an answer.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from redraft.errors import ModelError
 
-#: ``render(instruction, earlier, question, header)`` -> the text up to and including the beginning of the next answer.
-#: ``earlier`` has (question, answer) pairs, oldest first; ``header`` begins every answer ("German:").
+#: ``render(instruction, earlier, question, header)`` returns the text up to and including the start of the next answer.
+#: ``earlier`` holds (question, answer) pairs, oldest first; ``header`` starts every answer ("German:").
 Render: TypeAlias = Callable[[str, Sequence[tuple[str, str]], str, str], str]
 
 
 def tower(instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
-    """SSBD v2, Table 5, Unbabel/Tower-Plus-2B: no system role, and the header stands in the user's turn.
+    """Tower-Plus-2B (SSBD v2, Table 5): no system role; the header is part of the user's turn.
 
-    The table's blank lines part its paragraphs; the model card has single line ends.
+    Blank lines in the table separate its paragraphs; the model card has single line breaks.
     """
     asked = f"\n{header} <end_of_turn>\n<start_of_turn>model\n"
     text = f"<start_of_turn>user\n{instruction}\n"
@@ -37,7 +37,7 @@ def tower(instruction: str, earlier: Sequence[tuple[str, str]], question: str, h
 
 
 def qwen3(instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
-    """SSBD v2, Table 5, Qwen/Qwen3-4B with thinking off; earlier turns have no think block, as in its own template."""
+    """Qwen3-4B without thinking (SSBD v2, Table 5); earlier turns have no think block, as in Qwen3's own template."""
     text = f"<|im_start|>system\n{instruction}<|im_end|>\n"
     for before, answer in earlier:
         text += f"<|im_start|>user\n{before}<|im_end|>\n<|im_start|>assistant\n{header} {answer}<|im_end|>\n"
@@ -47,14 +47,14 @@ def qwen3(instruction: str, earlier: Sequence[tuple[str, str]], question: str, h
 class ChatTemplate:
     """A model's own chat template; a `Render`.
 
-    The instruction is the system message, or the beginning of the first user turn where there is no system role.
+    The instruction is the system message or, without a system role, the start of the first user turn.
 
     Args:
-        text: the Jinja program, from the model's metadata.
-        end: stands for the model's end token, whose text the metadata does not have.
+        text: the Jinja program from the model's metadata.
+        end: text to use for the model's end token, which the metadata lack.
 
     Raises:
-        ModelError: it is no Jinja program.
+        ModelError: the Jinja program is invalid.
     """
 
     def __init__(self, text: str, *, end: str) -> None:
@@ -63,7 +63,7 @@ class ChatTemplate:
         )
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _raise_exception
-        # The date as of now, for good: a prompt that tells the time would share nothing with the one before.
+        # Fixed at load time: a clock in the prompt would prevent any reuse of the cache.
         environment.globals["strftime_now"] = datetime.now().strftime
         try:
             self._template = environment.from_string(text)
@@ -71,14 +71,14 @@ class ChatTemplate:
             raise unusable(error) from error
         self._end = end
         self._system_role = self._has_system_role()
-        #: White space that the template has between the start of the assistant's turn and its text, often none.
+        #: White space between the start of the assistant's turn and its text; usually empty.
         self._gap = ""
-        #: What it puts behind an answer, such as ``<end_of_turn>``; empty where it cannot be rendered with one.
+        #: Text after an answer, such as ``<end_of_turn>``; empty if the template cannot render an answer.
         self.turn_end = ""
         self._look_around_answer()
 
     def __call__(self, instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
-        """The conversation as text.
+        """Render a conversation.
 
         Raises:
             ModelError: the template fails, or drops the instruction.
@@ -108,9 +108,9 @@ class ChatTemplate:
                 bos_token="",  # the tokenizer adds it
                 eos_token=self._end,
             )
-        except Exception as error:  # a template is a program by others: it may raise anything
+        except Exception as error:  # a template may raise anything
             raise unusable(error) from error
-        opened = text.rstrip().endswith("<think>")  # some models think whatever they are told
+        opened = text.rstrip().endswith("<think>")  # some models always think
         return text.rstrip() + "\n\n</think>\n\n" if opened else text
 
     def _has_system_role(self) -> bool:
@@ -130,13 +130,13 @@ class ChatTemplate:
 
 
 def unusable(reason: object) -> ModelError:
-    """The refusal of a template, with the reason and the way out in one sentence."""
+    """Return the error for an unusable template: the reason, and what to do."""
     text = " ".join(str(reason).split()) or type(reason).__name__
     return ModelError(f"the model's chat template cannot be used ({text}): name another with --template")
 
 
 class _Generation(Extension):
-    """Reads over ``{% generation %}``, with which templates mark the assistant's text for training."""
+    """Ignores ``{% generation %}``, which marks the assistant's text for training."""
 
     tags = {"generation"}  # noqa: RUF012 - as the base class declares it
 
@@ -146,7 +146,7 @@ class _Generation(Extension):
 
 
 def _to_json(value: Any, **options: Any) -> str:
-    """Jinja's own filter escapes for HTML; chat templates expect plain JSON."""
+    """Return plain JSON, as chat templates expect; Jinja's own filter escapes HTML."""
     return json.dumps(value, ensure_ascii=False, **options)
 
 

@@ -1,6 +1,6 @@
-"""Input and output of a session: updates of a transcript, captions, failures.
+"""Input and output of a session: transcript updates, captions, failures.
 
-Plain data without I/O; `redraft.captions.formats` reads and writes these as lines, JSON Lines and subtitles.
+These are plain data without I/O; `redraft.captions.formats` reads and writes them.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a string that can be written again: JSON's escapes can name half a surrogate pair."""
+    """Whether a value is a string without surrogates, which JSON escapes can produce and UTF-8 cannot encode."""
     return isinstance(value, str) and not _HALF_A_PAIR.search(value)
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number; true and false are not."""
+    """Whether a value is an integer and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number; true and false are not."""
+    """Whether a value is a number and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_seconds(value: object) -> bool:
-    """Whether a value is a finite number, 0 or more."""
+    """Whether a value is a finite number of at least 0."""
     try:
         return is_number(value) and 0 <= float(value) < math.inf
-    except OverflowError:  # a whole number beyond any float
+    except OverflowError:  # an integer too large for a float
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """One hypothesis of the recogniser: all of an utterance's text so far, which may revise what was said before.
+    """A recogniser's hypothesis: the whole text of an utterance so far, which may revise earlier words.
 
     Attributes:
-        utterance: names the utterance; a new name starts a new one.
-        seq: counts the updates of an utterance and grows by at least 1.
+        utterance: name of the utterance; a new name starts a new one.
+        seq: number of the update, ascending within an utterance.
         text: the whole text so far, not an increment.
         final: whether this is the last update of the utterance.
         time: when it was spoken or received, in seconds from the start of the stream; None if unknown.
 
     Raises:
-        InputError: a field has a value that is not allowed.
+        InputError: a field has an invalid value.
     """
 
     utterance: str
@@ -75,7 +75,7 @@ class Update:
 
 @dataclass(slots=True)
 class Order:
-    """Watches that the updates of a stream come in order; remembers the names of all utterances."""
+    """Checks that the updates of a stream come in order; remembers the names of all utterances."""
 
     _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
@@ -84,11 +84,11 @@ class Order:
         return utterance in self._last
 
     def repeats(self, update: Update) -> bool:
-        """Whether an update is the newest one of its utterance over again."""
+        """Whether an update repeats the newest one of its utterance."""
         return self._last.get(update.utterance) == (update.seq, update.final)
 
     def problem(self, update: Update) -> str:
-        """What is wrong with an update after the earlier ones, in a sentence; empty if it may follow, and is noted."""
+        """Return what is wrong with an update, in a sentence; if nothing is, record it and return an empty string."""
         last, final = self._last.get(update.utterance, (-1, False))
         name = reprlib.repr(update.utterance)
         if final:
@@ -105,16 +105,16 @@ class Caption:
     """A translation of an update into one language.
 
     Attributes:
-        utterance: that of the update it answers.
-        seq: that of the update.
-        language: BCP 47 tag of the target language, as the user gave it.
+        utterance: name of the utterance.
+        seq: number of the update.
+        language: BCP 47 tag of the target language, as given by the user.
         text: the text to show.
-        unstable: the rest of the translation, hidden by a mask; ``text + unstable`` is all of it.  Empty
-            if final.
+        unstable: the rest of the translation, hidden by a mask; ``text + unstable`` is the whole translation.  Empty if
+            final.
         final: whether this is the last caption of the utterance in its language.
-        time: that of the update.
-        source: the update's text.
-        cut: whether the model did not finish the translation, so that it was cut at a limit or a repetition.
+        time: time of the update.
+        source: text of the update.
+        cut: whether the translation was cut off at a limit or a repetition.
     """
 
     utterance: str
@@ -130,14 +130,14 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something went wrong; the stream continues after it.
+    """An error that does not end the stream.
 
     Attributes:
         message: one sentence that names the field and the allowed values.
         line: number of the input line, from 1, if known.
-        utterance: utterance that it concerns, if known.
-        seq: update that it concerns, if known.
-        language: target language that it concerns, if known.
+        utterance: name of the utterance, if known.
+        seq: number of the update, if known.
+        language: target language, if known.
     """
 
     message: str
@@ -151,9 +151,9 @@ Event = Caption | Failure
 
 
 def as_object(event: Event) -> dict[str, Any]:
-    """An event as a JSON object, as it stands in JSON Lines and goes over the wire.
+    """Return an event as a JSON object, for JSON Lines and for the server's messages.
 
-    ``type`` is "partial", "final" or "error"; the fields of the event follow, without those that say nothing.
+    ``type`` is "partial", "final" or "error"; the event's fields follow, without empty ones.
     """
     if isinstance(event, Failure):
         return {"type": "error", **{name: value for name, value in asdict(event).items() if value is not None}}

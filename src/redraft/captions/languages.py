@@ -1,7 +1,7 @@
-"""Languages by tag or name, so that `zh`, `zh-CN`, `zh_Hans` and `Chinese` are one and the same.
+"""Languages by tag or name: `zh`, `zh-CN`, `zh_Hans` and `Chinese` are the same.
 
-Tags and what they imply are those of Unicode's CLDR, through the library langcodes; English names are those of ISO 639,
-through iso639-lang.  (CLDR's own names, in language_data, would take 30 MB.)
+Tags and likely subtags come from Unicode's CLDR, through the library langcodes; English names come from ISO 639,
+through iso639-lang.  (CLDR's names, in language_data, would take 30 MB.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from langcodes.tag_parser import LanguageTagError
 
 from redraft.errors import OptionError
 
-#: Names that translators use, where ISO's is another or has no territory; by tag as given, or else by canonical tag.
+#: Usual names where ISO 639 has another one or no territory; by tag as given, otherwise by canonical tag.
 _NAMES = {
     "el": "Greek",
     "en-GB": "British English",
@@ -39,39 +39,40 @@ _NAMES = {
     "zh-MO": "Traditional Chinese (Macao)",
 }
 
-#: Names that are understood but not used.
+#: Names that are accepted but not used.
 _ALIASES = {"mandarin": "zh", "simplified chinese": "zh-Hans"}
 
-#: What ISO 639 adds to a name and no speaker would: "Modern Greek (1453-)", "Swahili (macrolanguage)".
+#: Remarks in ISO 639 names: "Modern Greek (1453-)", "Swahili (macrolanguage)".
 _REMARK = re.compile(r" \((?:macrolanguage|individual language|[^)]*[0-9][^)]*)\)")
 
-#: What ISO 639 says of a code that stands for one language, and not for a family, several, none or an unknown one.
+#: ISO 639 scopes of codes for a single language, rather than a family, several, none or an unknown one.
 _ONE_LANGUAGE = {"Individual", "Macrolanguage"}
 
-#: Scripts written without a space between words or sentences, as ISO 15924 codes.
+#: ISO 15924 codes of scripts written without spaces between words or sentences.
 _UNSPACED_SCRIPTS = {"Hans", "Hant", "Hani", "Jpan", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"}
 
-#: Members of macrolanguages that writers mean by the macrolanguage's name, beside those that CLDR has aliases for.
+#: Members of macrolanguages that stand for the whole, besides CLDR's aliases.
 _STANDS_FOR = {"fuv": "ff", "nb": "no", "pbt": "ps", "quy": "qu"}
 
-#: Scripts that are forms or parts of another (ISO 15924): what is written in them is written in that one too.
+#: Scripts that are variants or parts of another one (ISO 15924).
 _FORMS = {"Aran": "Arab", "Cyrs": "Cyrl", "Hang": "Kore", "Latf": "Latn", "Latg": "Latn"}
 
-#: No tag or name has more characters; searching for longer ones takes minutes.
+#: Maximum length of a tag or name in characters; searching for longer ones takes minutes.
 _LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language as `parse_language` found it.
+    """A language, as returned by `parse_language`.
 
     Attributes:
-        tag: what the user wrote, without space around it.
-        canonical: the shortest BCP 47 tag with the same language, likely script and likely territory; two languages are
-            the same if these are equal.  Variants and extensions (`de-1996`, `de-u-co-phonebk`) do not count.
+        tag: the user's text, stripped.
+        canonical: the shortest BCP 47 tag with the same language, likely script and likely territory; languages are the
+            same if these are equal.  Variants and extensions (`de-1996`, `de-u-co-phonebk`) are ignored.
         code: the primary subtag, such as `de`.
-        name: the English name that prompts use: "German", "Chinese" (simplified, as in the SSBD paper), "Traditional
-            Chinese", "European Portuguese"; with its tag where script or territory has no usual name: "German (de-AT)".
+        name: the English name for prompts: "German", "Chinese" (simplified, as in the SSBD paper), "Traditional
+            Chinese", "European Portuguese"; followed by the tag if script or territory has no usual name: "German
+            (de-AT)".
     """
 
     tag: str
@@ -81,19 +82,19 @@ class Language:
 
     @property
     def spaced(self) -> bool:
-        """Whether its usual writing puts spaces between words; false for Chinese, Japanese, Thai and a few more."""
+        """Whether its script separates words by spaces; false for Chinese, Japanese, Thai and a few more."""
         return langcodes.Language.get(self.canonical).maximize().script not in _UNSPACED_SCRIPTS
 
 
 def parse_language(text: str, field: str = "target language") -> Language:
-    """The language that a BCP 47 tag (`de`, `zh-CN`, `zh_cn`) or an English name ("German") stands for.
+    """Parse a BCP 47 tag (`de`, `zh-CN`, `zh_cn`) or an English name ("German").
 
     Args:
         text: tag or name, in any case.
-        field: what the error message calls it.
+        field: name of the field in the error message.
 
     Raises:
-        OptionError: there is no such language.
+        OptionError: the language is unknown.
     """
     tag = text.strip()
     found = _find(tag)
@@ -108,10 +109,10 @@ def parse_language(text: str, field: str = "target language") -> Language:
 
 
 def as_tags(to: object) -> list[str]:
-    """The target languages that a caller has given, if they are a list of strings.
+    """Check that target languages are a list of strings; return them as a list.
 
     Raises:
-        OptionError: they are something else; the letters of a string would be taken for languages.
+        OptionError: they are not; a single string would be read as a list of letters.
     """
     if isinstance(to, Sequence) and not isinstance(to, str) and all(isinstance(tag, str) for tag in to):
         return list(to)
@@ -120,10 +121,10 @@ def as_tags(to: object) -> list[str]:
 
 
 def parse_targets(tags: Iterable[str]) -> list[str]:
-    """The target languages that tags or names stand for, without those that are there already, as they are written.
+    """Check target languages given as tags or names, and return them as written, without duplicates.
 
     Raises:
-        OptionError: there is no such language, or two stand for the same one under different names.
+        OptionError: a language is unknown, or two different names stand for the same one.
     """
     found: dict[str, str] = {}
     for text in tags:
@@ -135,12 +136,12 @@ def parse_targets(tags: Iterable[str]) -> list[str]:
 
 
 def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
-    """The supported language that ``wanted`` stands for: the same one in the same script, or None.
+    """Return the supported language that is the same as ``wanted`` in the same script, or None.
 
     Only territories may differ: `de` serves `de-AT`, but `zh` does not serve `zh-Hant`, nor `de` Luxembourgish.  A
-    macrolanguage and the member that writes for it (`ps` and Southern Pashto) are the same, two members are not.  Of
-    several the nearest is taken, one that names its script before one that does not, then the code that was asked for.
-    None too where the script is unknown and several are offered.
+    macrolanguage and the member that stands for it (`ps` and Southern Pashto) are the same, two members are not.  Of
+    several candidates the nearest is returned: first one with an explicit script, then one with the requested code.  If
+    the script is unknown and several are supported, the result is None.
     """
     script = _script(wanted)
     same = [each for each in same_language(wanted, supported) if _same_script(script, _script(each))]
@@ -155,17 +156,17 @@ def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
 
 
 def same_language(wanted: Language, supported: Iterable[Language]) -> list[Language]:
-    """The supported languages that are ``wanted`` in some script."""
+    """Return the supported languages that are ``wanted`` in any script."""
     return [each for each in supported if _standard(wanted) == _standard(each) and not _are_siblings(wanted, each)]
 
 
 def _standard(language: Language) -> str:
-    """The language's code, or that of the macrolanguage that it writes for."""
+    """Return the language's code, or that of the macrolanguage for which it stands."""
     return _STANDS_FOR.get(language.code, language.code)
 
 
 def _are_siblings(one: Language, other: Language) -> bool:
-    """Whether two are different members of one macrolanguage, as Northern and Southern Pashto are."""
+    """Whether two are different members of a macrolanguage, such as Northern and Southern Pashto."""
     first, second = _alpha3(one), _alpha3(other)
     if first is None or second is None or first == second:
         return False
@@ -174,7 +175,7 @@ def _are_siblings(one: Language, other: Language) -> bool:
 
 
 def _alpha3(language: Language) -> str | None:
-    """The three letters of the code as it was written; None where a name was written, or a code since withdrawn."""
+    """Return the three-letter code as written; None for a name or a withdrawn code."""
     try:
         return str(Lang(_tag(language).language).pt3)
     except (InvalidLanguageValue, DeprecatedLanguageValue):
@@ -182,12 +183,12 @@ def _alpha3(language: Language) -> str | None:
 
 
 def _script(language: Language) -> str | None:
-    """The script that a tag names or makes likely; None for a language of which CLDR says nothing."""
+    """Return the explicit or likely script of a tag; None if CLDR does not know the language."""
     named = _tag(language).script or langcodes.Language.get(language.canonical).script
     if named is not None:
         return named
     full = langcodes.Language.get(language.canonical).maximize()
-    # What CLDR does not know is filled up from its very last guess, American English.
+    # CLDR's fallback for unknown languages is American English.
     unknown = (full.script, full.territory) == ("Latn", "US") and language.code != "en"
     return None if unknown else full.script
 
@@ -197,7 +198,7 @@ def _same_script(one: str | None, other: str | None) -> bool:
 
 
 def _tag(language: Language) -> langcodes.Language:
-    """What was written, as a tag; the empty one for a name."""
+    """Parse the user's text as a tag; a name gives the empty tag."""
     try:
         return langcodes.Language.get(language.tag, normalize=False)
     except LanguageTagError:
@@ -205,14 +206,14 @@ def _tag(language: Language) -> langcodes.Language:
 
 
 def _find(tag: str) -> langcodes.Language | None:
-    """Language, script and territory of a tag or name; None if unknown."""
+    """Return language, script and territory of a tag or name; None if unknown."""
     if len(tag) > _LONGEST:
         return None
     try:
         found = langcodes.Language.get(tag)
     except LanguageTagError:
         found = langcodes.Language.make()
-    # Three letters are never a name: some language is called "The", and another "A".
+    # Three letters are never a name, since there are languages called "The" and "A".
     if not _is_known(found) and len(tag) > 3:
         found = langcodes.Language.get(_by_name().get(tag.casefold(), "und"))
     if not _is_known(found):
@@ -222,7 +223,8 @@ def _find(tag: str) -> langcodes.Language | None:
 
 
 def _is_known(language: langcodes.Language) -> bool:
-    if not language.is_valid() or language.script == "Zzzz" or language.territory == "ZZ":  # valid: "unknown"
+    # these codes are valid but mean "unknown"
+    if not language.is_valid() or language.script == "Zzzz" or language.territory == "ZZ":
         return False
     try:
         return Lang(language.language).scope() in _ONE_LANGUAGE
@@ -232,17 +234,17 @@ def _is_known(language: langcodes.Language) -> bool:
 
 @cache
 def _by_name() -> dict[str, str]:
-    """The tag for every English name, in lower case; of two languages with one name, the more widely used."""
+    """Return English name in lower case -> tag; of two languages with the same name, the more widely used."""
     tags = {name.casefold(): tag for tag, name in _NAMES.items()} | _ALIASES
     languages = [language for language in iter_langs() if language.scope() in _ONE_LANGUAGE]
-    for language in sorted(languages, key=lambda each: not each.pt1):  # two-letter codes are for the widely used
+    for language in sorted(languages, key=lambda each: not each.pt1):  # widely used languages have two-letter codes
         for name in (language.name, *language.other_names()):
             tags.setdefault(_REMARK.sub("", name).casefold(), language.pt1 or language.pt3)
     return tags
 
 
 def _shortest(language: langcodes.Language) -> str:
-    """The tag without likely subtags: CLDR's minimisation, but for a script rather than a territory."""
+    """Remove likely subtags from a tag: CLDR's minimisation, preferring script to territory."""
     full = language.maximize()
     for shorter in (
         langcodes.Language.make(full.language),

@@ -1,17 +1,17 @@
-"""From a source text to prompt ids, laid out so that a growing source shares the longest possible beginning.
+"""Turn a source text into prompt ids, so that a growing source shares the longest possible prefix.
 
-Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) stands
-before the source; after it comes only what the template demands.  A prompt is cut into *segments*: the template's own
-text, in which control tokens are read, and the user's text, in which they never are, so that a transcript that says
-``<|im_end|>`` cannot end its turn.  Layouts are written with marks in the places of user texts and cut at the marks.
+Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) precedes
+the source; only what the template requires follows it.  A prompt consists of *segments*: the template's text, in which
+control tokens are recognised, and the user's text, in which they are not, so that ``<|im_end|>`` in a transcript cannot
+end its turn.  Layouts are rendered with marks in place of the user's texts, and split at the marks.
 
 The templates, by name:
 
-* ``tower``, ``qwen3``: those of Table 5 of the SSBD paper (v2), for Tower+ and for Qwen3 with thinking off;
-* ``chat``: the model's own chat template, with the same instruction and the same header before the answer;
-* ``plain-tag``: a format string, for translation models without instructions such as the demo models.
+* ``tower``, ``qwen3``: SSBD v2, Table 5, for Tower+ and for Qwen3 without thinking; * ``chat``: the model's own chat
+template, with the same instruction and the same header before the answer; * ``plain-tag``: a format string, for
+translation models without instructions such as the demo models.
 
-This module knows no engine: ids come from the ``tokenize`` that it is given.
+This module uses no engine: the caller passes ``tokenize``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from redraft.errors import ModelError, OptionError
 
 TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
 
-#: Metadata keys of translation models: the format string (fields ``{source}`` and ``{code}``, the target's code), and
-#: the languages it was trained on as tags with commas between them (any language if absent).
+#: Metadata keys of translation models: the format string (with fields ``{source}`` and ``{code}``, the target's code),
+#: and the tags of the languages it was trained on, separated by commas (any language if absent).
 PLAIN_KEY = "redraft.prompt"
 SOURCE_LANGUAGES_KEY = "redraft.source_languages"
 TARGET_LANGUAGES_KEY = "redraft.target_languages"
@@ -42,7 +42,7 @@ _INSTRUCTION = (
     "Return only the translation, without any additional explanations or commentary."
 )
 
-# Private-use characters: no template strips or escapes them, and user texts are put in after the cut.
+# Private-use characters: no template strips or escapes them, and the user's texts are inserted after splitting.
 _MARK = re.compile("\ue000(end|[0-9]+)\ue001")
 _END_MARK = "\ue000end\ue001"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -51,12 +51,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a prompt is made of; all texts are the user's and are passed through `clean`.
+    """The contents of a prompt; all texts are the user's and pass through `clean`.
 
     Attributes:
-        source: the text to translate, as much as there is of it.
+        source: the text to translate.
         context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
-        glossary: wanted translations as (source term, target term).
+        glossary: required translations as (source term, target term).
     """
 
     source: str
@@ -64,28 +64,29 @@ class Request:
     glossary: tuple[tuple[str, str], ...] = ()
 
 
-#: A whole prompt as one text, from a request that holds marks in place of texts.
+#: Renders a prompt as one text, from a request with marks in place of texts.
 Layout: TypeAlias = Callable[[Request], str]
 
 
 def clean(text: str) -> str:
-    """The text as it stands in a prompt: the only change that is made to what the user says.
+    """Normalise a user's text for a prompt.
 
-    Control characters (category Cc) count as space; every run of white space becomes one space, and none is left at the
-    ends, so that a source that grew by a space only is the same source.  Halves of surrogate pairs, which no tokenizer
-    takes, become U+FFFD.
+    Control characters (category Cc) count as white space; each run of white space becomes one space, and the ends are
+    stripped, so a source that grew only by a space is unchanged.  Surrogates, which no tokenizer accepts, become
+    U+FFFD.
     """
     return " ".join(_SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text)).split())
 
 
 @dataclass(frozen=True, slots=True)
 class Prompter:
-    """Makes the prompts of one model for one pair of languages.  Made by `for_model`.
+    """Makes the prompts of one model for one language pair.  Created by `for_model`.
 
     Attributes:
         template: name of the template, one of `TEMPLATES`.
-        layout: puts a request into the template.
-        start_token, end_token: ids of the model's start and end tokens; None if unknown.
+        layout: renders a request.
+        start_token: id of the model's start token; None if unknown.
+        end_token: id of its end token; None if unknown.
     """
 
     template: str
@@ -97,16 +98,17 @@ class Prompter:
     def for_model(
         cls, metadata: Mapping[str, str], source: Language, target: Language, template: str | None = None
     ) -> Prompter:
-        """The prompter for a model.
+        """Create the prompter for a model.
 
         Args:
-            metadata: of the GGUF, key to value, as text.
-            source, target: the languages.
+            metadata: the model's GGUF metadata as text.
+            source: source language.
+            target: target language.
             template: one of `TEMPLATES`; None chooses by the metadata.
 
         Raises:
-            OptionError: there is no such template, or the model was not trained on a language.
-            ModelError: the model does not say how to prompt it, or its template cannot be used.
+            OptionError: the template is unknown, or the model was not trained on a language.
+            ModelError: the metadata do not determine a template, or the template cannot be used.
         """
         name = choose_template(metadata) if template is None else template
         if name not in TEMPLATES:
@@ -117,15 +119,15 @@ class Prompter:
             _token(metadata, "tokenizer.ggml.bos_token_id"),
             _token(metadata, "tokenizer.ggml.eos_token_id"),
         )
-        prompter.segments(Request("x"))  # a template that cannot be used is to fail now
+        prompter.segments(Request("x"))  # fails now if the template cannot be used
         return prompter
 
     def segments(self, request: Request) -> tuple[PromptSegment, ...]:
-        """The prompt in pieces: their texts, joined, are the whole prompt.
+        """Return the prompt's segments; their texts, joined, are the whole prompt.
 
         Raises:
-            OptionError: a glossary entry is empty, or the template has no place for a glossary.
-            ModelError: the chat template cannot hold such a conversation.
+            OptionError: a glossary entry is empty, or the template does not support glossaries.
+            ModelError: the chat template does not support such a conversation.
         """
         texts: list[str] = []
 
@@ -145,33 +147,35 @@ class Prompter:
         return tuple(_cut(self.layout(marked), texts, self.end_token))
 
     def encode(self, request: Request, encode: Callable[[Sequence[PromptSegment]], list[int]]) -> tuple[int, ...]:
-        """The prompt's ids; ``encode`` is `redraft.decoding.backend.Backend.encode`.
+        """Return the prompt's ids; ``encode`` is `redraft.decoding.backend.Backend.encode`.
 
         Raises:
-            OptionError, ModelError: as `segments`.
+            OptionError: a glossary entry is empty, or the template does not support glossaries.
+            ModelError: the chat template does not support such a conversation.
         """
         ids = encode(self.segments(request))
         if self.start_token is not None and ids[:2] == [self.start_token] * 2:
-            return tuple(ids[1:])  # the chat template had written it out
+            return tuple(ids[1:])  # the chat template already contains it
         return tuple(ids)
 
 
 def choose_template(metadata: Mapping[str, str]) -> str:
-    """The name of the template that suits a model, by its GGUF metadata.
+    """Choose a template by a model's GGUF metadata.
 
     Raises:
-        ModelError: the metadata has no sign of any.
+        ModelError: the metadata fit no template.
     """
     name = metadata.get("general.name", "").lower()
     architecture = metadata.get("general.architecture", "")
     chat = metadata.get(_CHAT_KEY, "")
     if PLAIN_KEY in metadata:
         return "plain-tag"
-    # Models made from Qwen3 may have another template, and later Qwen3 models no thinking to turn off.
+    # Models derived from Qwen3 may have another template, and later Qwen3 models cannot think.
     thinks = "<|im_start|>" in chat and "enable_thinking" in chat
     if architecture in {"qwen3", "qwen3moe"} and (thinks or (not chat and "qwen3" in name)):
         return "qwen3"
-    if "tower" in name and architecture.startswith("gemma"):  # the 72B and the older Tower models are no Gemma
+    # the 72B model and the older Tower models are not based on Gemma
+    if "tower" in name and architecture.startswith("gemma"):
         return "tower"
     if chat:
         return "chat"
@@ -210,7 +214,7 @@ def _plain_layout(metadata: Mapping[str, str], source: Language, target: Languag
 
 
 def _supported(wanted: Language, tags: str, field: str) -> Language:
-    """The language among ``tags`` that serves for ``wanted``."""
+    """Return the language among ``tags`` that serves for ``wanted``."""
     supported = [parse_language(tag, field) for tag in tags.split(",") if tag.strip()]
     found = closest(wanted, supported) if supported else wanted
     if found is None:
@@ -220,7 +224,7 @@ def _supported(wanted: Language, tags: str, field: str) -> Language:
 
 
 def _instruction(request: Request, source: str, target: str) -> str:
-    """The instruction of Table 5, and the glossary as one more sentence."""
+    """Return the instruction (SSBD v2, Table 5), with the glossary as an additional sentence."""
     text = _INSTRUCTION.format(source=source, target=target)
     if request.glossary:
         text += f" Use these translations: {'; '.join(f'{term} = {wanted}' for term, wanted in request.glossary)}."
@@ -228,13 +232,13 @@ def _instruction(request: Request, source: str, target: str) -> str:
 
 
 def _conversation(request: Request, render: Render, source: str, target: str) -> str:
-    """The layout of models that chat: the instruction, then questions and answers that begin with their language."""
+    """Render the prompt of a chat model: the instruction, then questions, and answers that start with the language."""
     earlier = [(f"{source}: {text}", translation) for text, translation in request.context]
     return render(_instruction(request, source, target), earlier, f"{source}: {request.source}", f"{target}:")
 
 
 def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptSegment]:
-    """Cut a rendered layout at its marks and put the texts there."""
+    """Split a rendered layout at its marks, and insert the texts."""
     parts = _MARK.split(rendered)
     marks = [name for name in parts[1::2] if name != "end"]
     if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:

@@ -1,12 +1,12 @@
-"""Reading mode: captions as complete lines that never change, as television has them.
+"""Reading mode: captions as complete lines that never change, as on television.
 
-A translation that is still growing is broken into lines.  A line is complete once the text has gone on past it and it
-has stood unchanged for a while, or has waited for as long as it may; then it is shown, and stays as it is.  What the
-model revises behind that point is only what comes next, so nothing that was read is taken back: NE shown is 0 by
-construction.  The price is lag, which ``longest`` bounds, and that an error in a complete line stays.
+The growing translation is broken into lines.  A line is complete when more text follows it and it has been unchanged
+for ``patience`` seconds, or when it has waited for ``longest`` seconds; then it is shown and never changes.  Later
+revisions only affect the lines after it, so NE of the display is 0 by construction.  The price is lag, bounded by
+``longest``, and that errors in complete lines stay.
 
-Lines have at most 32 to 42 character cells by custom (CEA-608 has 32, television in Europe 37, streaming services 42);
-Chinese and Japanese characters take two.
+By convention, lines have at most 32 to 42 character cells (CEA-608 has 32, European television 37, streaming services
+42); Chinese and Japanese characters take two.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ NARROWEST, WIDEST = 16, 80
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How lines are made.
+    """Layout and timing of lines.
 
     Attributes:
-        width: most character cells of a line, 16 to 80.
-        patience: seconds for which a line must have stood unchanged before it is shown.
-        longest: seconds after which it is shown all the same, ``patience`` or more.
+        width: maximum character cells per line, 16 to 80.
+        patience: seconds for which a line must be unchanged before it is shown.
+        longest: seconds after which it is shown in any case, at least ``patience``.
 
     Raises:
-        OptionError: a number is out of its range.
+        OptionError: a number is out of range.
     """
 
     width: int = 37
@@ -51,7 +51,7 @@ class Layout:
 
 @dataclass(slots=True)
 class _Waiting:
-    """A line that is not shown yet: since when it stands as it is, and since when there is one in its place."""
+    """A line not shown yet: its units, when they last changed, and when the line was started."""
 
     units: Sequence[str]
     stood: float
@@ -62,7 +62,7 @@ class Reading:
     """The lines of one language.
 
     Args:
-        layout: how lines are made.
+        layout: layout and timing of the lines.
     """
 
     def __init__(self, layout: Layout = Layout()) -> None:
@@ -72,15 +72,15 @@ class Reading:
         self._waiting: list[_Waiting] = []
 
     def read(self, caption: Caption, now: float) -> list[str]:
-        """The lines that are complete now.
+        """Add a caption; return the lines that are now complete.
 
         Args:
-            caption: the next one of the language; of a partial one only the text that is shown counts.
-            now: the time in seconds, by any clock that does not run backwards.
+            caption: the next caption of the language; of a partial one only the shown text is used.
+            now: the time in seconds, by a monotonic clock.
         """
         left_over: list[str] = []
         if caption.utterance != self._utterance:
-            left_over = self._all()  # of an utterance that never got its final caption
+            left_over = self._all()  # the previous utterance had no final caption
             self._utterance, self._shown, self._waiting = caption.utterance, [], []
         units = UNBREAKABLE.findall(" ".join(caption.text.split()))
         rest = units[continued(self._shown, units) :]
@@ -93,7 +93,7 @@ class Reading:
         return [*left_over, *self.due(now)]
 
     def due(self, now: float) -> list[str]:
-        """The lines that have become complete since, though no caption has come."""
+        """Return the lines that have become complete since the last caption."""
         found: list[str] = []
         while self._waiting:
             line = self._waiting[0]
@@ -119,10 +119,14 @@ class Reading:
 
 
 def continued(shown: Sequence[str], units: Sequence[str]) -> int:
-    """How many units of a text count as shown, where ``shown`` are those that were: what follows them is next.
+    """Return the number of leading units of a text that count as shown.
 
-    A revision of what was shown is passed over: the place behind the last unit that both have in common, and as many
-    more as were shown behind it, is where reading goes on.
+    Args:
+        shown: the units that were shown.
+        units: the units of the new text.
+
+    A revision of shown units is ignored: reading continues after the last common unit, plus as many units as were shown
+    after it.
     """
     if list(units[: len(shown)]) == list(shown):
         return len(shown)
@@ -134,7 +138,7 @@ def continued(shown: Sequence[str], units: Sequence[str]) -> int:
 
 
 def broken(units: Sequence[str], width: int) -> list[list[str]]:
-    """Units in lines of at most ``width`` cells; one that is longer than a line has a line to itself."""
+    """Break units into lines of at most ``width`` cells; a longer unit gets its own line."""
     lines: list[list[str]] = []
     used = 0
     for unit in units:
@@ -148,5 +152,5 @@ def broken(units: Sequence[str], width: int) -> list[list[str]]:
 
 
 def cells(text: str) -> int:
-    """How many character cells a text takes; wide characters take two."""
+    """Return the width of a text in character cells; wide characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,8 +1,8 @@
-"""A final text as the finished sentence that it is.
+"""Make a final text look like a complete sentence in the prompt.
 
-Most recognisers write no full stop, and many no capitals.  A model that was trained on the beginnings of sentences
-takes such a text for one and translates a part of it: "I have a dog" became an empty caption.  So the prompt of a final
-update has a capital and a full stop, which are not shown; captions carry the text as it came.
+Most recognisers write no full stop, and many no capitals.  A model trained on incomplete sentences takes such a text
+for incomplete and translates only part of it: "I have a dog" gave an empty caption.  So the prompt of a final update
+has a capital and a full stop; captions show the text as received.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from collections.abc import Mapping
 
 from redraft.captions.prompt import PLAIN_KEY
 
-#: Metadata key: the mark that the model needs at the end of a finished sentence, such as "."; empty if it needs none.
+#: Metadata key of the mark that the model needs at the end of a sentence, such as "."; empty if it needs none.
 FINAL_MARK_KEY = "redraft.final_mark"
-#: What models with a prompt layout of their own need where their metadata do not say it: the demo models do.
+#: The mark for models with their own prompt format whose metadata do not specify it, as the demo models need it.
 DEFAULT_MARK = "."
 
 _ENDS = frozenset(".!?…‥。！？．｡।॥؟۔։።")
-#: Categories of what may stand behind the mark: closing quotes and brackets.
+#: Unicode categories of characters allowed after the mark: closing quotes and brackets.
 _CLOSING = {"Pe", "Pf", "Pi"}
-#: What a text may break off with; the mark stands in its place.
+#: Trailing characters that the mark replaces.
 _BREAKS = " ,;:-–—、，；："
 
 
 def final_mark(metadata: Mapping[str, str]) -> str:
-    """The mark that a model needs at the end of a finished sentence, by its GGUF metadata; empty if it needs none."""
+    """Return the mark that a model needs at the end of a sentence, by its GGUF metadata; empty if it needs none."""
     return metadata.get(FINAL_MARK_KEY, DEFAULT_MARK if PLAIN_KEY in metadata else "")
 
 
 def as_sentence(text: str, mark: str) -> str:
-    """The text with a capital at its beginning and ``mark`` at its end, as far as these are missing.
+    """Return the text with an initial capital and ``mark`` at its end, where these are missing.
 
-    A text without words stays as it is, and so does every text if ``mark`` is empty.
+    A text without words is unchanged, as is every text if ``mark`` is empty.
     """
     first = next((place for place, character in enumerate(text) if character.isalnum()), None)
     if not mark or first is None:
@@ -42,7 +42,7 @@ def as_sentence(text: str, mark: str) -> str:
 
 
 def ends_sentence(text: str) -> bool:
-    """Whether a text ends with the mark of a sentence, be it before closing quotes and brackets."""
+    """Whether a text ends with sentence-final punctuation, ignoring closing quotes and brackets."""
     for character in reversed(text):
         if character not in "\"' " and unicodedata.category(character) not in _CLOSING:
             return character in _ENDS

@@ -1,8 +1,7 @@
-"""One stream of updates, translated into several languages.  No I/O, no engine, no clock.
+"""A stream of updates, translated into several languages, without I/O, engine or clock.
 
-A `Session` is given an `Update` and returns one generator a target language; a driver (`redraft.decoding.drive`) runs
-them and gets the events.  Between updates it keeps, for every language, the ids of the previous output (never its
-text).
+A `Session` takes an `Update` and returns one generator per target language; a driver (`redraft.decoding.drive`) runs
+them and returns the events.  Between updates it keeps the ids of the previous output of every language, never its text.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.types import Asking, Output, Prompt, Rule, Tally, common_prefix
 from redraft.errors import OptionError
 
-#: ``encode(source, context)`` -> prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
+#: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
 Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
 
 
-#: What is said of a final text with words and no translation.
+#: Error message for a final text with words but no translation.
 EMPTY = (
     "the translation is empty although the text has words: the model ended it at once; "
     "send the utterance with more words, or use another model"
 )
 
-#: A translation of more tokens than this plus that many a prompt token is one that the model cannot end.
+#: A translation longer than this many tokens plus this many per prompt token counts as endless.
 SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
 
 
 def longest_output(prompt: Prompt) -> int:
-    """The most tokens that a translation may have before it counts as endless."""
+    """Return the maximum number of tokens of a translation before it counts as endless."""
     return SHORTEST_LIMIT + LONGEST_RATIO * (len(prompt.encoder) or len(prompt.ids))
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a session must know of the model.
+    """What a session needs to know about the model.
 
     Attributes:
         end_tokens: ids that end an output.
-        token_bytes: the bytes of a token.
-        context_length: how many ids prompt and output may have together; what an encoder reads may be as long.
-        pad_token: an id that stands for nothing.
-        as_sentence: what the prompt of a final update has in place of its text (`redraft.captions.sentence`).
+        token_bytes: returns the bytes of a token.
+        context_length: maximum number of ids of prompt and output together; also the maximum of encoder input.
+        pad_token: id of the padding token.
+        as_sentence: changes a final text for the prompt (`redraft.captions.sentence`).
         trees: whether the model's backend scores draft trees.
     """
 
@@ -61,18 +60,19 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a session translates.
+    """Settings of a session.
 
     Attributes:
-        method, options: the decoding method with its checked options (`Method.check`).
-        mask: what is hidden of partial captions.
-        context: how many earlier sentences the prompt carries, 0 or more.
-        max_tokens: the most tokens of one translation, at least 1; a short prompt lowers it (`LONGEST_RATIO`).
+        method: the decoding method.
+        options: its checked options (`Method.check`).
+        mask: mask of partial captions.
+        context: number of earlier sentences in the prompt, at least 0.
+        max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
-        curve: what a pass costs, for methods that draft by it.
+        curve: cost of a pass, for methods that use it.
 
     Raises:
-        OptionError: a number is out of its range.
+        OptionError: a number is out of range.
     """
 
     method: Method
@@ -90,7 +90,7 @@ class Settings:
 
 
 class Translation:
-    """One target language of a stream: its previous output, its earlier sentences, its counts."""
+    """One target language of a stream: its previous output, earlier sentences and counts."""
 
     def __init__(self, language: str, encode: Encode, vocabulary: Vocabulary, settings: Settings) -> None:
         self.language, self.tally = language, Tally()
@@ -122,16 +122,16 @@ class Translation:
 
     @property
     def finished(self) -> bool:
-        """Whether the model has ended the latest output."""
+        """Whether the model ended the latest output."""
         return self._last.finished
 
     @property
     def _is_endless(self) -> bool:
-        """Whether the limit ended the latest output; one given up as a loop stays below it."""
+        """Whether the latest output was cut at the limit; one cut as a loop is shorter."""
         return not self._last.finished and len(self._last.tokens) >= self._limit
 
     def translate(self, update: Update) -> Asking[list[Event]]:
-        """Translate one update; asks for scores and returns the events to show, failures first."""
+        """Translate one update: yields requests for scores, returns the events, failures first."""
         if update.utterance != self._utterance:
             self._utterance = update.utterance
             self._reported = False
@@ -145,14 +145,15 @@ class Translation:
             failures.append(self._overflow(update, length))
         elif not prompt.ids:
             self._forget()
-        elif prompt != self._prompt:  # an unchanged source costs no pass
+        elif prompt != self._prompt:  # an unchanged source needs no pass
             yield from self._decode(prompt, update.final)
         if update.final and fits and not self._last.tokens and self._earlier and _has_words(text):
-            yield from self._decode(self._encode(text, ()), True)  # earlier sentences may be taken for all of the text
+            # without earlier sentences, which may have been taken for the text
+            yield from self._decode(self._encode(text, ()), True)
         if not self._last.finished and (update.final or not self._reported):
             self._reported = True
             failures.append(self._runaway(update))
-        # A source too long for the model gets no caption, but its utterance still ends with the last one there was.
+        # A source that is too long gets no caption, but a final update still ends its utterance with the last caption.
         if not (fits or update.final):
             return failures
         caption = self._caption(update, remember=fits)
@@ -161,7 +162,7 @@ class Translation:
         return [*failures, caption]
 
     def _prompt_for(self, text: str) -> Prompt:
-        """The prompt, with as many earlier sentences as leave room for a translation: the newest of them."""
+        """Return the prompt with the newest earlier sentences that leave room for a translation."""
         if not text.strip():
             return Prompt()
         length = self._vocabulary.context_length
@@ -189,7 +190,7 @@ class Translation:
             prompt.ids,
             drafter,
             watched or rule,
-            # What was cut as a loop would be accepted whole and the loop come back, so a final one is decoded without.
+            # An output cut as a loop would be accepted whole and loop again, so a final update is decoded without it.
             previous=() if final and not self._last.finished else self._draft,
             source=prompt.source,
             encoder=prompt.encoder,
@@ -204,7 +205,7 @@ class Translation:
         if isinstance(watched, Sure):
             self._sure = watched.kept
         elif watched is not None:
-            margins = watched.margins[: len(output.tokens)]  # a loop that was cut off has had more
+            margins = watched.margins[: len(output.tokens)]  # a loop that was cut off has more margins than tokens
             self._sure = surviving(margins, self._ages[: len(margins)], settings.mask.survival or 0.0)
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
@@ -217,7 +218,7 @@ class Translation:
             standing=common_prefix(self._shown, self._last.tokens),
         )
         self._shown = self._last.tokens[: view.shown_length]
-        # A translation that filled its limit is no draft: biased acceptance would keep its endless tail.
+        # An output that reached its limit is no draft, since biased acceptance would keep its endless tail.
         self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
         if update.final:
             if remember and self._last.finished:
@@ -236,7 +237,7 @@ class Translation:
         )
 
     def remember(self, source: str, translation: str) -> None:
-        """Take a sentence and its translation as the latest earlier one that prompts carry."""
+        """Add a sentence and its translation to the context of later prompts."""
         if self._settings.context and source.strip() and translation:
             pair = self._vocabulary.as_sentence(source), translation
             self._earlier = [*self._earlier, pair][-self._settings.context :]
@@ -268,22 +269,22 @@ def _has_words(text: str) -> bool:
 
 
 def _watched(rule: Rule, mask: Mask) -> Margins | None:
-    """The rule with an eye on what the mask asks of the model; None where it asks nothing."""
+    """Wrap the rule to record margins if the mask needs them; return None if it does not."""
     if mask.margin > OFF:
         return Sure(rule, mask.margin)
     return None if mask.survival is None else Margins(rule)
 
 
 class Session:
-    """One stream with its target languages.
+    """A stream with its target languages.
 
     Args:
-        encoders: for every target language, as the user named it, the function that makes its prompts.
-        vocabulary: facts of the target model.
-        settings: shared by all languages.
+        encoders: target language as named by the user -> function that makes its prompts.
+        vocabulary: facts about the target model.
+        settings: settings for all languages.
 
     Raises:
-        OptionError: no target language is given.
+        OptionError: there are no target languages.
     """
 
     def __init__(self, encoders: dict[str, Encode], vocabulary: Vocabulary, settings: Settings) -> None:
@@ -294,5 +295,5 @@ class Session:
         ]
 
     def translate(self, update: Update) -> list[Asking[list[Event]]]:
-        """One generator a target language, in their order; all must be run before the next update."""
+        """Return one generator per target language, in order; run all of them before the next update."""
         return [translation.translate(update) for translation in self.translations]

@@ -1,12 +1,12 @@
-"""Decide which part of a partial translation is shown.
+"""Decide which part of a partial translation to show.
 
-Mask-k hides the last k units of a partial translation, where most corrections happen.  *Display-only* (SSBD v2, section
-3.4) hides them only from the reader; the draft keeps them. *Plain* mask-k (Arivazhagan et al. 2020, the upper half of
-SSBD v2's Table 4) removes them from the draft too.
+Mask-k hides the last k units, where most corrections happen.  *Display-only* mask-k (SSBD v2, section 3.4) hides them
+from the reader but keeps them in the draft.  *Plain* mask-k (Arivazhagan et al. 2020; upper half of Table 4 in SSBD v2)
+removes them from the draft too.
 
-A *margin* hides everything from the first token that the model is not sure of (`redraft.decoding.accept.margins`). A
-*survival* shows the beginning that is likely enough to stay (`surviving`). Doubt never hides a token again that is
-already shown and still there.
+A *margin* hides everything from the first token of which the model is not sure (`redraft.decoding.accept.margins`).  A
+*survival* probability shows the prefix that will stay with at least this probability (`surviving`).  Neither hides a
+token that is already shown and has not changed.
 
 Final translations are never masked, and incomplete characters are never shown.
 """
@@ -25,28 +25,27 @@ from redraft.errors import OptionError
 UNITS = ("tokens", "words")
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
-#: The margin that hides nothing: the greatest by which a probability can be the smaller one.
+#: The margin that hides nothing, the minimum of a difference of probabilities.
 OFF = -1.0
 
-#: Weights of `surviving`, fitted on held-out sentences of the demo model (`benchmarks.displays --fit`).
+#: Weights of `surviving`, fitted to held-out sentences of the demo model (`benchmarks.displays --fit`).
 _STAYS, _SURER, _DOUBTFUL, _NEW, _LATE = 4.2, 3.1, 9.7, -1.85, -1.6
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Which part of a partial translation is hidden.
+    """Which part of a partial translation to hide.
 
     Attributes:
         k: number of units to hide at the end.
         unit: ``tokens`` of the model or ``words`` (single characters in Chinese, Japanese, Thai, ...).
-        display_only: keep the hidden part in the draft.
-        margin: by how much a token must be more probable than every other one before it is shown, from -1, which hides
-            nothing, to 1.  At 0 it must be the model's own choice; below 0 it may be one that a bias has kept.
-        survival: show the beginning that will stay with at least this probability, above 0 and below 1; None turns this
-            off.
+        display_only: whether to keep the hidden part in the draft.
+        margin: minimum lead in probability over every other token, from -1 (hides nothing) to 1.  At 0 a token must be
+            the model's own choice; below 0 it may be one that a bias has kept.
+        survival: minimum probability, between 0 and 1, with which the shown prefix will stay; None turns this off.
 
     Raises:
-        OptionError: ``k``, ``unit``, ``margin`` or ``survival`` is out of range, or both of the last are given.
+        OptionError: a value is out of range, or both ``margin`` and ``survival`` are given.
     """
 
     k: int = 0
@@ -70,22 +69,23 @@ class Mask:
 
     @property
     def asks(self) -> bool:
-        """Whether the model's probabilities decide about what is shown."""
+        """Whether the mask depends on the model's probabilities."""
         return self.margin > OFF or self.survival is not None
 
 
-#: What captions show unless something else is asked for: only what is the model's own choice.
+#: The default mask: show only the model's own choices.
 USUAL = Mask(margin=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Stabilised:
-    """A translation divided.
+    """A translation divided into its shown and hidden parts.
 
     Attributes:
-        shown, hidden: texts, together the translation.
-        shown_length: how many of its tokens are shown whole.
-        draft_length: how many of them the next draft keeps.
+        shown: the shown text.
+        hidden: the rest of the translation.
+        shown_length: number of tokens shown completely.
+        draft_length: number of tokens that the next draft keeps.
     """
 
     shown: str
@@ -95,15 +95,15 @@ class Stabilised:
 
 
 def surviving(margins: Sequence[float], ages: Sequence[int], least: float) -> int:
-    """How many tokens, from the first, stay together with a probability of ``least`` or more.
+    """Return the length of the longest prefix that stays with a probability of at least ``least``.
 
-    A correction takes back all that stands behind it, so what counts is the product of the probabilities.  That of one
-    token is logistic in its margin, in how long it has stood and in how near it is to the end.
+    A correction retracts everything after it, so the probabilities of the tokens are multiplied.  That of a token is a
+    logistic function of its margin, of how long it has been unchanged, and of its distance from the end.
 
     Args:
-        margins: of the tokens of a partial translation (`redraft.decoding.accept.margins.Margins`).
-        ages: how many updates each has stood in its place behind the same tokens.
-        least: as `Mask.survival`.
+        margins: margins of the tokens of a partial translation (`redraft.decoding.accept.margins.Margins`).
+        ages: for each token, the number of updates for which it and all tokens before it have been unchanged.
+        least: the probability, as in `Mask.survival`.
     """
     together = 1.0
     for place, (margin, age) in enumerate(zip(margins, ages, strict=True)):
@@ -121,18 +121,21 @@ def surviving(margins: Sequence[float], ages: Sequence[int], least: float) -> in
 
 
 def whole_characters(data: bytes) -> str:
-    """The text of UTF-8 bytes; a character whose last bytes have not come yet is left out, a broken one replaced."""
-    return _Decoder("replace").decode(data)  # not final, so it keeps the beginning of a character to itself
+    """Decode UTF-8 bytes; an incomplete character at the end is left out, an invalid one replaced."""
+    return _Decoder("replace").decode(data)  # without ``final``, the start of a character stays in the decoder
 
 
 def stabilise(
     pieces: Sequence[bytes], mask: Mask, *, final: bool, sure: int | None = None, standing: int = 0
 ) -> Stabilised:
-    """Divide a translation, given as the bytes of each token, into what is shown and what is hidden.
+    """Divide a translation into its shown and hidden parts.
 
     Args:
-        sure: how many tokens come before the first one that the model is not sure of; None if all do.
-        standing: how many of its tokens have been shown before, as its beginning.
+        pieces: the bytes of each token.
+        mask: the mask.
+        final: whether the translation is final.
+        sure: number of tokens before the first one of which the model is not sure; None if it is sure of all.
+        standing: number of leading tokens that are shown already.
     """
     text = _text(pieces)
     if final or (mask.k == 0 and not mask.asks):
@@ -152,7 +155,7 @@ def _text(pieces: Sequence[bytes]) -> str:
 
 
 def _without_last(pieces: Sequence[bytes], text: str, mask: Mask) -> tuple[str, int]:
-    """What mask-k leaves: text and whole tokens."""
+    """Apply mask-k; return the shown text and the number of complete tokens."""
     if mask.unit == "tokens" or mask.k == 0:
         kept = max(0, len(pieces) - mask.k)
         return _text(pieces[:kept]), kept
@@ -162,7 +165,7 @@ def _without_last(pieces: Sequence[bytes], text: str, mask: Mask) -> tuple[str, 
 
 
 def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tuple[str, int]:
-    """The first ``kept`` tokens, or the words that lie within them: text and whole tokens."""
+    """Return the first ``kept`` tokens, or the words within them: the text and the number of complete tokens."""
     shown = _text(pieces[:kept])
     if unit == "tokens":
         return shown, kept
@@ -172,7 +175,7 @@ def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tupl
 
 
 def _tokens_within(pieces: Sequence[bytes], text: str, shown: str) -> int:
-    """How many tokens lie wholly within the shown beginning of the text."""
+    """Return how many tokens lie completely within the shown text."""
     leading = len(b"".join(pieces)) - len(b"".join(pieces).lstrip())
     budget = leading + len(shown.encode())
     kept = used = 0
@@ -185,5 +188,5 @@ def _tokens_within(pieces: Sequence[bytes], text: str, shown: str) -> int:
 
 
 def _one_line(text: str) -> str:
-    """Captions are single lines: line breaks of a model become spaces."""
+    """Replace a model's line breaks by spaces; captions are single lines."""
     return text.replace("\r", "").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""How prompts are made: options of a translator, and of a client."""
+"""Prompt style: an option of translators and clients."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class Style:
     """How prompts are made.
 
     Attributes:
-        source: BCP 47 tag of the language spoken.
+        source: BCP 47 tag of the source language.
         template: name of a prompt template; None chooses by the model's metadata.
         glossary: (source term, translation) pairs for the instruction.
-        context: how many earlier sentences a prompt carries.
+        context: number of earlier sentences in the prompt.
     """
 
     source: str = "en"

@@ -1,7 +1,7 @@
-"""What counts as a word: for masks, for the lag of a transcript, for NE in words, and for where lines break.
+"""The definition of a word: for masks, for the lag of a transcript, for NE in words, and for line breaks.
 
-A word is a run of characters without white space.  Scripts that are written without spaces count by the character, each
-with the marks that belong to it: Chinese and Japanese with their punctuation, Thai, Lao, Burmese and Khmer.
+A word is a run of characters without white space.  In scripts written without spaces (Chinese and Japanese with their
+punctuation, Thai, Lao, Burmese, Khmer) each character is a word, together with its combining marks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 
 _CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-#: Characters of scripts that are written without spaces, for use inside the brackets of a regular expression.
+#: Characters of scripts written without spaces, for a character class in a regular expression.
 UNSPACED = _CJK + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-#: Marks that follow the character which they change: of kana, variants, and of Thai, Lao, Burmese and Khmer.
+#: Combining marks of kana, variation selectors, and those of Thai, Lao, Burmese and Khmer.
 _MARKS = (
     "\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece"
     "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u17b4-\u17d3\u17dd"
 )
 
 WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^\\s{UNSPACED}]+")
-#: What a line is not broken within: a word with what closes it and the space behind it.
+#: Text within which a line is not broken: a word with closing punctuation and the space after it.
 UNBREAKABLE = re.compile(f"(?:{WORD.pattern})[、。，．！？：；」』）】〉》ー々]*\\s*")

@@ -1,5 +1,5 @@
-"""The engine core: one loop, drafters, acceptance rules, methods and what a pass costs.
+"""The engine core: the decoding loop, drafters, acceptance rules, methods, and the cost of a pass.
 
-It needs the standard library only, and knows neither model, nor thread, nor clock: `redraft.decoding.decode` asks,
-and a driver (`redraft.decoding.drive`) answers.
+It needs only the standard library and uses no model, thread or clock: `redraft.decoding.decode` yields requests, and a
+driver (`redraft.decoding.drive`) answers them.
 """

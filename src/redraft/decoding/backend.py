@@ -1,4 +1,4 @@
-"""What a backend is: a loaded model with a cache of slots, and what it can do."""
+"""The interface of backends: a loaded model with a cache of slots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redraft.decoding.types import Rows, Score
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend can do; methods that need more are refused by name."""
+    """What a backend supports; methods that need more are rejected by name."""
 
     trees: bool = False
     prompt_rows: bool = False
@@ -21,15 +21,15 @@ class Capabilities:
 
 
 class Backend(Protocol):
-    """One model, loaded, with a cache of several *slots* (independent sequences)."""
+    """A loaded model with a cache of several *slots* (independent sequences)."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
+        """What the backend supports."""
 
     @property
     def context_length(self) -> int:
-        """How many ids one slot can hold."""
+        """Number of ids that a slot can hold."""
 
     @property
     def end_tokens(self) -> frozenset[int]:
@@ -37,53 +37,53 @@ class Backend(Protocol):
 
     @property
     def pad_token(self) -> int:
-        """An id that stands for nothing: what Jacobi decoding starts from."""
+        """Id of the padding token: the initial guess of Jacobi decoding."""
 
     @property
     def vocabulary_size(self) -> int:
-        """How many ids there are."""
+        """Number of ids in the vocabulary."""
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Facts of the model under the keys of GGUF files; prompts are made by them."""
+        """Metadata of the model under GGUF keys; they determine the prompt format."""
 
     def open_slot(self) -> int:
-        """A free sequence of the cache.
+        """Reserve a free sequence of the cache.
 
         Raises:
             CapabilityError: all slots are in use.
         """
 
     def close_slot(self, slot: int) -> None:
-        """Forget a sequence."""
+        """Release a slot and clear its cache."""
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Answer requests of different slots with one batched pass.
 
-        Of each prefix the longest part that the slot's cache holds is reused; what a rule rejected is rolled back.
+        The longest prefix in the slot's cache is reused; rejected tokens are rolled back.
 
         Raises:
-            ContextOverflow: a request does not fit into the context.
+            ContextOverflow: a request exceeds the context length.
         """
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Ids of a prompt: those of its whole text, the model's start token before them if its tokenizer puts it there.
+        """Return the ids of a prompt: those of its whole text, after the start token if the tokenizer adds one.
 
-        Of the user's segments none becomes a token that does something (`redraft.decoding.segments`).
+        No part of the user's segments becomes a functional token (`redraft.decoding.segments`).
         """
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the model's start token."""
+        """Return the ids of a text; ``special`` recognises control tokens in it, ``start`` adds the start token."""
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that a token stands for; none for control tokens."""
+        """Return the bytes of a token; empty for control tokens."""
 
     def close(self) -> None:
-        """Free cache and weights."""
+        """Free the cache and the weights."""
 
 
 @runtime_checkable
 class EncodesSources(Protocol):
-    """A backend whose model has an encoder, which reads the source."""
+    """A backend whose model has an encoder for the source."""
 
     encoder_passes: int

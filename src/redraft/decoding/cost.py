@@ -1,4 +1,4 @@
-"""The cost of a pass: T(n), the time of one pass over n new tokens, for a model on this machine."""
+"""The cost of a pass: T(n), the time of a pass over n new tokens, for a model on this machine."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from redraft.decoding.drive import run
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
-#: Ids in the cache before the pass: about a prompt with half of its translation.
+#: Number of ids in the cache before the measured pass: about a prompt with half of its translation.
 CONTEXT = 100
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """Seconds of one pass by the number of new tokens, interpolated linearly between and beyond measured sizes.
+    """Seconds per pass by number of new tokens, interpolated linearly between measured sizes and extrapolated beyond.
 
     Attributes:
-        sizes: numbers of new tokens, growing, the first of them 1.
-        seconds: of one pass over each.
+        sizes: numbers of new tokens, ascending from 1.
+        seconds: seconds of one pass for each size.
     """
 
     sizes: tuple[int, ...]
@@ -36,11 +36,11 @@ class CostCurve:
         growing = all(a < b for a, b in pairwise(self.sizes))
         if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
             raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
-        # Asked for once for every draft token, so it is worked out beforehand as far as it was measured.
+        # Precomputed, since it is called for every draft token.
         object.__setattr__(self, "_table", tuple(self._on_a_line(new) for new in range(1, self.sizes[-1] + 1)))
 
     def __call__(self, new: int) -> float:
-        """Seconds of a pass over ``new`` tokens, 1 or more."""
+        """Return the seconds of a pass over ``new`` tokens, at least 1."""
         return self._table[new - 1] if new <= len(self._table) else self._on_a_line(new)
 
     def _on_a_line(self, new: int) -> float:
@@ -54,7 +54,7 @@ class CostCurve:
 
 
 class _Given:
-    """Drafts what it is given, and keeps all of it after a look at every row."""
+    """Drafts a given draft, and accepts all of it after reading every row."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -72,20 +72,25 @@ class _Given:
 
 
 def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None) -> list[float]:
-    """Seconds of one pass of every size in `sizes_for`, each after `CONTEXT` ids, or what fits, in the slot's cache.
+    """Time one pass of each size in `sizes_for`, with `CONTEXT` ids (or as many as fit) in the slot's cache.
 
-    A pass is all that one turn of the decode loop takes: the search for the best token of every row, and what the loop
-    and its driver do around it.  It is wall time unless a ``clock`` is given: with one thread, `time.process_time` does
-    not count other programs.
+    A pass includes everything in one turn of the decoding loop: the argmax of every row, and the overhead of loop and
+    driver.  Times are wall times unless a ``clock`` is given: with one thread, `time.process_time` excludes other
+    programs.
+
+    Args:
+        backend: the model.
+        slot: the slot to use.
+        clock: returns the time in seconds.
     """
-    # The ids do not matter, as long as they are ids.
+    # any ids will do
     context = min(CONTEXT, backend.context_length // 2)
     prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
     encoder = prefix if isinstance(backend, EncodesSources) else ()
     now = clock or time.perf_counter
     seconds = []
     for size in sizes_for(backend):
-        # The last prefix token is always run again, so a pass over n tokens is a draft of n - 1.
+        # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
         given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
         backend.score([(slot, Score(prefix, encoder=encoder))])
         started = now()
@@ -95,15 +100,15 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
 
 
 def sizes_for(backend: Backend) -> tuple[int, ...]:
-    """Those of `SIZES` that fit into the other half of a backend's context."""
+    """Return the sizes in `SIZES` that fit into the other half of a backend's context."""
     return tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
 
 
 def curve(samples: Sequence[Sequence[float]]) -> CostCurve:
-    """The curve of the medians of several samples."""
+    """Return the curve of the medians of several samples."""
     return CostCurve(SIZES[: len(samples[0])], tuple(map(statistics.median, zip(*samples, strict=True))))
 
 
 def least(samples: Sequence[Sequence[float]]) -> CostCurve:
-    """The curve of the fastest of several samples: other load can only add to a time."""
+    """Return the curve of the minimums of several samples; other load only adds to times."""
     return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))

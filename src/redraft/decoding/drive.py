@@ -1,6 +1,6 @@
-"""Drivers: run the generators of `redraft.decoding.decode` on backends, alone or many in lock-step.
+"""Drivers: run the generators of `redraft.decoding.decode` on backends, one or many in lock-step.
 
-Every round collects the next request of each generator and answers all of a model's requests with one batched pass.
+Each round collects the next request of every generator and answers all requests for a model with one batched pass.
 """
 
 from __future__ import annotations
@@ -15,33 +15,35 @@ from redraft.decoding.types import TARGET, Asking, Rows, Score
 
 T = TypeVar("T")
 
-#: Told after every pass which lanes asked for what, and the wall time that the pass took, in seconds.
+#: Called after every pass with lanes and requests, and the wall time of the pass in seconds.
 Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
 
 
 @dataclass(slots=True)
 class Decoding(Generic[T]):
-    """A running generator with its slot of every model's cache."""
+    """A running generator with its slot in every model's cache."""
 
     asking: Asking[T]
     slots: Mapping[str, int]
 
 
 def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
-    """Run several decodings to the end; results are in the order of ``lanes``.
+    """Run several decodings to the end; return the results in the order of ``lanes``.
 
     Args:
-        watch: called for every pass.
+        lanes: the decodings.
+        backends: the models by name.
+        watch: called after every pass.
 
     Raises:
-        ContextOverflow: a request does not fit; all lanes are abandoned.
+        ContextOverflow: a request exceeds the context length; all lanes are abandoned.
     """
     results: dict[int, T] = {}
     waiting: dict[int, Score] = {}
 
     def step(index: int, rows: Rows | None) -> None:
         try:
-            # A generator starts by being sent None; afterwards it always waits for rows.
+            # A generator is started by sending None; afterwards it always waits for rows.
             waiting[index] = lanes[index].asking.send(rows)  # type: ignore[arg-type]
         except StopIteration as stop:
             results[index] = stop.value

@@ -1,20 +1,20 @@
-"""Outputs that go round in circles: small models repeat themselves for ever where they do not know a word.
+"""Detect repetitive outputs: small models may repeat themselves endlessly after a word they do not know.
 
-A loop is found on the ids decoded so far, token by token, so it is found at the same place whatever was drafted.
+Detection works token by token on the decoded ids, so the result does not depend on the drafts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: A cycle is a loop when it has come round this often and fills this many tokens.
+#: Minimum repetitions and minimum tokens of a cycle that counts as a loop.
 LEAST_ROUNDS, LEAST_TOKENS = 4, 24
 
 
 def loop_at_end(output: Sequence[int]) -> int:
-    """How many ids at the end of ``output`` repeat what stands before them, or 0 if it does not end in a loop.
+    """Return how many ids at the end of ``output`` repeat earlier ones in a loop; 0 without a loop.
 
-    Without these ids the output has its cycle once.
+    Without these ids, the output contains the cycle once.
     """
     longest = len(output) // LEAST_ROUNDS
     if len(output) < LEAST_TOKENS or output[-1] not in output[-1 - longest : -1]:

@@ -39,16 +39,16 @@ class Option:
 
     @property
     def span(self) -> str:
-        """The allowed values in short, for tables."""
+        """The allowed values in short form, for tables."""
         return f"{self.low:g}-{self.high:g}"
 
     def check(self, value: object) -> Value:
-        """The value, if it is allowed.
+        """Check a value and return it.
 
         Raises:
-            OptionError: it is not.
+            OptionError: the value is not allowed.
         """
-        # Written so that NaN, for which every comparison is false, is refused too.
+        # Written so that NaN, which compares false with everything, is rejected too.
         if (
             isinstance(value, int | float)
             and not isinstance(value, bool)
@@ -61,7 +61,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An option of a method that is one of several words."""
+    """An option whose value is one of several words."""
 
     name: str
     default: str
@@ -75,14 +75,14 @@ class Choice:
 
     @property
     def span(self) -> str:
-        """The allowed values in short, for tables."""
+        """The allowed values in short form, for tables."""
         return "|".join(self.words)
 
     def check(self, value: object) -> Value:
-        """The value, if it is allowed.
+        """Check a value and return it.
 
         Raises:
-            OptionError: it is not.
+            OptionError: the value is not allowed.
         """
         if value not in self.words:
             raise OptionError(f"{self.name} must be {self.allowed}, not {value!r}")
@@ -91,13 +91,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a method is built from.
+    """The input for building a method.
 
     Attributes:
         options: its checked options.
         end_tokens: ids that end an output.
         pad_token: id of the padding token.
-        memory: what drafters keep between the updates of a stream in one language, by type.
+        memory: state that drafters keep between the updates of a stream in one language, by type.
         curve: cost of a pass; None if it is unknown or does not matter.
         trees: whether the backend scores draft trees.
     """
@@ -110,21 +110,21 @@ class Setup:
     trees: bool = False
 
     def recall(self, kind: type[T]) -> T:
-        """The object of this type that lasts for the whole stream; created by the first call."""
+        """Return the stream's object of this type; the first call creates it."""
         found = self.memory.setdefault(kind, kind())
         assert isinstance(found, kind)  # noqa: S101  # for the type checker
         return found
 
     def number(self, name: str) -> float:
-        """A numeric option."""
+        """Return a numeric option."""
         return float(self.options[name])
 
     def whole(self, name: str) -> int:
-        """A numeric option that is whole."""
+        """Return an integer option."""
         return int(self.options[name])
 
     def word(self, name: str) -> str:
-        """An option that is a word."""
+        """Return an option that is a word."""
         return str(self.options[name])
 
 
@@ -134,16 +134,16 @@ class Method:
 
     Attributes:
         name: what users type.
-        summary: one line: what it does.
+        summary: one-line description.
         source: the paper, with its section or algorithm.
         drafter: name of its drafter, for the table of methods.
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
         options: its options.
         needs: names of `Capabilities` that the backend must have.
-        uses: names of those that the method uses if the backend has them.
-        draft_model: where the drafter's own model comes from: ``""`` if it has none, ``"small"`` for a second model of
-            the same vocabulary, ``"layers"`` for the target's first layers (their number is the option of that name).
+        uses: names of capabilities that it uses if the backend has them.
+        draft_model: the drafter's model: ``""`` for none, ``"small"`` for a second model with the same vocabulary,
+            ``"layers"`` for the target's first layers (their number is the option ``layers``).
     """
 
     name: str
@@ -158,14 +158,14 @@ class Method:
     draft_model: str = ""
 
     def by_cost(self, options: Mapping[str, Value]) -> bool:
-        """Whether it drafts by the cost of a pass, with these checked options."""
+        """Whether its drafts depend on the cost of a pass, with these checked options."""
         return options.get("cost") == "measured"
 
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
-        """The given options, completed by the defaults.
+        """Check options and add the defaults.
 
         Raises:
-            OptionError: unknown, of the wrong type, or out of range.
+            OptionError: an option is unknown or has an invalid value.
         """
         known = {option.name: option for option in self.options}
         for name in options:
@@ -175,10 +175,10 @@ class Method:
         return {name: option.check(options.get(name, option.default)) for name, option in known.items()}
 
     def require(self, capabilities: Capabilities) -> None:
-        """Refuse a backend that lacks what the method needs.
+        """Check that a backend supports the method.
 
         Raises:
-            CapabilityError: it lacks something; the message names it.
+            CapabilityError: it lacks a capability; the message names it.
         """
         for need in sorted(self.needs):
             if not getattr(capabilities, need):

@@ -1,7 +1,7 @@
 """Sampling: turn a row into a distribution by temperature and nucleus, and draw a token from it.
 
-A drafter and a rule that sample share one `Sampler`. With two generators of the same seed, both would draw the same
-numbers, and the draft would not be independent of the test that decides about it.
+A sampling drafter and its rule share one `Sampler`.  Two generators with the same seed would draw the same numbers, and
+the draft would not be independent of the acceptance test.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from redraft.decoding.types import Distribution, Rows
 
 #: More than any vocabulary has.
 _ALL = 1 << 30
-#: How many of the best tokens are looked at first, where a few may be the whole nucleus.
+#: Number of top tokens to try first, which may contain the whole nucleus.
 _FEW = 64
 
 
@@ -21,10 +21,11 @@ class Sampler:
     """Temperature, nucleus and a random number generator.
 
     Args:
-        temperature: what log-probabilities are divided by, 0 or more; 0 means the most probable token, always.
-        top_p: in [0, 1]; tokens are drawn from the nucleus, the fewest most probable tokens that have this mass
-            together (Holtzman et al. 2020, "The curious case of neural text degeneration"); at least one, 1 for all.
-        seed: of the generator; the same seed gives the same numbers.
+        temperature: divides the log-probabilities, at least 0; 0 always selects the most probable token.
+        top_p: probability mass of the nucleus, in [0, 1]: the smallest set of most probable tokens with this mass
+            (Holtzman et al. 2020, "The curious case of neural text degeneration").  It has at least one token; 1 means
+            all.
+        seed: random seed.
     """
 
     def __init__(self, temperature: float = 0.0, top_p: float = 1.0, seed: int = 0) -> None:
@@ -32,13 +33,13 @@ class Sampler:
         self._random = random.Random(seed)
 
     def distribution(self, rows: Rows, node: int) -> Distribution:
-        """What the token after ``node`` is drawn from: the probabilities add up to 1, zeros are left out.
+        """Return the distribution of the token after ``node``: probabilities that sum to 1, without zeros.
 
-        A whole vocabulary takes time: 8 ms for 16,000 tokens where a nucleus at temperature 1 takes 0.2 ms.
+        The whole vocabulary is slow: 8 ms for 16,000 tokens, compared with 0.2 ms for a nucleus at temperature 1.
         """
         if self._temperature == 0:
             return {rows.argmax(node): 1.0}
-        # Another temperature needs the whole row for its normaliser; at 1 the row's own holds.
+        # Other temperatures need the whole row for normalisation; at 1 the row is normalised already.
         asked = _FEW if self._temperature == 1 and self._top_p < 1 else _ALL
         while True:
             best = rows.top_k(node, asked)
@@ -53,9 +54,9 @@ class Sampler:
         return {token: weight / mass for token, weight in kept.items()}
 
     def _nucleus(self, weights: list[float], total: float) -> int | None:
-        """How many of the descending weights are the nucleus; None where they do not reach its mass."""
+        """Return how many of the descending weights form the nucleus; None if they do not reach its mass."""
         if self._top_p == 1:
-            return None  # all of them, however their sum is rounded
+            return None  # all of them, whatever the rounding of their sum
         mass = 0.0
         for size, weight in enumerate(weights, 1):
             mass += weight
@@ -64,9 +65,9 @@ class Sampler:
         return None
 
     def draw(self, distribution: Distribution) -> int:
-        """A token; weights that do not add up to 1 are taken in proportion."""
+        """Draw a token; weights need not sum to 1."""
         return self._random.choices(list(distribution), weights=list(distribution.values()))[0]
 
     def uniform(self) -> float:
-        """A number in [0, 1)."""
+        """Draw a number in [0, 1)."""
         return self._random.random()

@@ -1,9 +1,9 @@
-"""A prompt's pieces, and the ids of the whole text that they make.
+"""Segments of a prompt, and their conversion to ids.
 
-Tokenizers read *functional* tokens first, such as ``<|im_start|>`` and ``<think>``, and then each stretch of text
-between them as one.  So do the ids here: pieces are joined up to the next functional token of the template, and a
-prompt has the ids that the tokenizer gives for its whole text.  Only in the user's text functional tokens are not read:
-what looks like one is cut behind its first character, and the parts are read one after the other.
+Tokenizers first recognise *functional* tokens such as ``<|im_start|>`` and ``<think>``, then tokenize each stretch of
+text between them as a unit.  So segments are joined up to the next functional token of the template, and a prompt has
+the ids that the tokenizer gives for its whole text.  The exception is the user's text, in which functional tokens are
+not recognised: text that looks like one is split after its first character, and the parts are tokenized separately.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-#: ``tokenize(text, special)`` -> ids; ``special`` says whether functional tokens are read.
+#: ``tokenize(text, special)`` returns ids; ``special`` means that functional tokens are recognised.
 Tokenize: TypeAlias = Callable[[str, bool], Sequence[int]]
 
-#: Tokens that are markup rather than words or white space: in brackets of some kind.
+#: Tokens that are markup rather than words or white space: some kind of brackets around text.
 _MARKUP = re.compile(r"<.*\S.*>|\[.*\S.*\]|\{.*\S.*\}|\|.*\S.*\|", re.DOTALL)
 _WHITE_SPACE = " \t\n\v\f\r"
 
 
 def is_markup(text: str) -> bool:
-    """Whether a token that vocabularies list apart from words is one that does something, by its text."""
+    """Whether an added token of a vocabulary is functional, judged by its text."""
     return bool(_MARKUP.fullmatch(text))
 
 
@@ -32,9 +32,9 @@ class PromptSegment:
     """A piece of a prompt.
 
     Attributes:
-        text: never empty, but for a ``token``.
-        special: whether functional tokens are read in it: true for the template, false for the user's text.
-        token: the id of a token whose text is not known, which stands here instead of text.
+        text: not empty, except for a ``token``.
+        special: whether functional tokens are recognised: true for the template, false for the user's text.
+        token: id of a token with unknown text, which replaces the text.
     """
 
     text: str
@@ -44,12 +44,14 @@ class PromptSegment:
 
 @dataclass(frozen=True, slots=True)
 class FunctionalToken:
-    """A token that does something.
+    """A functional token.
 
     Attributes:
         token: its id.
-        strips_left, strips_right: whether it swallows the white space before and behind it.
-        parsed: whether tokenizers read it in a text; false for a byte's token, whose text some put together of others.
+        strips_left: whether it removes the white space before it.
+        strips_right: whether it removes the white space after it.
+        parsed: whether tokenizers recognise it in text; false for byte tokens, whose text may be composed of other
+            tokens.
     """
 
     token: int
@@ -59,11 +61,11 @@ class FunctionalToken:
 
 
 class FunctionalTokens:
-    """The tokens of a vocabulary that do something, by their texts.
+    """The functional tokens of a vocabulary by text.
 
     Args:
         tokens: all of them.
-        unknown: the one that also stands for characters that the vocabulary lacks; None if there is none.
+        unknown: id of the one that also replaces characters missing from the vocabulary; None if there is none.
     """
 
     def __init__(self, tokens: Mapping[str, FunctionalToken], unknown: int | None = None) -> None:
@@ -77,7 +79,7 @@ class FunctionalTokens:
         return self._tokens[text]
 
     def parsed(self, text: str) -> list[str]:
-        """The text in parts: every second one is what a tokenizer would read as such a token."""
+        """Split a text; every second part is a token that a tokenizer would recognise."""
         parts, done = [], 0
         for start, end in self._all(text):
             if start >= done and self._tokens[text[start:end]].parsed:
@@ -86,12 +88,12 @@ class FunctionalTokens:
         return [*parts, text[done:]]
 
     def cut(self, text: str) -> list[str]:
-        """The text in parts none of which has the text of such a token."""
+        """Split a text so that no part contains a functional token."""
         places = [0, *sorted({start + 1 for start, _end in self._all(text)}), len(text)]
         return [text[start:end] for start, end in pairwise(places) if start < end]
 
     def _all(self, text: str) -> Iterator[tuple[int, int]]:
-        """Start and end of every one, those that overlap too: first ones first, and long ones before short ones."""
+        """Yield start and end of all matches, including overlapping ones: by start, longer ones first."""
         for match in self._starts.finditer(text):
             start = match.start()
             for length in self._lengths:
@@ -103,18 +105,18 @@ class PromptTokenizer:
     """Makes the ids of prompts.
 
     Args:
-        tokenize: of the model, adding neither start nor end token.
-        functional: its tokens that do something.
-        before: the text of one of them.  Some tokenizers put a space before a text, but not behind such a token.
+        tokenize: the model's tokenizer, without start and end tokens.
+        functional: its functional tokens.
+        before: text of one of them.  Some tokenizers put a space before a text, but not after such a token.
     """
 
     def __init__(self, tokenize: Tokenize, functional: FunctionalTokens, before: str = "") -> None:
         self._tokenize, self._functional, self._before = tokenize, functional, before
 
     def __call__(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """The ids of the whole text."""
+        """Return the ids of the whole prompt."""
         ids: list[int] = []
-        swallows = False  # whether the token before swallows white space
+        swallows = False  # whether the previous token strips the white space after it
         parts = [*self._parts(segments), ""]
         for index in range(0, len(parts) - 1, 2):
             text, token = parts[index], parts[index + 1]
@@ -129,7 +131,7 @@ class PromptTokenizer:
         return ids
 
     def _parts(self, segments: Sequence[PromptSegment]) -> Iterator[str | int]:
-        """Text, which may be empty, and in every second place a functional token: its text, or its id if given."""
+        """Yield text (may be empty) alternating with functional tokens, as text or, if given, as id."""
         text = ""
         for segment in segments:
             if segment.token is not None:
@@ -148,11 +150,11 @@ class PromptTokenizer:
         yield text
 
     def _plain(self, text: str, start: bool) -> list[int]:
-        """Ids of a text in which nothing functional is read."""
+        """Return the ids of a text without recognising functional tokens."""
         ids = self._joined(self._functional.cut(text), start)
         if self._functional.ids.isdisjoint(ids):
             return ids
-        return self._joined(list(text), start)  # such a token was put together of others
+        return self._joined(list(text), start)  # other tokens were merged into a functional one
 
     def _joined(self, parts: Sequence[str], start: bool) -> list[int]:
         ids = list(self._first(parts[0], start))
@@ -161,14 +163,14 @@ class PromptTokenizer:
         return ids
 
     def _first(self, text: str, start: bool) -> Sequence[int]:
-        """Ids of a text at the start of a prompt, or behind a functional token."""
+        """Return the ids of a text at the start of a prompt or after a functional token."""
         if start or not self._before:
             return self._tokenize(text, False)
         ids = self._tokenize(self._before + text, True)
         return ids[1:] if ids[0] == self._functional[self._before].token else self._tokenize(text, False)
 
     def _going_on(self, text: str) -> Sequence[int]:
-        """Ids of a text that goes on behind another, where no tokenizer puts a space before it."""
+        """Return the ids of a text that continues another, where no tokenizer adds a space before it."""
         line = self._tokenize("\n", False)
         ids = self._tokenize("\n" + text, False)
         return ids[len(line) :] if ids[: len(line)] == line else self._tokenize(text, False)

@@ -1,1 +1,1 @@
-"""Prefix training of any model of transformers, with LoRA: it learns beginnings of its own translations."""
+"""Prefix training of any transformers model with LoRA: it learns prefixes of its own translations."""

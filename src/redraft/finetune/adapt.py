@@ -1,7 +1,8 @@
-"""Prefix training of a user's own model: from sentences to a model that `--model FOLDER` loads, or an adapter.
+"""Prefix training of your own model: from sentences to a model for `--model FOLDER`, or an adapter.
 
-The model translates the sentences; it learns its translations, and beginnings of them that end where a beginning of the
-sentence ends to support them (`redraft.finetune.prefixes`).  Outputs and a checkpoint are kept beside the new model.
+The model translates the sentences.  It learns these translations, and prefixes of them that end where a prefix of the
+sentence no longer supports them (`redraft.finetune.prefixes`).  Outputs and a checkpoint are stored beside the new
+model.
 """
 
 from __future__ import annotations
@@ -29,24 +30,23 @@ from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
 from redraft.finetune.sources import Sentence
 from redraft.finetune.teacher import TEMPERATURE, HfTeacher
 
-#: Prompts that are decoded together.
+#: Number of prompts decoded together.
 ROWS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class FineTuning:
-    """What is made of a model.
+    """Settings of a fine-tuning run.
 
     Attributes:
-        out: folder of the new model, or of the adapter.
+        out: folder of the new model or adapter.
         languages: tags of the target languages.
-        samples: sampled outputs that compete with the greedy one where a source has a reference; the nearest by chrF
-            wins.
+        samples: sampled outputs that compete with the greedy one if a source has a reference; the best by chrF wins.
         cuts: how prefix pairs are made.
-        lora: how they are learnt.
-        style: how prompts are made.
-        adapter: whether the adapter alone is written, for peft.
-        seed: of what is drawn.
+        lora: training settings.
+        style: prompt style.
+        adapter: whether to write only the adapter, for peft.
+        seed: random seed.
     """
 
     out: Path
@@ -60,17 +60,17 @@ class FineTuning:
 
     @property
     def training(self) -> Path:
-        """The folder of what a run that was cut off goes on from."""
+        """Folder of the state for resuming."""
         return self.out.with_name(self.out.name + ".training")
 
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """What came of it.
+    """The result of fine-tuning.
 
     Attributes:
         backend: the new model.
-        unfinished: outputs left out since the model did not end them or they are empty, by target language.
+        unfinished: target language -> number of outputs left out because they are empty or the model did not end them.
     """
 
     backend: HfDecoder | HfEncoderDecoder
@@ -78,13 +78,13 @@ class Adapted:
 
 
 def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], settings: FineTuning) -> Adapted:
-    """Teach a model beginnings of its own translations, and write it; the weights of ``backend`` become the new ones.
+    """Train a model on prefixes of its own translations, and write it; ``backend`` gets the new weights.
 
-    A run that was cut off goes on where it was when it is started again with the same settings.
+    An interrupted run resumes when it is started again with the same settings.
 
     Raises:
-        OptionError: the model does not know a language.
-        ModelError: it has finished no output, or LoRA has no place in it.
+        OptionError: the model does not support a language.
+        ModelError: the model ended none of its outputs, or LoRA cannot be applied to it.
     """
     teacher = HfTeacher(backend, settings.languages, settings.style)
     settings.training.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
 def translate(
     teacher: HfTeacher, sources: Sequence[Sentence], language: str, settings: FineTuning
 ) -> Iterator[TranslatedSource[Prompt]]:
-    """The sources with the model's outputs, those that it has ended and that are not empty."""
+    """Yield the sources with the model's outputs, without unfinished and empty ones."""
     prompts = [teacher.prompt(source.text, language) for source in sources]
     asked = hashlib.sha256(json.dumps([_key(prompt) for prompt in prompts]).encode()).hexdigest()[:12]
     question: dict[str, str | int] = {"model": teacher.fingerprint(), "asked": asked}
@@ -117,7 +117,7 @@ def translate(
     missing = [place for place, prompt in enumerate(prompts) if _key(prompt) not in kept.outputs]
     missing.sort(key=lambda place: len(prompts[place].source))
     groups = [missing[start : start + ROWS] for start in range(0, len(missing), ROWS)]
-    random.Random(0).shuffle(groups)  # so that the progress bar foretells the rest rightly
+    random.Random(0).shuffle(groups)  # so that the progress bar's estimate is right
     with tqdm(total=len(prompts), initial=len(prompts) - len(missing), unit="sentence", desc=f"to {language}") as bar:
         for group in groups:
             outputs = best_outputs(teacher, [(prompts[place], sources[place]) for place in group], settings)
@@ -137,7 +137,7 @@ def _key(prompt: Prompt) -> Key:
 
 
 def best_outputs(teacher: HfTeacher, asked: Sequence[tuple[Prompt, Sentence]], settings: FineTuning) -> list[Output]:
-    """For every prompt the greedy output, or a sampled one that is nearer to the reference; ends included."""
+    """Return for every prompt the greedy output, or a sampled one closer to the reference; with end tokens."""
     drawn = [
         teacher.outputs([prompt for prompt, _source in asked], TEMPERATURE if number else 0.0, settings.seed + number)
         for number in range(settings.samples + 1)
@@ -155,7 +155,7 @@ def best_outputs(teacher: HfTeacher, asked: Sequence[tuple[Prompt, Sentence]], s
 def make_examples(
     teacher: HfTeacher, translated: Sequence[TranslatedSource[Prompt]], settings: FineTuning
 ) -> list[Example]:
-    """Whole sources and beginnings of them, with what is learnt after them."""
+    """Return training examples of whole sources and of their prefixes."""
     parts = [translated[start : start + ROWS] for start in range(0, len(translated), ROWS)]
     generator = random.Random(settings.seed)
     with tqdm(total=len(translated), unit="sentence", desc="prefix pairs", mininterval=2) as bar:

@@ -1,6 +1,6 @@
-"""Prompts with what is learnt after them as tensors, and the logits where it is learnt.
+"""Batches of training examples as tensors, and the logits of their targets.
 
-Sequences are padded on the right, so that every id has the position that it has when it is decoded live.
+Sequences are padded on the right, so that every id has the same position as in live decoding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from redraft.decoding.types import Prompt
 from redraft.finetune.prefixes import Ids
 
-#: A prompt, and the ids that are learnt (or scored) after it.
+#: A prompt, and the ids to learn (or score) after it.
 Example: TypeAlias = tuple[Prompt, Ids]
 
 
@@ -24,10 +24,12 @@ class TrainingBatch:
     """Several examples.
 
     Attributes:
-        ids: (rows, length) what a decoder reads.
-        seen: of the same shape; 0 for padding.
-        rows, columns: (n,) where the ids are learnt that follow.
-        encoder, encoder_seen: (rows, length of the sources) what an encoder reads; None for decoder-only models.
+        ids: (rows, length) decoder input.
+        seen: the attention mask, of the same shape; 0 for padding.
+        rows: (n,) row of each target's predecessor.
+        columns: (n,) its column.
+        encoder: (rows, length of the sources) encoder input; None for decoder-only models.
+        encoder_seen: its attention mask.
     """
 
     ids: Tensor
@@ -39,21 +41,25 @@ class TrainingBatch:
 
     @property
     def targets(self) -> Tensor:
-        """(n,) the ids that are learnt, row by row."""
+        """The (n,) target ids, row by row."""
         return self.ids[self.rows, self.columns + 1]
 
 
 def length(example: Example) -> int:
-    """Ids of the longer side."""
+    """Return the length of the longer of encoder and decoder input."""
     prompt, learnt = example
     return max(len(prompt.ids) + len(learnt), len(prompt.encoder))
 
 
 def grouped(lengths: Sequence[int], most: int, rounded: Callable[[int], int] = int) -> Iterator[list[int]]:
-    """Places of things of similar length, groups of at most ``most`` ids with padding; a longer one stands alone.
+    """Yield indices of sequences of similar length, in groups of at most ``most`` ids with padding.
+
+    A longer sequence gets a group of its own.
 
     Args:
-        rounded: the length that a sequence of some length is padded to.
+        lengths: lengths of the sequences.
+        most: maximum ids of a group.
+        rounded: returns the length to which a sequence is padded.
     """
     group: list[int] = []
     for place in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -66,7 +72,7 @@ def grouped(lengths: Sequence[int], most: int, rounded: Callable[[int], int] = i
 
 
 def collate(examples: Sequence[Example], pad: int, device: torch.device) -> TrainingBatch:
-    """The batch of one or more examples of one model, on its device; ``pad`` is the id of padding."""
+    """Make a batch of at least one example on the model's device; ``pad`` is the padding id."""
     ids, seen = padded([prompt.ids + learnt for prompt, learnt in examples], pad)
     rows = torch.tensor([row for row, (_prompt, learnt) in enumerate(examples) for _ in learnt], dtype=torch.long)
     columns = [len(prompt.ids) - 1 + place for prompt, learnt in examples for place in range(len(learnt))]
@@ -77,7 +83,7 @@ def collate(examples: Sequence[Example], pad: int, device: torch.device) -> Trai
 
 
 def padded(sequences: Sequence[Ids], pad: int, *, left: bool = False) -> tuple[Tensor, Tensor]:
-    """Sequences as one (rows, longest) tensor, and one of the same shape with 0 for padding."""
+    """Return sequences as one (rows, longest) tensor, and the attention mask of the same shape."""
     width = max(map(len, sequences))
 
     def table(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
@@ -88,9 +94,9 @@ def padded(sequences: Sequence[Ids], pad: int, *, left: bool = False) -> tuple[T
 
 
 def logits(model: Any, batch: TrainingBatch) -> Tensor:
-    """(n, vocabulary) logits of a transformers model for `TrainingBatch.targets`, in 32 bits."""
+    """Return the (n, vocabulary) logits for `TrainingBatch.targets`, in 32 bits."""
     if batch.encoder is not None:
-        # As embeddings, since M2M-100 counts no position for padding among ids; live decoding does the same.
+        # Passed as embeddings, because M2M-100 assigns no position to padding ids; live decoding does the same.
         embedded = model.get_decoder().embed_tokens(batch.ids[:, :-1])
         output = model(
             input_ids=batch.encoder,
@@ -100,6 +106,6 @@ def logits(model: Any, batch: TrainingBatch) -> Tensor:
         )
         return output.logits[batch.rows, batch.columns].float()
     first = int(batch.columns.min()) if len(batch.columns) else 0
-    wanted = torch.arange(first, batch.ids.shape[1] - 1, device=batch.ids.device)  # no logits of what all prompts share
+    wanted = torch.arange(first, batch.ids.shape[1] - 1, device=batch.ids.device)  # skips logits of the shared prefix
     output = model(input_ids=batch.ids, attention_mask=batch.seen, use_cache=False, logits_to_keep=wanted)
     return output.logits[batch.rows, batch.columns - first].float()

@@ -1,6 +1,6 @@
-"""LoRA (Hu et al. 2022, "LoRA: Low-rank adaptation of large language models") on examples of prompts and outputs.
+"""LoRA (Hu et al. 2022, "LoRA: Low-rank adaptation of large language models") on prompts and outputs.
 
-The loss is taken on the outputs and their ends only.
+The loss covers only the outputs and their end tokens.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.errors import CapabilityError
 from redraft.finetune.batch import Example, TrainingBatch, collate, length, logits
 
-#: Share of the steps over which the rate rises; it then falls to zero.
+#: Share of the steps in which the learning rate rises; it then falls to zero.
 WARMUP = 0.05
 #: Seconds between two checkpoints.
 EVERY_S = 300.0
-#: Batches among which examples of similar length are put together.
+#: Number of batches within which examples are sorted by length.
 POOL = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """How a model is adapted.
+    """Training settings.
 
     Attributes:
-        rank: of the added matrices, beside every linear layer but the output.
-        alpha: they count alpha / rank times.
+        rank: rank of the matrices added to every linear layer except the output.
+        alpha: scale of the adapters, alpha / rank.
         rate: peak learning rate of AdamW.
-        epochs: how often every example is learnt.
-        batch: examples a step.
-        seed: of the added weights and of the order of the examples.
+        epochs: number of epochs.
+        batch: examples per step.
+        seed: random seed of the added weights and of the order of the examples.
     """
 
     rank: int = 16
@@ -59,19 +59,22 @@ class Lora:
 def fine_tune(
     backend: HfDecoder | HfEncoderDecoder, examples: Sequence[Example], how: Lora, checkpoint: Path
 ) -> PeftModel:
-    """The model of ``backend``, with adapters that have learnt ``examples``; its own weights stay as they were.
+    """Train adapters for the model of ``backend`` on ``examples``; the model's own weights do not change.
 
     Args:
-        checkpoint: written every few minutes and at the end; a run on the same examples with the same settings goes on
+        backend: the model.
+        examples: the training examples.
+        how: training settings.
+        checkpoint: file written every few minutes and at the end; a run with the same examples and settings resumes
             from it.
 
     Raises:
-        CapabilityError: LoRA has no place in this model.
+        CapabilityError: LoRA cannot be applied to this model.
     """
     torch.manual_seed(how.seed)
     adapted = _adapted(backend, how)
     run = _Run(adapted, len(examples), how, checkpoint, _fingerprint(examples, how))
-    adapted.eval()  # without dropout, so that a run that was cut off ends as it would have
+    adapted.eval()  # no dropout, so that a resumed run gives the same result
     saved = time.monotonic()
     with tqdm(total=run.steps, initial=run.step, unit="step", desc="LoRA", mininterval=2) as bar:
         for group in islice(_groups(examples, how), run.step, run.steps):
@@ -96,7 +99,7 @@ def _adapted(backend: HfDecoder | HfEncoderDecoder, how: Lora) -> PeftModel:
     )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers for something by its old name
+            warnings.simplefilter("ignore", FutureWarning)  # peft uses a deprecated name of transformers
             return get_peft_model(backend.model, config)
     except ValueError as error:
         reason = str(error).split(". ")[0].rstrip(".")
@@ -104,15 +107,15 @@ def _adapted(backend: HfDecoder | HfEncoderDecoder, how: Lora) -> PeftModel:
 
 
 def merge(adapted: PeftModel) -> Any:
-    """The model of transformers with its adapters added to its own weights."""
+    """Return the transformers model with the adapters merged into its weights."""
     with warnings.catch_warnings():
-        # peft notes in the configuration, and says, where embeddings are not tied though that claims it (T5 v1.1).
+        # peft warns when embeddings are not tied although the configuration says so (T5 v1.1).
         warnings.filterwarnings("ignore", "Input and output embeddings are no longer tied")
         return adapted.merge_and_unload()
 
 
 class _Run:
-    """Adapters with their optimizer and how far they have come."""
+    """Adapters with their optimizer and progress."""
 
     def __init__(self, adapted: PeftModel, examples: int, how: Lora, checkpoint: Path, fingerprint: str) -> None:
         self._adapted, self._how = adapted, how
@@ -125,7 +128,7 @@ class _Run:
             self._restore()
 
     def train_step(self, batch: TrainingBatch) -> Tensor:
-        """One update; returns the mean loss per learnt id, in nats."""
+        """Do one optimizer step; return the mean loss per target id in nats."""
         for group in self._optimizer.param_groups:
             group["lr"] = self._how.rate * _rate_scale(self.step, self.steps)
         loss = F.cross_entropy(logits(self._model, batch), batch.targets)
@@ -137,7 +140,7 @@ class _Run:
         return loss.detach()
 
     def save(self) -> None:
-        """Write everything needed to go on, whole or not at all."""
+        """Write the state for resuming, atomically."""
         state = {
             "fingerprint": self._fingerprint,
             "step": self.step,
@@ -157,22 +160,22 @@ class _Run:
 
 
 def _fingerprint(examples: Sequence[Example], how: Lora) -> str:
-    """Tells runs on other examples, or with other settings, apart."""
+    """Return a hash of examples and settings."""
     ids = [(prompt.ids, prompt.encoder, learnt) for prompt, learnt in examples]
     return hashlib.sha256(json.dumps([ids, asdict(how)]).encode()).hexdigest()
 
 
 def _rate_scale(step: int, steps: int) -> float:
-    """Linear warm-up, then linear to zero."""
+    """Return the learning rate's scale: linear warm-up, then linear decay to zero."""
     return min((step + 1) / max(1.0, WARMUP * steps), (steps - step) / steps)
 
 
 def _groups(examples: Sequence[Example], how: Lora) -> Iterator[list[Example]]:
-    """Every example once an epoch, `Lora.batch` at a time, those of similar length together."""
+    """Yield batches of examples of similar length, each example once per epoch."""
     for epoch in range(how.epochs):
         generator = random.Random(how.seed * 1_000_003 + epoch)
         order = generator.sample(range(len(examples)), len(examples))
-        # Sorted within pools whose size is a multiple of the batch, so that only an epoch's last batch can be short.
+        # Pools are multiples of the batch size, so that only an epoch's last batch can be short.
         pools = (order[start : start + POOL * how.batch] for start in range(0, len(order), POOL * how.batch))
         ordered = [place for pool in pools for place in sorted(pool, key=lambda place: length(examples[place]))]
         groups = [ordered[start : start + how.batch] for start in range(0, len(ordered), how.batch)]

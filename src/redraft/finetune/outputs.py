@@ -1,4 +1,4 @@
-"""Outputs of a model, kept in a JSON Lines file as they come, and which of several is the best."""
+"""Save a model's outputs to a JSON Lines file as they come, and select the best of several."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from sacrebleu.metrics import CHRF
 
 #: Ids of a prompt.
 Key: TypeAlias = tuple[int, ...]
-#: Ids of an output; None where the model has not ended it.
+#: Ids of an output; None if the model did not end it.
 Output: TypeAlias = tuple[int, ...] | None
 
 
 class Kept:
-    """What a model has answered so far, so that a run that was cut off goes on where it was.
+    """The outputs so far, for resuming an interrupted run.
 
     Args:
-        file: its first line says what was asked; every other is a JSON object with the ids of prompt and output and
-            their texts.  A file of another question starts over.
-        question: what tells this run from others: the model, what it is asked.
+        file: JSON Lines file: the first line is the question, the others have ids and texts of prompt and output.  A
+            file with another question is overwritten.
+        question: identifies the run: the model and its settings.
     """
 
     def __init__(self, file: Path, question: Mapping[str, str | int]) -> None:
         self._file, self._header = file, json.dumps(question) + "\n"
         self.outputs: dict[Key, Output] = {}
         lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        if lines and not lines[-1].endswith(b"\n"):  # that run was cut off in the middle of a line
+        if lines and not lines[-1].endswith(b"\n"):  # the run was interrupted within a line
             lines.pop()
             file.write_bytes(b"".join(lines))
         if lines and lines[0].decode() == self._header:
@@ -36,7 +36,7 @@ class Kept:
                 self.outputs[tuple(row["prompt"])] = None if row["output"] is None else tuple(row["output"])
 
     def add(self, rows: Iterable[tuple[Key, Output, str, str | None]]) -> None:
-        """Keep outputs.
+        """Save outputs.
 
         Args:
             rows: prompt, output, and the texts of both.
@@ -52,7 +52,7 @@ class Kept:
 
 
 def nearest(texts: Sequence[str], reference: str) -> int:
-    """Place of the text that is nearest to ``reference`` by chrF; the first of equals."""
+    """Return the index of the text closest to ``reference`` by chrF; the first of equals."""
     chrf = CHRF()
     scores = [chrf.sentence_score(text, [reference]).score for text in texts]
     return scores.index(max(scores))

@@ -1,16 +1,16 @@
-"""Prefix pairs whose targets end where the source that has been heard ends to support them.
+"""Prefix pairs whose targets end where the source prefix no longer supports them.
 
-A target cut in proportion to its source asks a model to guess words that it has not heard, or to hold back words that
-it could say.  Here the cut follows the alignment of the two sentences as the model itself knows it: the translation of
-the whole sentence is scored after the beginning of the source, token by token, and ends before the first token that is
-much less probable after the beginning than after the whole:
+A target cut in proportion to its source would make a model guess words that it has not heard, or hold back words that
+it could translate.  Here the cut follows the model's own alignment of the sentences: the translation of the whole
+sentence is scored after the source prefix, token by token, and ends before the first token that is much less probable
+after the prefix than after the whole source:
 
-    log p(y_t | whole source, y_<t) - log p(y_t | its beginning, y_<t) > tolerance
+    log p(y_t | whole source, y_<t) - log p(y_t | source prefix, y_<t) > tolerance
 
-The end token is left out of both distributions, since a model that knows prefix pairs ends where it has been taught
-to.  So all targets of one sentence are beginnings of one translation, and a growing source takes nothing back.
+The end token is excluded from both distributions, since a model trained on prefix pairs ends where it was taught to.
+All targets of a sentence are prefixes of the same translation, so a growing source retracts nothing.
 
-The rule is the same for every model; a `Teacher` knows how one is prompted and scored.
+The rule is the same for every model; a `Teacher` implements prompting and scoring.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from redraft.captions.languages import parse_language
 from redraft.finetune.spoken import heard
 
 Ids: TypeAlias = tuple[int, ...]
-#: What a teacher is prompted with.
+#: Type of a teacher's prompts.
 P = TypeVar("P")
 
-#: In nats.  2 to 3 give German and Chinese targets about nine tenths as long as proportional ones.
+#: Default tolerance in nats.  With 2 to 3, German and Chinese targets are about 90 % as long as proportional ones.
 TOLERANCE = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """How a translated source becomes prefix pairs.
+    """How prefix pairs are made from a translated source.
 
     Attributes:
-        beginnings: prefix pairs made of each source.
-        spoken: share of sources written as a recogniser does, 0-1.
-        tolerance: of the cuts, in nats, 0 or more.
+        beginnings: number of prefix pairs per source.
+        spoken: share of sources written in the style of a recogniser, 0-1.
+        tolerance: tolerance of the cuts in nats, at least 0.
     """
 
     beginnings: int = 2
@@ -59,9 +59,9 @@ class TranslatedSource(Generic[P]):
     Attributes:
         source: the text.
         language: code or tag of the target language.
-        prompt: what the teacher was prompted with.
-        output: ids of its translation, the end left out.
-        end: the id that ended it.
+        prompt: the teacher's prompt.
+        output: ids of its translation, without the end token.
+        end: id of the end token.
     """
 
     source: str
@@ -72,24 +72,24 @@ class TranslatedSource(Generic[P]):
 
 
 class Teacher(Protocol[P]):
-    """A model that is taught by itself."""
+    """A model that generates its own training data."""
 
     def prompt(self, source: str, language: str) -> P:
-        """What it is prompted with to translate ``source``."""
+        """Return the prompt for translating ``source``."""
 
     def score(self, pairs: Sequence[tuple[P, Ids]]) -> list[NDArray[np.float32]]:
-        """For every prompt and output, the (length,) log-probabilities of its tokens, end tokens ruled out."""
+        """For each prompt and output, return the (length,) log-probabilities of its tokens, without end tokens."""
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text of ids; U+FFFD stands for the bytes of a character that is not complete."""
+        """Decode ids; incomplete characters become U+FFFD."""
 
 
 def prefix_pairs(
     teacher: Teacher[P], translated: Sequence[TranslatedSource[P]], how: Cuts, generator: random.Random
 ) -> Iterator[tuple[P, Ids]]:
-    """Prompts with what is learnt after them, ends included: the whole of every source, then beginnings of it.
+    """Yield training examples with end tokens: every whole source, then its prefixes.
 
-    Outputs that go round in circles are left out: learnt, they come more often.
+    Repetitive outputs are left out, since training on them makes them more frequent.
     """
     translated = [each for each in translated if not repeats(each.output)]
     wholes = teacher.score([(each.prompt, each.output) for each in translated])
@@ -113,27 +113,31 @@ def prefix_pairs(
 
 
 def repeats(output: Sequence[int]) -> bool:
-    """Whether three ids in a row come three times."""
+    """Whether three successive ids occur three times."""
     found = Counter(zip(output, output[1:], output[2:], strict=False))
     return max(found.values(), default=0) >= 3
 
 
 def supported(whole: NDArray[np.float32], beginning: NDArray[np.float32], tolerance: float = TOLERANCE) -> int:
-    """How many tokens of an output the beginning of its source supports.
+    """Return how many tokens of an output the source prefix supports.
 
     Args:
-        whole, beginning: (length,) log-probabilities of the output's tokens after either source.
-        tolerance: in nats, 0 or more.
+        whole: (length,) log-probabilities of the output's tokens after the whole source.
+        beginning: (length,) their log-probabilities after the source prefix.
+        tolerance: tolerance in nats, at least 0.
     """
     missing = np.flatnonzero(whole - beginning > tolerance)
     return int(missing[0]) if len(missing) else len(whole)
 
 
 def at_word_end(output: Sequence[int], length: int, spaced: bool, text: Callable[[Sequence[int]], str]) -> int:
-    """The most tokens, at most ``length``, that end a word, or a character where words are not ``spaced``.
+    """Return the largest number of tokens up to ``length`` that ends at the end of a word.
 
     Args:
-        text: as `Teacher.text`.
+        output: ids of the output.
+        length: maximum number of tokens.
+        spaced: whether words are separated by spaces; otherwise the end of any character will do.
+        text: decodes ids, see `Teacher.text`.
     """
     if length >= len(output):
         return len(output)
@@ -147,11 +151,11 @@ def at_word_end(output: Sequence[int], length: int, spaced: bool, text: Callable
 
 
 def _in_word(character: str) -> bool:
-    """Whether it goes on with a word: letters, digits, and marks such as the vowel signs of Hindi."""
+    """Whether a character continues a word: a letter, a digit, or a mark such as a vowel sign of Hindi."""
     return character.isalnum() or (character != "" and unicodedata.category(character).startswith("M"))
 
 
 @cache
 def spaced(language: str) -> bool:
-    """Whether a language has spaces between words."""
+    """Whether a language separates words by spaces."""
     return parse_language(language).spaced

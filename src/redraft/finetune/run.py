@@ -1,4 +1,4 @@
-"""Fine-tunes a model, and measures re-translation of held-out sources before and after."""
+"""Fine-tune a model, and measure re-translation of held-out sources before and after."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from redraft.measure.eval.steadiness import Steadiness, steadiness
 
 @dataclass(frozen=True, slots=True)
 class LanguageOutcome:
-    """What came of one target language.
+    """The result for one target language.
 
     Attributes:
-        sources: how many translations were learnt.
-        unfinished: outputs left out.
-        before, after: measured on the held-out sources; None if there are none.
+        sources: number of translations trained on.
+        unfinished: number of outputs left out.
+        before: stability on the held-out sources before training; None without held-out sources.
+        after: the same after training.
     """
 
     target_language: str
@@ -34,7 +35,7 @@ class LanguageOutcome:
     after: Steadiness | None
 
     def flat(self) -> dict[str, Any]:
-        """The row for tables and JSON."""
+        """Return a row for tables and JSON."""
         row: dict[str, Any] = {
             "target_language": self.target_language,
             "sources": self.sources,
@@ -51,14 +52,18 @@ class LanguageOutcome:
 def train(
     model: str, options: HfOptions, learnt: Sequence[Sentence], held_out: Sequence[Sentence], settings: FineTuning
 ) -> tuple[list[LanguageOutcome], str]:
-    """Fine-tune a model of transformers; returns the outcome for each language, and the signature.
+    """Fine-tune a transformers model; return the results by language, and the signature.
 
     Args:
         model: ``hf:NAME``, or the model's folder.
-        learnt, held_out: different sources; all of them have references, or none.
+        options: options of the backend.
+        learnt: sources to train on.
+        held_out: other sources to measure on; either all sources have references or none has.
+        settings: settings of the run.
 
     Raises:
-        ModelError, OptionError: as `redraft.finetune.adapt.adapt`.
+        OptionError: the model does not support a language.
+        ModelError: the model ended none of its outputs, or LoRA cannot be applied to it.
     """
     backend = open_transformers(model, options)
     before = _measure(backend, held_out, settings, "before")
@@ -85,7 +90,7 @@ def train(
 def _measure(
     backend: Backend, held_out: Sequence[Sentence], settings: FineTuning, when: str
 ) -> Mapping[str, Steadiness | None]:
-    """By target language; None without sources."""
+    """Return the measurement by target language; None without sources."""
     sources = [source.text for source in held_out]
     references = [source.reference for source in held_out if source.reference is not None]
     return {

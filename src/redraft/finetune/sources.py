@@ -1,4 +1,4 @@
-"""Sentences that a user's own model is trained on: one a line, or one and its translation with a tab between."""
+"""Training sentences of the user: one per line, or a sentence and its translation separated by a tab."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from redraft.captions.prompt import clean
 from redraft.errors import InputError
 
-#: Sources that training makes sense with at least.
+#: Minimum number of sources for training.
 FEWEST = 20
-#: Shorter sources are not measured by: at a lag of 3 words they come whole.
+#: Minimum words of a held-out source; at a lag of 3 words, shorter ones have no partial updates.
 LEAST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence as prompts have it, and its translation if the file has one."""
+    """A sentence as in prompts, and its translation if the file has one."""
 
     text: str
     reference: str | None = None
 
 
 def read_sources(path: Path) -> list[Sentence]:
-    """The different sentences of a UTF-8 file, in order; blank lines are passed over.
+    """Read the sentences of a UTF-8 file in order, without duplicates and blank lines.
 
     Raises:
-        InputError: the file cannot be read, or a line is not like the others.
+        InputError: the file cannot be read, or a line differs in form from the others.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -51,10 +51,10 @@ def read_sources(path: Path) -> list[Sentence]:
 
 
 def divided(sources: Sequence[Sentence], most: int, held_out: int, seed: int) -> tuple[list[Sentence], list[Sentence]]:
-    """At most ``most`` sources to learn from, and ``held_out`` others to measure by, of `LEAST_WORDS` words or more.
+    """Split the sources: at most ``most`` for training, and ``held_out`` of at least `LEAST_WORDS` words for measuring.
 
     Raises:
-        InputError: there are fewer than `FEWEST` to learn from.
+        InputError: fewer than `FEWEST` are left for training.
     """
     shuffled = random.Random(seed).sample(sources, len(sources))
     kept_back = [source for source in shuffled if len(source.text.split(" ")) >= LEAST_WORDS][:held_out]

@@ -1,19 +1,19 @@
-"""English as speech recognisers write it: without punctuation and capitals, with fillers and false starts."""
+"""English in the style of speech recognisers: without punctuation and capitals, with fillers and false starts."""
 
 from __future__ import annotations
 
 import random
 
-#: What a recogniser does not write while a sentence is growing.
+#: Characters missing from a recogniser's partial updates.
 PUNCTUATION = '.,!?;:"“”„()…'
-#: What speakers say between words.
+#: Fillers between words.
 FILLERS = ("uh", "um", "er", "uhm", "you know", "well", "so", "I mean")
-#: Shares of spoken sources without any capital, and with fillers and false starts.
+#: Shares of sources without any capitals, and with fillers and false starts.
 LOWER_CASED, HESITANT = 0.4, 0.2
 
 
 def heard(source: str, generator: random.Random) -> str:
-    """A source as some recogniser writes it: `as_spoken`, partly without any capital, partly with hesitations."""
+    """Return a source in the style of a recogniser: `as_spoken`, sometimes in lower case or with hesitations."""
     source = as_spoken(source)
     if generator.random() < LOWER_CASED:
         source = source.lower()
@@ -21,7 +21,7 @@ def heard(source: str, generator: random.Random) -> str:
 
 
 def as_spoken(source: str) -> str:
-    """An English source as recognisers write it while it grows: no punctuation, no capitals at beginnings."""
+    """Return an English source like a recogniser's partial update: without punctuation and initial capitals."""
     words: list[str] = []
     begins = True
     for word in source.split(" "):
@@ -34,7 +34,7 @@ def as_spoken(source: str) -> str:
 
 
 def hesitating(source: str, generator: random.Random) -> str:
-    """A source with a filler, a repeated word, or a beginning that is started over."""
+    """Return a source with a filler, a repeated word, or a false start."""
     words = source.split(" ")
     place = generator.randrange(len(words))
     kind = generator.random()

@@ -1,4 +1,4 @@
-"""A model of transformers that is taught by itself: prompted as it is live, its outputs, and how probable they are."""
+"""A transformers model as its own teacher: prompts as in live decoding, outputs, and their probabilities."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from redraft.finetune.batch import Example, collate, grouped, length, logits, pa
 from redraft.finetune.prefixes import Ids
 from redraft.translator import prompt_encoder
 
-#: Ids that are scored together, padding included.
+#: Maximum number of ids scored together, including padding.
 TOKENS = 2048
-#: Of sampled outputs: far enough from greedy to differ, near enough to be good.
+#: Temperature of sampled outputs: they differ from the greedy one but are still good.
 TEMPERATURE = 0.5
 
 
@@ -30,12 +30,12 @@ class HfTeacher:
     """A `redraft.finetune.prefixes.Teacher`.
 
     Args:
-        backend: the model, loaded.
+        backend: the loaded model.
         languages: tags of the target languages.
-        style: how prompts are made.
+        style: prompt style.
 
     Raises:
-        OptionError: the model does not know a language.
+        OptionError: the model does not support a language.
         ModelError: the model has no usable prompt template.
     """
 
@@ -44,16 +44,16 @@ class HfTeacher:
         self._encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in languages}
 
     def prompt(self, source: str, language: str) -> Prompt:
-        """The ids that are sent live when this much has been heard."""
+        """Return the prompt ids of live decoding for this much source text."""
         return self._encoders[language](source, ())
 
     def text(self, ids: Sequence[int]) -> str:
-        """Control tokens are left out."""
+        """Decode ids without control tokens."""
         return b"".join(map(self.backend.token_bytes, ids)).decode(errors="replace")
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:
-        """For every pair, the (length,) log-probabilities of the output's tokens, end tokens ruled out."""
+        """For each pair, return the (length,) log-probabilities of the output's tokens, with end tokens excluded."""
         ends = sorted(self.backend.end_tokens)
         found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
         for group in grouped([length(pair) for pair in pairs], TOKENS):
@@ -68,18 +68,19 @@ class HfTeacher:
 
     @torch.inference_mode()
     def outputs(self, prompts: Sequence[Prompt], temperature: float = 0.0, seed: int = 0) -> list[Ids | None]:
-        """Outputs for prompts into one language: greedy as decoded live, or sampled.
+        """Generate outputs for prompts into one language: greedy as in live decoding, or sampled.
 
         Args:
-            temperature: of the distributions that tokens are drawn from; 0 is greedy.
-            seed: of the random numbers.
+            prompts: the prompts.
+            temperature: sampling temperature; 0 is greedy.
+            seed: random seed.
 
         Returns:
-            For every prompt the ids with the one that ended them; None where the model has not ended its output.
+            For each prompt, the ids with the end token, or None if the model did not end its output.
         """
         torch.manual_seed(seed)
         inputs = self._inputs(prompts)
-        # The model's own settings (penalties, sampling) are not those of live decoding.
+        # Live decoding does not use the model's own generation settings (penalties, sampling).
         own, self.backend.model.generation_config = self.backend.model.generation_config, self._generation(prompts[0])
         drawn = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
         try:
@@ -96,10 +97,11 @@ class HfTeacher:
         return [self._ended(ids) for ids in written[:, begun:].tolist()]
 
     def _inputs(self, prompts: Sequence[Prompt]) -> dict[str, Tensor]:
-        """What ``generate`` reads: prompts padded on the left, so that all outputs begin in one column."""
+        """Return the input of ``generate``: prompts padded on the left, so that outputs start in one column."""
         ids, seen = padded([prompt.ids for prompt in prompts], self.backend.pad_token, left=True)
         inputs = {"input_ids": ids, "attention_mask": seen}
-        if prompts[0].encoder:  # whose positions count from the left; decoders start with as many ids for every source
+        # encoder positions count from the left; decoders start with the same number of ids for every source
+        if prompts[0].encoder:
             source, heard = padded([prompt.encoder for prompt in prompts], self.backend.pad_token)
             inputs = {"input_ids": source, "attention_mask": heard, "decoder_input_ids": ids}
         return {name: tensor.to(self.backend.device) for name, tensor in inputs.items()}
@@ -112,7 +114,7 @@ class HfTeacher:
         )
 
     def _limit(self, prompts: Sequence[Prompt]) -> int:
-        """The most new ids; translations are hardly ever twice as long as their sources."""
+        """Return the maximum number of new ids; translations are rarely twice as long as their sources."""
         room = self.backend.context_length - max(len(prompt.ids) for prompt in prompts)
         return max(1, min(room, 2 * max(len(prompt.source) for prompt in prompts) + 16))
 
@@ -121,7 +123,7 @@ class HfTeacher:
         return None if end is None else tuple(ids[: end + 1])
 
     def fingerprint(self) -> str:
-        """12 hex digits over the model's weights."""
+        """Return 12 hex digits of a hash of the model's weights."""
         digest = hashlib.sha256()
         for weights in self.backend.model.state_dict().values():
             digest.update(weights.detach().cpu().flatten().view(torch.uint8).numpy())

@@ -1,6 +1,6 @@
-"""Captions on a terminal, redrawn in place: a block for each utterance, a column for each language or method.
+"""Captions on a terminal, redrawn in place: a block per utterance, a column per language or method.
 
-Where the output is no terminal there is nothing to redraw, and captions come as plain lines.
+If the output is not a terminal, captions are written as plain lines.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from redraft.captions.formats.write import LinesWriter, failure_line
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
-#: Columns narrower than this, in character cells, are hard to read: they are stacked instead.
+#: Minimum width of a column in character cells; narrower columns are stacked.
 NARROWEST = 26
-#: Blocks and failures above the redrawn part that are kept, to draw the screen again when its width changes.
+#: Number of printed blocks and failures to keep, for drawing the screen again when its width changes.
 _KEPT = 100
 #: Cells between two columns.
 _GAP = 2
@@ -38,7 +38,7 @@ _GAP = 2
 class _Block:
     """An utterance on the screen: the newest source text and each column's newest caption.
 
-    ``lines`` are what it looks like at a terminal ``width``, kept since most blocks do not change between two redraws.
+    ``lines`` caches its rendering at a terminal ``width``, since most blocks do not change between two redraws.
     """
 
     source: str = ""
@@ -49,18 +49,18 @@ class _Block:
 
 
 class LiveWriter:
-    """Shows captions as they grow: the source dim above them, their unstable part dim, the last utterances above.
+    """Shows growing captions below their source, with unstable text dimmed and recent utterances above.
 
-    Utterances that leave the redrawn part stay on the terminal and can be scrolled back to.  When the terminal's width
-    changes, which breaks the lines on it in a way that no program can know, the screen is cleared and drawn again.
+    Utterances that leave the redrawn part stay on the terminal for scrolling back.  When the terminal's width changes,
+    the screen is cleared and drawn again, because the terminal has rewrapped the lines.
 
     Args:
-        columns: titles, in order: target languages, or the names of methods that are compared side by side.
+        columns: titles, in order: target languages, or names of methods to compare.
         console: where to draw; standard output by default.
-        history: how many earlier utterances are redrawn along with the newest, as far as the screen has room.
+        history: maximum number of earlier utterances to redraw along with the newest.
 
     Raises:
-        OptionError: there is no column, a title comes twice, or ``history`` is negative.
+        OptionError: there are no columns, a title occurs twice, or ``history`` is negative.
     """
 
     def __init__(self, columns: Sequence[str], console: Console | None = None, *, history: int = 3) -> None:
@@ -81,10 +81,10 @@ class LiveWriter:
             self._plain = LinesWriter(self._console.file, sys.stderr)
 
     def write(self, event: Event, column: str | None = None) -> None:
-        """Show a caption in ``column``, that of its language if none is given; a failure goes above the captions.
+        """Show a caption in ``column`` (by default, its language); a failure is printed above the captions.
 
         Raises:
-            OptionError: there is no such column.
+            OptionError: the column does not exist.
         """
         if isinstance(event, Caption):
             column = event.language if column is None else column
@@ -101,7 +101,7 @@ class LiveWriter:
                 self._redraw()
 
     def close(self) -> None:
-        """Leave the captions on the screen as they are and give the terminal back."""
+        """Stop redrawing, and leave the captions on the screen."""
         if self._resizes:
             self._resizes.stop()
             self._resizes = None
@@ -111,7 +111,7 @@ class LiveWriter:
             self._blocks.clear()
 
     def render(self) -> RenderableType:
-        """What is drawn now: titles and the utterances that have not left the redrawn part."""
+        """Return the current picture: titles, and the utterances that are redrawn."""
         parts = [self._lines(block) for block in self._blocks.values()]
         return Group(self._titles(), *parts) if self._side_by_side else Group(*parts)
 
@@ -122,7 +122,7 @@ class LiveWriter:
             block.source, block.seq = caption.source, caption.seq
 
     def _leave(self, part: _Block | Text) -> None:
-        """Print what is not redrawn any more; it goes above what is."""
+        """Print a part that is no longer redrawn, above the live part."""
         self._above.append(part)
         self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
 
@@ -149,7 +149,7 @@ class LiveWriter:
                 self._redraw()
 
     def _start_over(self, live: Live) -> None:
-        """Clear the screen, and fill it with what had been printed last."""
+        """Clear the screen and print the most recent parts again."""
         live.transient = True
         live.stop()
         self._live = None
@@ -164,7 +164,7 @@ class LiveWriter:
             self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
 
     def _too_many(self) -> bool:
-        """Whether an utterance must leave: what is taller than the screen cannot be redrawn."""
+        """Whether an utterance must be printed for good, because the picture is taller than the screen."""
         if len(self._blocks) <= 1:
             return False
         if len(self._blocks) > self._history + 1:
@@ -209,7 +209,7 @@ class LiveWriter:
 class _Wrapped:
     """Text that may be broken between any two Chinese or Japanese characters.
 
-    The library breaks at spaces if it can, so that a growing run of such characters would jump to the next line.
+    rich prefers to break at spaces, so a growing run of such characters would jump to the next line.
     """
 
     def __init__(self, text: Text) -> None:
@@ -223,7 +223,7 @@ class _Wrapped:
 
 
 def breaks(text: str, width: int) -> list[int]:
-    """Where new lines begin if a line has ``width`` cells; longer words are left to the library to fold."""
+    """Return the positions of line breaks for ``width`` cells; longer words are left for rich to fold."""
     offsets, used = [], 0
     for piece in UNBREAKABLE.finditer(text):
         if used and used + cell_len(piece[0].rstrip()) > width:
@@ -234,7 +234,7 @@ def breaks(text: str, width: int) -> list[int]:
 
 
 def _shown(caption: Caption | None) -> _Wrapped:
-    """A caption with its unstable part dim."""
+    """Return a caption with its unstable part dimmed."""
     text = Text(overflow="fold")
     if caption is not None:
         text.append(printable(caption.text))

@@ -1,4 +1,4 @@
-"""What the readers share: lines out of bytes, objects out of lines, and what may stand in a field."""
+"""Shared by the readers: splitting bytes into lines, parsing JSON objects, checking fields."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Protocol, TypeAlias
 from redraft.captions.events import Failure, is_seconds, is_text, is_whole
 from redraft.errors import InputError, OptionError
 
-#: The longest line read, in bytes; a spoken utterance has a few hundred.
+#: Maximum length of a line in bytes; a spoken utterance has a few hundred.
 MAX_LINE_BYTES = 65_536
 
-#: What may stand in a field: a test of the value, and what is allowed, in words.
+#: A check of a field's value, and the allowed values in words.
 Field: TypeAlias = tuple[Callable[[Any], bool], str]
 
 
 class LineSource(Protocol):
-    """What is read: any binary file has this method."""
+    """An input; any binary file has this method."""
 
     def readline(self, size: int = -1, /) -> bytes:
-        """The next line with its end, at most ``size`` bytes of it; nothing at the end of the file."""
+        """Return the next line with its end, truncated to ``size`` bytes; empty at the end of the file."""
 
 
 def decoded(source: LineSource, limit: int) -> Iterator[tuple[int, str | Failure]]:
-    """Number and text of each line, in bounded memory; a failure in place of a line that cannot be read."""
+    """Yield the number and text of each line, or a failure for an invalid line, in bounded memory."""
     number = 0
-    while raw := source.readline(limit + 2):  # room for the end of the line
+    while raw := source.readline(limit + 2):  # 2 more for CR LF
         number += 1
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(line) > limit:
@@ -44,11 +44,11 @@ def decoded(source: LineSource, limit: int) -> Iterator[tuple[int, str | Failure
 
 
 def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
-    """The JSON object that a line holds.
+    """Parse a line as a JSON object.
 
     Args:
         text: the line.
-        names: what the object may hold, for the message.
+        names: the allowed fields, for the error message.
 
     Raises:
         InputError: it is not JSON, or not an object.
@@ -57,7 +57,7 @@ def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
-    except ValueError:  # Python's own limit against slow conversions
+    except ValueError:  # Python's limit on the digits of integers
         raise InputError("the line is not usable JSON: a whole number has too many digits") from None
     except RecursionError:
         raise InputError("the line is not usable JSON: it is nested too deeply") from None
@@ -67,10 +67,10 @@ def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def refuse_unknown(found: Mapping[str, Any], known: Mapping[str, Field]) -> None:
-    """Refuse fields that are not known.
+    """Check that all fields are known.
 
     Raises:
-        InputError: there is one; the message has its name.
+        InputError: a field is unknown; the message has its name.
     """
     for name in found:
         if name not in known:
@@ -78,16 +78,16 @@ def refuse_unknown(found: Mapping[str, Any], known: Mapping[str, Field]) -> None
 
 
 def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], owner: str) -> None:
-    """Check the values of known fields, and that none is missing.
+    """Check the values of known fields, and that no required field is missing.
 
     Args:
-        found: the fields; those that are not known are passed over.
-        known: what may stand in them.
-        needed: names of those that must be given.
-        owner: what needs them, in words.
+        found: the fields; unknown ones are ignored.
+        known: the checks by field.
+        needed: names of the required fields.
+        owner: what requires them, in words.
 
     Raises:
-        InputError: one is missing, or has a value that is not allowed.
+        InputError: a field is missing or has an invalid value.
     """
     missing = [name for name in needed if name not in found]
     if missing:
@@ -98,7 +98,7 @@ def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: S
 
 
 def shown(value: object) -> str:
-    """A value as JSON, in ASCII and cut short, for a message."""
+    """Return a value as ASCII JSON, truncated for an error message."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value, default=repr)
@@ -106,7 +106,7 @@ def shown(value: object) -> str:
 
 
 def whole(name: str, value: int, low: int) -> int:
-    """The value, if it is a whole number of ``low`` or more.
+    """Check that ``value`` is a whole number of at least ``low``, and return it.
 
     Raises:
         OptionError: it is not.

@@ -1,13 +1,12 @@
-"""Captions pushed to where viewers are: the caption URLs of Zoom meetings and of YouTube live streams.
+"""Push captions to Zoom meetings and YouTube live streams through their caption URLs.
 
-Both take a POST for each caption and count them by ``seq``, which grows by one with every caption and stays the same
-when one is tried again:
+Both take a POST per caption, numbered by ``seq``, which increases by one per caption and is repeated in a retry:
 
-    Zoom       POST URL&seq=7&lang=de-DE   the text; GET URL/seq says which number came last
+    Zoom       POST URL&seq=7&lang=de-DE   the text; GET URL/seq returns the last number
     YouTube    POST URL&seq=7              "2026-11-22T20:15:00.000", a line break, the text
 
-A thread of its own sends them one after the other, in order, each once.  One that is not taken is tried again with
-growing waits until it is too old to be of use; then it is given up, said so, and the next one goes.
+A thread sends them in order, one at a time.  A rejected caption is retried with growing delays until it is too old;
+then it is dropped with a failure.
 """
 
 from __future__ import annotations
@@ -30,84 +29,84 @@ from redraft.captions.formats.write import Writer
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 
-#: Seconds after which a caption that could not be delivered is given up: by then its words are long past.
+#: Seconds after which an undelivered caption is dropped, because its words are no longer relevant.
 _USEFUL = 10.0
-#: The least time between two captions, in seconds, so that a burst is not taken for an attack.
+#: Minimum seconds between two captions, to stay below rate limits.
 _PACE = 0.25
 _TIMEOUT = 5.0
-#: Zoom's names of languages where they are not those of everybody else.
+#: Zoom's language tags where they are not the usual ones.
 _ZOOM = {"ja": "jp-JP", "en": "en-US", "zh": "zh-CN", "pt": "pt-BR"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A caption to be sent: its text, and when it was made, in seconds since 1970."""
+    """A caption to send: its text, and its time in seconds since 1970."""
 
     text: str
     when: float
 
 
 class CaptionService(Protocol):
-    """How a service wants its captions."""
+    """The protocol of a caption service."""
 
     def first(self) -> int:
-        """The number of the next caption."""
+        """Return the number of the next caption."""
 
     def request(self, caption: Cue, seq: int) -> Request:
-        """What sends a caption."""
+        """Return the HTTP request that sends a caption."""
 
 
 class Zoom:
-    """A meeting's API token for captions.
+    """A Zoom meeting's caption API.
 
     Args:
-        url: as Zoom gives it.
-        language: of the captions.
+        url: the URL from Zoom.
+        language: language of the captions.
     """
 
     def __init__(self, url: str, language: str) -> None:
         self._url, self._language = url, zoom_language(language)
 
     def first(self) -> int:
-        """One more than the number that came last, so that a program that was started again goes on."""
+        """Return the last number plus one, so that a restarted program continues the numbering."""
         parts = urlsplit(self._url)
         url = urlunsplit(parts._replace(path=parts.path.rstrip("/") + "/seq"))
         try:
             with urlopen(url, timeout=_TIMEOUT) as answer:
                 return int(answer.read().decode().strip() or 0) + 1
-        except (URLError, OSError, ValueError):  # it does not have to say
+        except (URLError, OSError, ValueError):  # the answer is optional
             return 1
 
     def request(self, caption: Cue, seq: int) -> Request:
-        """The text as it is."""
+        """Return a request with the text."""
         return _posting(_with(self._url, seq=str(seq), lang=self._language), caption.text + "\n")
 
 
 class YouTube:
-    """A live stream's caption ingestion URL.
+    """A YouTube live stream's caption ingestion URL.
 
     Args:
-        url: as YouTube gives it.
+        url: the URL from YouTube.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def first(self) -> int:
-        """Numbers start over with every program."""
+        """Return the first number; each run starts again."""
         return 1
 
     def request(self, caption: Cue, seq: int) -> Request:
-        """The time in UTC, then the text."""
+        """Return a request with the time in UTC and the text."""
         time = datetime.fromtimestamp(caption.when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         return _posting(_with(self._url, seq=str(seq)), f"{time}\n{caption.text}\n")
 
 
 def zoom_language(language: str) -> str:
-    """Zoom's name of a language, such as ``de-DE``.
+    """Return Zoom's tag of a language, such as ``de-DE``.
 
     Raises:
-        OptionError: the language is not known.
+        OptionError: the language is unknown.
     """
     canonical = parse_language(language).canonical
     code, _, region = canonical.partition("-")
@@ -115,10 +114,10 @@ def zoom_language(language: str) -> str:
 
 
 def service(target: str, language: str) -> CaptionService:
-    """The service of a target such as ``zoom:https://...`` or ``youtube:https://...``.
+    """Return the service for ``zoom:https://...`` or ``youtube:https://...``.
 
     Raises:
-        OptionError: it is none of these.
+        OptionError: the target has another form.
     """
     name, _, url = target.partition(":")
     try:
@@ -134,17 +133,17 @@ def service(target: str, language: str) -> CaptionService:
 
 
 class PushWriter:
-    """Sends the final captions of one language to a service, and gives every event on to another writer.
+    """Sends the final captions of one language to a service, and passes all events on to another writer.
 
-    In front of it a `redraft.captions.formats.rows.RowsWriter` pushes complete lines, long before an utterance ends.
+    Behind a `redraft.captions.formats.rows.RowsWriter` it sends complete lines, long before an utterance ends.
 
     Args:
-        writer: where events go as well; what could not be delivered is written there as a failure.
-        service: what they are sent to.
-        language: whose captions are sent.
-        patience: how long a caption is tried.
-        pace: the least seconds between two captions.
-        clock: the time in seconds since 1970.
+        writer: receives all events, and failures for captions that could not be delivered.
+        service: receives the captions.
+        language: language of the captions to send.
+        patience: seconds for which a caption is retried.
+        pace: minimum seconds between two captions.
+        clock: returns the time in seconds since 1970.
     """
 
     def __init__(
@@ -159,7 +158,7 @@ class PushWriter:
     ) -> None:
         self.writer, self._service, self._language = writer, service, language
         self._patience, self._pace, self._clock = patience, pace, clock
-        #: How many captions could not be delivered.
+        #: Number of captions that could not be delivered.
         self.given_up = 0
         self._queue: queue.SimpleQueue[Cue | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -167,7 +166,7 @@ class PushWriter:
         self._thread.start()
 
     def write(self, event: Event) -> None:
-        """Write the event, and send it if it is a final caption of the language."""
+        """Pass the event on; queue it if it is a final caption of the language."""
         with self._lock:
             self.writer.write(event)
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
@@ -176,7 +175,7 @@ class PushWriter:
             self._queue.put(Cue(text, self._clock()))
 
     def close(self) -> None:
-        """Send what is still waiting, then close the other writer."""
+        """Send the queue, then close the other writer."""
         self._queue.put(None)
         self._thread.join()
         self.writer.close()
@@ -188,12 +187,12 @@ class PushWriter:
                 self.given_up += 1
                 with self._lock:
                     self.writer.write(Failure(f"a caption could not be pushed and was given up: {problem}"))
-            # A number that was given up may have arrived all the same, so it is never used for another caption.
+            # A dropped caption may have arrived after all, so its number is never used again.
             seq += 1
             time.sleep(self._pace)
 
     def _delivered(self, request: Request) -> str:
-        """Send a caption; why it could not be delivered, or nothing."""
+        """Send a caption; return why it could not be delivered, or an empty string."""
         waits = self._patience.waits()
         while True:
             try:
@@ -211,7 +210,7 @@ class PushWriter:
 
 
 def _with(url: str, **more: str) -> str:
-    """A URL with further parameters, in place of any that it has of the same names."""
+    """Return a URL with query parameters added or replaced."""
     parts = urlsplit(url)
     kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in more]
     return urlunsplit(parts._replace(query=urlencode([*kept, *more.items()])))

@@ -1,8 +1,8 @@
-"""Read transcripts: turn the lines of a pipe or file into updates, one at a time as they arrive.
+"""Read transcripts: parse the lines of a pipe or file into updates as they arrive.
 
 Each reader takes a binary file (``sys.stdin.buffer``, or a file opened with ``"rb"``), reads a line only when the next
 item is requested, and yields `Update` and `Failure` in the order of the lines. Invalid content never raises: it becomes
-one `Failure`, and the other lines are read as if it were missing.  Lines are numbered from 1.
+one `Failure`, and reading continues with the next line.  Lines are numbered from 1.
 
 All readers accept LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.
 Control characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and
@@ -38,21 +38,25 @@ from redraft.errors import InputError, OptionError
 
 Item: TypeAlias = Update | Failure
 
-#: C0 and C1 controls, and the two separators that some programs take for the end of a line.
+#: C0 and C1 controls, and Unicode's line and paragraph separators.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def printable(text: str) -> str:
-    """The text with control characters and line breaks turned into spaces: one line that moves no cursor."""
+    """Replace control characters and line breaks by spaces, so that the text is one line without terminal escapes."""
     return _CONTROLS.sub(" ", text)
 
 
 def read_lines(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
 
-    Every hypothesis is a partial update immediately. Only the blank line or the end of the input shows that it was the
-    last; then it is repeated as a final update with the next ``seq``.  Utterances are named "1", "2",
-    ... and a line of spaces and control characters alone counts as blank.
+    Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is
+    repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
+    control characters counts as blank.
+
+    Args:
+        source: the input.
+        max_line_bytes: longer lines are skipped with a failure.
 
     Raises:
         OptionError: ``max_line_bytes`` is below 1.
@@ -76,18 +80,22 @@ def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
 
 
 def finished(last: Update) -> Update:
-    """The update that ends an utterance of which no more has come: the last one again, as final."""
+    """Return the last update of an unfinished utterance as a final one, with the next ``seq``."""
     return replace(last, seq=last.seq + 1, final=True)
 
 
 def read_jsonl(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
     """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
-    ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of 0 or more that grows
-    within an utterance, ``text`` a string; ``final`` (false) and ``time`` (null; seconds from the start, 0 or more) may
-    be absent.  An empty text means that nothing is recognised yet. Unknown fields are refused by name, and so are
-    updates of a final utterance. If a key occurs twice, the last one counts; blank lines are ignored. The names of all
-    utterances are remembered to the end.
+    ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of at least 0 that
+    increases within an utterance, ``text`` a string; ``final`` (default false) and ``time`` (default null; seconds from
+    the start, at least 0) are optional.  An empty text means that nothing is recognised yet.  Unknown fields and
+    updates after a final one are errors.  If a key occurs twice, the last one counts; blank lines are ignored.  The
+    names of all utterances are kept in memory.
+
+    Args:
+        source: the input.
+        max_line_bytes: longer lines are skipped with a failure.
 
     Raises:
         OptionError: ``max_line_bytes`` is below 1.
@@ -111,7 +119,7 @@ def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
 
 
 def ended(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, and once they are over the last update of every utterance that has had no final one, as final."""
+    """Yield the items, then a final update for every utterance that has none."""
     unfinished: dict[str, Update] = {}
     for item in items:
         if isinstance(item, Update):
@@ -123,10 +131,12 @@ def ended(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def prefixes(text: str, lag: int = 3) -> list[str]:
-    """The beginnings of a text as a recogniser would reveal them, ``lag`` words at a time; the last is the whole text.
+    """Return the prefixes of a text as a recogniser would reveal them, ``lag`` words at a time.
 
-    A word is a run of non-spaces, and in Chinese and Japanese a character.  This is how the SSBD paper (v2, section
-    4.1) streams Flores, with a lag of 3.  A blank text has none.
+    The last is the whole text.
+
+    A word is a run of non-spaces or, in Chinese and Japanese, a character.  SSBD v2 (section 4.1) streams Flores like
+    this with a lag of 3.  A blank text has no prefixes.
 
     Raises:
         OptionError: ``lag`` is below 1.
@@ -135,7 +145,7 @@ def prefixes(text: str, lag: int = 3) -> list[str]:
 
 
 def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
-    """Each beginning and how many words it has."""
+    """Return each prefix with its number of words."""
     ends = [word.end() for word in WORD.finditer(text)]
     counts = [*range(lag, len(ends), lag), len(ends)] if ends else []
     return [(text[: ends[count - 1]], count) for count in counts]
@@ -144,13 +154,13 @@ def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
 def read_text(
     source: LineSource, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Item]:
-    """Stream plain text: every line that is not blank is an utterance, revealed ``lag`` words at a time.
+    """Stream plain text: every non-blank line is an utterance, revealed ``lag`` words at a time.
 
     Args:
         source: the text.
-        lag: words an update adds, 1 or more; see `prefixes`.
-        rate: words a second, over 0; updates then carry the time at which their last word is spoken, counted from the
-            start of the text.  `paced` waits for it.
+        lag: words added by each update, at least 1; see `prefixes`.
+        rate: words per second, above 0; updates then have the time at which their last word is spoken, from the start
+            of the text, which `paced` waits for.  None for no times.
         max_line_bytes: longer lines are skipped with a failure.
 
     Raises:
@@ -179,7 +189,7 @@ def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float
 def paced(
     items: Iterable[Item], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
 ) -> Iterator[Item]:
-    """The items, each delayed until its ``time`` has passed since the first one was requested.
+    """Yield each item when its ``time`` has passed since the first one was requested.
 
     Items without a time, and late ones, are not delayed.
     """
@@ -192,7 +202,7 @@ def paced(
 
 
 def or_empty(items: Iterator[Item]) -> Iterator[Item]:
-    """The items; if there are none, a failure that says so."""
+    """Yield the items, or a failure if there are none."""
     empty = True
     for item in items:
         empty = False
@@ -201,7 +211,7 @@ def or_empty(items: Iterator[Item]) -> Iterator[Item]:
         yield Failure("the input is empty: at least one line of text was expected")
 
 
-#: For every field of an update: whether a value is allowed, and what is allowed, in words.
+#: Fields of an update, with the check and the allowed values of each.
 _FIELDS: dict[str, Field] = {
     "utterance": NAME,
     "seq": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
@@ -214,10 +224,10 @@ _NEEDED = ("utterance", "seq", "text")
 
 
 def parse_update(fields: Mapping[str, Any]) -> Update:
-    """The update that an object's fields describe, its text cleaned as all readers do.
+    """Return the update described by a JSON object; its text is cleaned as in all readers.
 
     Raises:
-        InputError: they describe none.
+        InputError: a field is missing or invalid.
     """
     refuse_unknown(fields, _FIELDS)
     check_fields(fields, _FIELDS, _NEEDED, "an update")

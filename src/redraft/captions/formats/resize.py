@@ -1,4 +1,4 @@
-"""Notices that a terminal has another size."""
+"""Detect changes of the terminal's size."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rich.console import Console
 
 
 class SizeWatch:
-    """Calls a function, on a thread of its own, soon after a terminal's size has changed.
+    """Calls a function, on a separate thread, after a terminal's size has changed.
 
-    By polling, not by SIGWINCH: a signal's handler waits until the main thread is back from the model or the input, and
+    It polls, because a SIGWINCH handler would wait until the main thread returns from the model or the input, and
     Windows has no such signal.
 
     Args:
         console: the terminal.
-        changed: called without arguments; not again before it returns.
-        seconds: between two looks.
+        changed: called without arguments, never concurrently.
+        seconds: polling interval.
     """
 
     def __init__(self, console: Console, changed: Callable[[], None], seconds: float = 0.1) -> None:
@@ -26,11 +26,11 @@ class SizeWatch:
         self._thread = threading.Thread(target=self._watch, name="redraft-resize", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start polling."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more; waits for a call under way unless that is where it is called from."""
+        """Stop polling, and wait for a running call unless called from it."""
         self._stop.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()

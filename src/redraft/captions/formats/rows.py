@@ -1,4 +1,4 @@
-"""Reading mode in front of any writer: it is given complete lines, each as a final caption of its own."""
+"""Reading mode for any writer: it receives complete lines, each as a final caption."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from redraft.captions.reading import Layout, Reading
 
 
 class RowsWriter:
-    """Turns growing captions into lines that never change (`redraft.captions.reading`).
+    """Converts growing captions to lines that never change (`redraft.captions.reading`).
 
     Lines are named after their utterance: ``7.1``, ``7.2``.
 
     Args:
-        writer: where they go; closed with this one.
-        layout: how lines are made.
-        clock: the time in seconds.
+        writer: receives the lines; closed together with this one.
+        layout: layout of the lines.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, writer: Writer, layout: Layout, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,7 +29,7 @@ class RowsWriter:
         self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def write(self, event: Event) -> None:
-        """Write the lines that an event completes; a failure goes on as it is."""
+        """Write the lines that an event completes; failures are passed on."""
         if isinstance(event, Failure):
             self.writer.write(event)
             return
@@ -42,10 +42,10 @@ class RowsWriter:
         key = caption.utterance, caption.language
         self._counts[key] += 1
         name = f"{caption.utterance}.{self._counts[key]}"
-        # A line of several ends where the utterance has not: only the last one can be the cut one.
+        # Only the last line of an utterance can be cut off.
         cut = caption.cut and caption.final
         self.writer.write(replace(caption, utterance=name, text=line, unstable="", final=True, cut=cut))
 
     def close(self) -> None:
-        """Lines of utterances that never ended stay behind, as their captions do in other forms."""
+        """Close the writer; incomplete lines of unfinished utterances are dropped."""
         self.writer.close()

@@ -1,14 +1,14 @@
-"""Reader of the JSON Lines that SimulStreaming (ufal) prints, by recogniser and translator alike.
+"""Reader of SimulStreaming's JSON Lines (ufal), from its recogniser and its translator.
 
-Each line is a row with what is new::
+Each line is a row with new text::
 
     {"emission_time": 8.8, "status": "COMPLETE", "text": " So,", "unconfirmed_text": "please ask", "is_final": false}
 
-``text`` is confirmed and goes behind all that the utterance has confirmed before, as it stands: it begins with a space
-where a word begins.  ``unconfirmed_text`` is the tail that may still change; each row replaces the last one's.  The
-recogniser's rows have no ``status`` and no tail.  The translator's have: those that are INCOMPLETE show what the next
-COMPLETE one confirms, so they add nothing of their own; and neither the tail nor the text of its last row, which is the
-tail confirmed, begins with a space.
+``text`` is confirmed and appended to the utterance's confirmed text as is: it starts with a space if a word does.
+``unconfirmed_text`` is the tail that may still change; each row replaces it.  The recogniser's rows have neither
+``status`` nor tail.  Of the translator's, INCOMPLETE rows preview what the next COMPLETE row confirms, so they add
+nothing to the confirmed text; the tail does not start with a space, nor does the text of the last row, which confirms
+the tail.
 """
 
 from __future__ import annotations
@@ -41,17 +41,21 @@ _FIELDS: dict[str, Field] = {
     "unconfirmed_text": TEXT,
     "is_final": FLAG,
 }
-#: Where no space is missing between two texts: at one that is there, and next to a Chinese or Japanese character.
+#: Joins that need no added space: next to white space, or to a Chinese or Japanese character.
 _SEAM = re.compile(f"[\\s{UNSPACED}]")
 
 
 def read_simulstreaming(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
-    """One row a line, as ``simulstreaming_whisper.py`` and ``simulstreaming_translate.py`` print them.
+    """Read one row per line, as printed by ``simulstreaming_whisper.py`` and ``simulstreaming_translate.py``.
 
-    Every row is an update with all of the utterance's text so far, confirmed and not, at its ``emission_time``.  One
-    with ``is_final`` ends the utterance; SimulStreaming writes it where the speaker pauses, if started with ``--vac``,
-    and often without a text.  Utterances are named "1", "2", ...; what the end of the input leaves open is ended there.
-    A row needs ``emission_time`` and ``text`` or ``is_final``; fields that are not named above are passed over.
+    Each row becomes an update with the whole text of the utterance so far, confirmed and unconfirmed, at its
+    ``emission_time``.  A row with ``is_final`` ends the utterance; SimulStreaming writes it at pauses if started with
+    ``--vac``, often without text.  Utterances are named "1", "2", ...; the end of the input ends the last one.  A row
+    needs ``emission_time`` and ``text`` or ``is_final``; other unknown fields are ignored.
+
+    Args:
+        source: the input.
+        max_line_bytes: longer lines are skipped with a failure.
 
     Raises:
         OptionError: ``max_line_bytes`` is below 1.
@@ -76,7 +80,7 @@ def _read(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
         final = row.get("is_final", False)
         now = _with_new(confirmed, row)
         said = printable(_joined(now, row.get("unconfirmed_text", ""))).strip()
-        if last or said:  # nothing begins with a pause
+        if last or said:  # a pause starts no utterance
             last = Update(str(utterance), last.seq + 1 if last else 0, said, final, float(row["emission_time"]))
             yield last
         if row.get("status") != "INCOMPLETE":
@@ -96,14 +100,14 @@ def _row(text: str) -> dict[str, Any]:
 
 
 def _with_new(confirmed: str, row: dict[str, Any]) -> str:
-    """What is confirmed when the row's text is."""
+    """Return the confirmed text including the row's."""
     text = row.get("text", "")
     ends_translation = row.get("status") is not None and row.get("is_final", False)
     return _joined(confirmed, text) if ends_translation else confirmed + text
 
 
 def _joined(before: str, after: str) -> str:
-    """Both texts, with a space between them where the writing needs one and none is there."""
+    """Join two texts, with a space between them if the script needs one and it is missing."""
     if not before or not after or _SEAM.match(before[-1]) or _SEAM.match(after[0]):
         return before + after
     return f"{before} {after}"

@@ -1,7 +1,7 @@
 """Write captions as lines, JSON Lines or subtitles to a text stream, flushed immediately.
 
-Every writer has ``write(event)`` and ``close()``; ``close`` writes what was held back and leaves the stream open. If
-the process is killed, everything written so far is complete.
+Every writer has ``write(event)`` and ``close()``; ``close`` writes pending output and leaves the stream open. If the
+process is killed, everything written so far is complete.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from redraft.captions.formats.read import printable
 from redraft.captions.reading import cells
 from redraft.errors import OptionError
 
-#: How fast subtitles are read, in character cells a second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
+#: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
 CELLS_PER_SECOND = 15
-#: The shortest time that a cue stays, in milliseconds.
+#: Minimum duration of a cue in milliseconds.
 SHORTEST = 1000
-#: The last point in time that SRT can name, in milliseconds: 99:59:59,999.
+#: Latest time in SRT in milliseconds: 99:59:59,999.
 LATEST = 359_999_999
 SUBTITLES = ("srt", "vtt")
 
 
 class Writer(Protocol):
-    """What all writers can do."""
+    """The interface of all writers."""
 
     def write(self, event: Event) -> None:
-        """Write one event, if the format has a place for it."""
+        """Write one event, if the format supports it."""
 
     def close(self) -> None:
-        """Write what was held back; the stream itself stays open."""
+        """Write pending output; the stream stays open."""
 
 
 def failure_line(failure: Failure) -> str:
-    """A failure as one line: ``error: line 3, utterance 7, de: what is wrong``, as far as these are known."""
+    """Format a failure as one line: ``error: line 3, utterance 7, de: what is wrong``, with the known parts."""
     place = [f"line {failure.line}"] if failure.line is not None else []
     place += [f"utterance {failure.utterance}"] if failure.utterance is not None else []
     place += [failure.language] if failure.language is not None else []
@@ -52,18 +52,18 @@ def _put(stream: IO[str], text: str) -> None:
         stream.flush()
     except OSError as error:
         if stream is sys.stdout:
-            error.filename = "standard output"  # which the system does not say
+            error.filename = "standard output"  # missing in the system's error
         raise
 
 
 class LinesWriter:
-    """Writes one caption per line in three tab-separated fields: ``final`` or ``partial``, language, text.
+    """Writes one caption per line with three tab-separated fields: ``final`` or ``partial``, language, text.
 
-    Final captions are always written, partial ones if their text has changed. Texts contain no tabs.
+    Final captions are always written, partial ones only if their text has changed.  Texts contain no tabs.
 
     Args:
-        out: where captions go.
-        errors: where failures go.
+        out: where to write captions.
+        errors: where to write failures.
     """
 
     def __init__(self, out: IO[str], errors: IO[str]) -> None:
@@ -71,7 +71,7 @@ class LinesWriter:
         self._last: dict[str, tuple[str, str]] = {}
 
     def write(self, event: Event, column: str | None = None) -> None:
-        """Write a caption for ``column``, its language if none is given; a failure goes to the errors."""
+        """Write a caption for ``column`` (by default, its language); failures go to the errors."""
         if isinstance(event, Failure):
             _put(self._errors, failure_line(event) + "\n")
             return
@@ -82,28 +82,28 @@ class LinesWriter:
             _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{said[1]}\n")
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no pending output."""
 
 
 class TextWriter:
-    """Writes final captions as plain text, one per line; with several languages, lines begin with ``de: ``.
+    """Writes final captions as plain text, one per line, preceded by ``de: `` if there are several languages.
 
     Args:
-        out: where captions go.
-        languages: the languages.
+        out: where to write captions.
+        languages: the target languages.
     """
 
     def __init__(self, out: IO[str], languages: Sequence[str]) -> None:
         self._out, self._named = out, len(languages) > 1
 
     def write(self, event: Event) -> None:
-        """Write a final caption; all else is left out."""
+        """Write a final caption; other events are ignored."""
         if isinstance(event, Caption) and event.final:
             name = f"{event.language}: " if self._named else ""
             _put(self._out, f"{name}{printable(event.text).strip()}\n")
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no pending output."""
 
 
 class JsonlWriter:
@@ -117,31 +117,31 @@ class JsonlWriter:
         _put(self._out, json.dumps(as_object(event), ensure_ascii=False) + "\n")
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no pending output."""
 
 
 class SubtitleWriter:
-    """Writes SRT or WebVTT: one cue per utterance, made of its final captions, with a line for every language.
+    """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
-    A cue begins at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
-    final one.  Where times are unknown, a running clock goes on from the end of the last cue and the text gets its
-    reading time, at `CELLS_PER_SECOND`.  So does an utterance with one time only.  No cue is shorter than a second,
-    begins before the last one has ended, or ends after `LATEST`.  Utterances without text have no cue.
+    A cue starts at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
+    final one.  A cue with an unknown start follows the previous one; if either time is unknown, it lasts for its
+    reading time, at `CELLS_PER_SECOND`.  No cue is shorter than a second, starts before the previous one has ended, or
+    ends after `LATEST`.  Utterances without text have no cue.
 
-    A time after `LATEST` (seconds since 1970, say) is reported once and counts as unknown.  Times that run backwards
-    are reported for every cue that is therefore not where its times say.
+    A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A cue that must be
+    moved because times run backwards is reported.
 
     Args:
-        out: where cues go.
-        errors: where failures go.
+        out: where to write cues.
+        errors: where to write failures.
         form: ``srt`` or ``vtt``.
-        languages: in the order of a cue's lines; the cue is written when all have come, or the next utterance ends.
+        languages: order of the lines in a cue; a cue is written once it is complete, or when the next utterance ends.
 
     Attributes:
-        complained: whether a time could not be used, and was reported.
+        complained: whether an unusable time was reported.
 
     Raises:
-        OptionError: ``form`` is neither.
+        OptionError: ``form`` is unknown.
     """
 
     def __init__(self, out: IO[str], errors: IO[str], form: str, languages: Sequence[str]) -> None:
@@ -156,7 +156,7 @@ class SubtitleWriter:
             _put(out, "WEBVTT\n\n")
 
     def write(self, event: Event) -> None:
-        """Note the caption's time and, if it is final, its text; a failure goes to the errors."""
+        """Record a caption's time and, if it is final, its text; failures go to the errors."""
         if isinstance(event, Failure):
             _put(self._errors, failure_line(event) + "\n")
             return
@@ -170,7 +170,7 @@ class SubtitleWriter:
             self._write_cue()
 
     def begin(self, utterance: str, time: float | None) -> None:
-        """Note when an utterance was first heard, in seconds, for those whose first updates get no caption."""
+        """Record the start of an utterance in seconds, in case its first updates get no caption."""
         when = self._milliseconds(time)
         if when is not None:
             self._begun.setdefault(utterance, when)
@@ -193,7 +193,7 @@ class SubtitleWriter:
         _put(self._errors, failure_line(failure) + "\n")
 
     def _check_order(self, utterance: str, begun: int | None, ended: int) -> None:
-        """Report times that run backwards, in milliseconds."""
+        """Report times (in milliseconds) that run backwards."""
         if begun is not None and ended < begun:
             found = f"that of its first one, {begun / 1000:g} s; its cue gets an estimate"
         elif ended < self._latest:
@@ -223,7 +223,7 @@ class SubtitleWriter:
             self._clock = end
 
     def _span(self, begun: int | None, ended: int | None, texts: list[str]) -> tuple[int, int]:
-        """Start and end of a cue, in milliseconds."""
+        """Return start and end of a cue in milliseconds."""
         start = self._clock if begun is None else max(begun, self._clock)
         estimate = start + max(map(_reading_time, texts))
         end = estimate if begun is None or ended is None or ended <= begun else ended
@@ -232,14 +232,14 @@ class SubtitleWriter:
 
 
 def _reading_time(text: str) -> int:
-    """How long it takes to read a text, in milliseconds; wide characters count as two cells."""
+    """Return the reading time of a text in milliseconds; wide characters count as two cells."""
     return cells(text) * 1000 // CELLS_PER_SECOND
 
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
-    """One cue as the library writes it, with its own number and without the header of a file."""
+    """Format one cue with its number, using the library without its file header."""
     lines = [html.escape(text, quote=False) if form == "vtt" else text for text in texts]
-    # For the library a backslash begins a tag or a line break; the invisible word joiner after it makes it plain text.
+    # The library treats a backslash as a tag or a line break; the invisible word joiner after it prevents that.
     body = r"\N".join(line.replace("\\", "\\\u2060") for line in lines)
     cues = pysubs2.SSAFile()
     cues.append(pysubs2.SSAEvent(start=start, end=end, text=body))

@@ -1,4 +1,4 @@
-"""The talk that ``redraft demo`` plays: a short story as a streaming recogniser would send it, with its revisions."""
+"""The talk of ``redraft demo``: a short story as a streaming recogniser would send it, with revisions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from redraft.captions.events import Update
 
 
 def load_talk() -> list[Update]:
-    """All updates of the talk in the order of time; times are in seconds from its start."""
+    """Return all updates of the talk in order of time; times are seconds from its start."""
     lines = files(__name__).joinpath("talk.jsonl").read_text(encoding="utf-8").splitlines()
     return [Update(**json.loads(line)) for line in lines]

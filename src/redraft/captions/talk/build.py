@@ -1,14 +1,13 @@
-"""Turns the script ``talk.txt`` into the stream ``talk.jsonl``: ``python -m redraft.captions.talk.build``.
+"""Convert the script ``talk.txt`` to the stream ``talk.jsonl``: ``python -m redraft.captions.talk.build``.
 
-The script has one sentence a line, as it reads in the end, with marks for what the recogniser makes of it on the way:
+The script has one sentence per line, in its final form, with marks for the recogniser's intermediate forms:
 
-``{two>to}``        hears "two" for one update, then "to"; ``{two*3>to}`` for three updates
-``{ten>tenth>10}``  any number of forms, the last is right; an empty form is a word that is missing for a while
-``=``               sends the update that ends here once more, unchanged
-``<``               sends the update that ends here, then takes its last word back
-``+2``              hears two words of the next sentence as part of this one, until the final
+``{two>to}``        sends "two" in one update, then "to"; ``{two*3>to}`` for three updates ``{ten>tenth>10}``  any
+number of forms, the last is correct; an empty form is a temporarily missing word ``=``               repeats the update
+that ends here, unchanged ``<``               sends the update that ends here, then removes its last word ``+2``
+adds two words of the next sentence to this one, until its final update
 
-Partials have no punctuation and begin in lower case, but keep the capitals of "I" and of names.  Nothing is random.
+Partial updates have no punctuation and start in lower case, except for "I" and names.  Nothing is random.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from redraft.errors import InputError
 
 SECONDS_A_WORD = 0.4
 PAUSE = 0.7  # seconds between sentences
-DELAY = 0.2  # seconds until an update that no new word has caused: a repetition, a word taken back, a final
-STEPS = (3, 2, 4, 2)  # how many new words an update brings, in turn
+DELAY = 0.2  # seconds until an update without a new word: a repetition, a removed word, a final update
+STEPS = (3, 2, 4, 2)  # numbers of new words per update, in turn
 NAMES = {"I", "John", "Tom"}
-WORD = r"(?:\{((?:[\w' :]*(?:\*\d+)?>)+[\w' :]+)\}|([\w':]+))([.,?!]?)"  # {heard*2>said} or said, and punctuation
+WORD = r"(?:\{((?:[\w' :]*(?:\*\d+)?>)+[\w' :]+)\}|([\w':]+))([.,?!]?)"  # {heard*2>said} or said, then punctuation
 
 
 def parse(line: str, number: int) -> tuple[list[list[str]], dict[int, str], int]:
-    """The forms of each word, one an update; the marks by the count of words before them; the number after ``+``."""
+    """Return the forms of each word, one per update; word count -> marks; and the number after ``+``."""
     words: list[list[str]] = []
     marks: dict[int, str] = {}
     extra = 0
@@ -51,20 +50,20 @@ def parse(line: str, number: int) -> tuple[list[list[str]], dict[int, str], int]
 
 
 def as_partial(text: str) -> str:
-    """A text that begins a sentence, as partials have it."""
+    """Return the start of a sentence as partial updates write it."""
     text = " ".join(re.sub(r"[.,?!]", "", text).split())
     return text if re.split("[ ']", text)[0] in NAMES else text[:1].lower() + text[1:]
 
 
 def partials(words: list[list[str]], marks: dict[int, str], turn: int) -> Iterator[tuple[float, str]]:
-    """Seconds since the start of the sentence, and text; ``turn`` says where in `STEPS` to begin."""
-    born: list[int] = []  # the update that first held each word
+    """Yield seconds since the start of the sentence, and text; ``turn`` is the first index in `STEPS`."""
+    born: list[int] = []  # for each word, the update that first contained it
     while len(born) < len(words):
         update = born[-1] + 1 if born else 0
         last = min(len(born) + STEPS[(turn + update) % len(STEPS)], len(words), *(m for m in marks if m > len(born)))
         born += [update] * (last - len(born))
         heard = [forms[min(update - first, len(forms) - 1)] for first, forms in zip(born, words, strict=False)]
-        # A number takes as long as its words, not as its digits: the longest form counts.
+        # A number takes as long as its words rather than its digits: the longest form counts.
         seconds = SECONDS_A_WORD * sum(max(len(form.split()) for form in forms) for forms in words[:last])
         yield seconds, as_partial(" ".join(heard))
         if last in marks:
@@ -72,7 +71,7 @@ def partials(words: list[list[str]], marks: dict[int, str], turn: int) -> Iterat
 
 
 def build(script: str) -> list[Update]:
-    """All updates of a script; `InputError` names a line that is empty or has a mark that cannot be read."""
+    """Return all updates of a script; raises `InputError` for a line that is empty or has an invalid mark."""
     lines = [parse(line, number) for number, line in enumerate(script.splitlines(), 1)]
     updates: list[Update] = []
     start = clock = 0.0
@@ -83,14 +82,14 @@ def build(script: str) -> list[Update]:
         if more := " ".join(forms[-1] for line in lines[index + 1 : index + 2] for forms in line[0][:extra]):
             heard.append((start + extra * SECONDS_A_WORD, f"{as_partial(said)} {as_partial(more)}"))
         for seq, (seconds, text) in enumerate([*heard, (heard[-1][0] + DELAY, said)]):
-            # Words heard too many make a final late; the next sentence's first update must not overtake it.
+            # Extra words delay a final update; the next sentence's first update must not come before it.
             clock = max(clock, seconds)
             updates.append(Update(str(index + 1), seq, text, seq == len(heard), round(clock, 2)))
     return updates
 
 
 def to_jsonl(updates: list[Update]) -> str:
-    """One JSON object a line."""
+    """Return the updates as one JSON object per line."""
     return "".join(json.dumps(asdict(update), ensure_ascii=False) + "\n" for update in updates)
 
 

@@ -1,1 +1,1 @@
-"""Acceptance rules, one a file: each decides which path of a scored draft is kept."""
+"""Acceptance rules, one per file; a rule decides which path of a scored draft is accepted."""

@@ -1,8 +1,8 @@
-"""The paper's stopping condition of Jacobi decoding: two iterations agree (Santilli et al. 2023, equation 5).
+"""The stopping condition of Jacobi decoding: two successive iterations agree (Santilli et al. 2023, equation 5).
 
-Until then nothing is kept, though a prefix may have converged long before; then the whole block is (Algorithms 1-3).
-Iterations of a block are bounded by its length (the loop of Algorithm 1, line 3; Proposition 1): after k of them its
-first k positions are those of greedy decoding.  Positions after an end token are of no interest and need not agree.
+Until then nothing is accepted, even if a prefix has converged; then the whole block is (Algorithms 1-3).  The number of
+iterations is at most the length of the block (loop in line 3 of Algorithm 1; Proposition 1): after k iterations, the
+first k positions equal greedy decoding.  Positions after an end token are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from redraft.decoding.types import ROOT, Draft, Rows, Verdict, common_prefix
 
 
 class Agreement:
-    """Keeps a block of a chain when it has stopped changing.  It keeps state: one for every decoding.
+    """Accepts a block of a chain once it has stopped changing.  It has state; create one per decoding.
 
     Args:
         end_tokens: ids that end an output.
@@ -23,7 +23,7 @@ class Agreement:
         self._last: int | None = None
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The block up to its end token, or nothing and no token while it still changes."""
+        """Accept the block up to its end token; while it still changes, accept nothing."""
         new = [rows.argmax(node) for node in range(ROOT, len(draft))]
         old = [*draft.tokens, self._last]
         size = next((place + 1 for place, token in enumerate(new) if token in self._end_tokens), len(new))
@@ -32,6 +32,7 @@ class Agreement:
             self._last = new[-1]
             return Verdict((), None)
         self._iterations, self._last = 0, None
-        # A Jacobi block has converged up to here, rounding aside; of any other draft only what this pass confirms has.
+        # A Jacobi block has converged up to here, except for rounding; of other drafts, only what this pass confirms
+        # has.
         kept = min(size - 1, common_prefix(draft.tokens, new))
         return Verdict(tuple(range(kept)), new[kept])

@@ -1,4 +1,4 @@
-"""One rule per kind of draft, such as SSBD's bias for the previous output and exact acceptance after it."""
+"""One rule per draft source, such as SSBD's bias for the previous output and exact acceptance for other drafts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class ByProvenance:
 
     Args:
         rules: the rules by provenance.
-        otherwise: the rule for every other draft, the empty one included.
+        otherwise: the rule for all other drafts, including the empty one.
     """
 
     def __init__(self, rules: Mapping[Provenance, Rule], otherwise: Rule) -> None:
         self._rules, self._otherwise = rules, otherwise
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The verdict of the rule that the draft falls under."""
+        """Return the verdict of the rule for this draft."""
         rule = self._rules.get(draft.provenance[0], self._otherwise) if len(draft) else self._otherwise
         return rule.judge(draft, rows)

@@ -1,7 +1,7 @@
-"""Biased acceptance of the previous output, exact acceptance of what is guessed behind it or after it.
+"""Biased acceptance of the previous output, and exact acceptance of all guesses.
 
-So the output is SSBD's own (`redraft.decoding.accept.biased`), whatever is guessed: the bias decides about every token
-that it decides about in SSBD, and about no other.
+The output therefore equals SSBD's (`redraft.decoding.accept.biased`) whatever is guessed: the bias applies to exactly
+the tokens to which it applies in SSBD.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from redraft.decoding.types import Draft, Provenance, Rows, Verdict
 
 
 class FirstStretch:
-    """Judges the previous output as SSBD does, and every other draft token exactly.
+    """Judges the previous output as SSBD does, and all other draft tokens exactly.
 
     Args:
         biased: the rule for the previous output, which is a chain from the root.
@@ -25,11 +25,11 @@ class FirstStretch:
         self._biased = biased
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The longest path that the two rules keep."""
+        """Accept the longest path under both rules."""
         return walk(draft, rows, partial(self._choose, draft, rows))
 
     def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
-        """The previous output's token if the bias keeps it; of guesses the target's own."""
+        """Return the previous output's token if the bias keeps it; among guesses, the target's own token."""
         first = children[0]
         if draft.provenance[first] is Provenance.PREVIOUS:
             return first if self._biased.keeps(rows, node, draft.tokens[first]) else None

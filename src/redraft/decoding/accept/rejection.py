@@ -1,12 +1,12 @@
-"""Rejection sampling: the output is distributed as if the target alone had been sampled.
+"""Rejection sampling: the output has the same distribution as sampling from the target alone.
 
 Speculative sampling (Leviathan et al. 2023, "Fast inference from transformers via speculative decoding", Algorithm 1;
 Chen et al. 2023, "Accelerating large language model decoding with speculative sampling", Algorithm 2).  A token drawn
-from the drafter's distribution q is kept with probability min(1, p / q), where p is the target's distribution.  In
-place of the first that is not, a token is drawn from max(0, p - q), normalised; after a draft that is kept whole, one
-is drawn from p.  The target's temperature and nucleus belong to p, and whatever the drafter draws from is its q.
+from the drafter's distribution q is accepted with probability min(1, p / q), where p is the target's distribution.  The
+first rejected token is replaced by one drawn from max(0, p - q), normalised; after a fully accepted draft, a token is
+drawn from p.  p includes the target's temperature and nucleus; q is the distribution the drafter sampled from.
 
-Over the empty draft this is plain sampling.
+With the empty draft this is plain sampling.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from redraft.decoding.types import Distribution, Draft, Rows, Verdict
 
 
 class Rejection:
-    """Keeps draft tokens at random, so that the target's distribution comes out.
+    """Accepts draft tokens at random so that the target's distribution is preserved.
 
     Args:
-        sampler: makes the target's distribution and draws from it; the one that the drafter draws with, too.
+        sampler: computes the target's distribution and draws from it; the same one as the drafter's.
     """
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The first tokens of a chain, and one drawn after them.
+        """Accept the first tokens of a chain, and draw one after them.
 
         Raises:
-            ValueError: the draft has branches.
+            ValueError: the draft is a tree.
         """
         if not draft.is_chain:
             raise ValueError("rejection sampling needs a draft without branches")
         for node, token in enumerate(draft.tokens):
             target = self._sampler.distribution(rows, node - 1)
-            # A token that nobody drew was certain to be proposed.
+            # A token that was not sampled was proposed with certainty.
             drafted = draft.distributions[node] if draft.distributions else {token: 1.0}
             if self._sampler.uniform() * drafted[token] >= target.get(token, 0.0):
                 return Verdict(tuple(range(node)), self._sampler.draw(residual(target, drafted)))
@@ -44,7 +44,7 @@ class Rejection:
 
 
 def residual(target: Distribution, drafted: Distribution) -> Distribution:
-    """max(0, p - q), not normalised: what the target has beyond the drafter."""
+    """Return max(0, p - q), not normalised."""
     rest = {token: p - drafted.get(token, 0.0) for token, p in target.items() if p > drafted.get(token, 0.0)}
-    # Two distributions that differ by rounding alone leave nothing, and either will do.
+    # If both distributions are equal except for rounding, nothing is left, and either can be used.
     return rest or target

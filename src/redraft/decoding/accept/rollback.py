@@ -1,13 +1,13 @@
-"""Rollback: the large model keeps what it finds probable enough (BiLD, section 3.4, equation 3; Algorithm 1, 9-16).
+"""Rollback: the large model keeps draft tokens that it finds probable enough.
 
-The distance of the two models at a draft token is the cross-entropy of the large model's distribution with the small
-model's choice (section 4.1):
+BiLD, section 3.4, equation 3, and Algorithm 1, lines 9-16.  The distance of the models at a
+draft token is the cross-entropy between the large model's distribution and the small model's hard label (section 4.1):
 
     d = -log p_L(draft token)
 
-Draft tokens are kept while d <= alpha_RB.  At the first that is not, it and all after it are dropped, and the large
-model's own token stands in its place; after a draft that is kept whole, the large model's token follows it.  The end
-token has no exemption: drafted, it is verified like any other; as the large model's own token, it ends the output.
+Draft tokens are accepted while d <= alpha_RB.  The first token beyond that is dropped with everything after it, and
+replaced by the large model's own token; after a fully accepted draft, the large model's token follows.  A drafted end
+token is verified like any other; as the large model's own token, it ends the output.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from redraft.decoding.types import ROOT, Draft, Rows, Verdict
 
 
 class Rollback:
-    """Keeps draft tokens of a log-probability of at least ``-threshold``.
+    """Accepts draft tokens with a log-probability of at least ``-threshold``.
 
     Args:
-        threshold: alpha_RB, in nats, 0 or more.  0 keeps only tokens of probability 1; 2 those of 0.135 and more.
-        sampler: draws the large model's own token (section 7.4); the distance is that of the model's own distribution
-            even so, not of the nucleus.
+        threshold: alpha_RB in nats, at least 0.  0 accepts only tokens of probability 1; 2 those of at least 0.135.
+        sampler: draws the large model's own token (section 7.4); the distance still uses the model's full distribution
+            rather than the nucleus.
     """
 
     def __init__(self, threshold: float, sampler: Sampler) -> None:
         self._threshold, self._sampler = threshold, sampler
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The path kept, of siblings the most probable one, and the large model's token after it."""
+        """Accept a path, of siblings the most probable one, and the large model's token after it."""
 
         def choose(node: int, children: list[int]) -> int | None:
             logs = {child: rows.logprob(node, draft.tokens[child]) for child in children}

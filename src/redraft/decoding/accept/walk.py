@@ -1,4 +1,4 @@
-"""What rules share: ways down the draft tree, child by child or over all accepted paths."""
+"""Shared by the rules: ways through the draft tree, child by child or over all accepted paths."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from redraft.decoding.types import ROOT, Draft, Rows, Verdict
 
-#: ``choose(node, children)`` -> the accepted child of ``node`` (at least one child is given), or None to stop there.
+#: ``choose(node, children)`` returns the accepted one of at least one child of ``node``, or None to stop.
 Choice = Callable[[int, list[int]], int | None]
 
 
 def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
-    """Accept from the root down as long as ``choose`` finds a child; the target's own best token follows."""
+    """Accept tokens from the root down while ``choose`` returns a child; the target's most probable token follows."""
     children: dict[int, list[int]] = {}
     for child, parent in enumerate(draft.parents):
         children.setdefault(parent, []).append(child)
@@ -27,10 +27,12 @@ def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
 
 
 def longest(draft: Draft, rows: Rows, passes: Callable[[int, int], bool]) -> Verdict:
-    """Accept the longest path of which every token passes, and of equally long ones the most probable.
+    """Accept the longest path whose tokens all pass; of equally long ones, the most probable.
 
     Args:
-        passes: ``passes(node, child)`` says whether the child may follow; asked only where ``node`` is accepted.
+        draft: the draft.
+        rows: its rows.
+        passes: ``passes(node, child)`` returns whether the child may follow; called only for accepted nodes.
     """
     reached: dict[int, tuple[int, float]] = {ROOT: (0, 0.0)}  # depth and log-probability of the path to each node
     for child, node in enumerate(draft.parents):

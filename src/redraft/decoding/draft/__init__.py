@@ -1,1 +1,1 @@
-"""Drafters, one a file: each proposes the draft that the target model then scores in one pass."""
+"""Drafters, one per file; a drafter proposes the draft that the target model scores in one pass."""

@@ -1,19 +1,19 @@
-"""AASD's drafter: n-grams of prompt and output, merged into one tree and widened by alignment sampling.
+"""AASD's drafter: n-grams of prompt and output, merged into a tree and extended by alignment sampling.
 
 Wang et al., Alignment-Augmented Speculative Decoding: sections 3.1 and 3.2, equation 2, Figure 2, Algorithm 1.
 
-The prefill has computed a row for every position of the prompt.  Where a retrieved token is not the best one of the row
-before it (*misaligned*), the tokens that rank above it are drafted as its siblings, at most ``width`` of them.
+The prefill computes a row for every position of the prompt.  If a retrieved token is not the most probable one of the
+row before it (*misaligned*), tokens that rank above it are drafted as its siblings, at most ``width`` of them.
 
-What the paper leaves open, and what is done here:
+Choices that the paper leaves open:
 
-* The n-gram goes on below the siblings as well: a sibling is a substitution, after which the text may well be the same.
-* Caps on leaves and nodes.  N-grams come first, earlier occurrences before later ones; then siblings, shallow before
-  deep ones, since a deep one is of use only where everything above it is accepted.
-* The rows of the prompt come with the first pass, so its draft is widened only where a place belongs to the beginning
-  that the prompt shares with the last one.  Where another drafter makes the first draft, the prompt would have to be
-  computed again, so no draft is widened.
-* Tokens from generated text are not widened: they are the best of their rows, but for those that a lenient rule kept.
+* The n-gram continues below the siblings too: a sibling is a substitution, and the text after it may be the same. *
+Leaves and nodes are limited.  N-grams come first, earlier occurrences before later ones; then siblings, shallow ones
+before deep ones, since a deep one is useful only if everything above it is accepted. * The prompt's rows arrive with
+the first pass, so the first draft is extended only at positions in the prefix that the prompt shares with the previous
+one.  If another drafter makes the first draft, the prompt would have to be computed again, so no draft is extended. *
+Tokens from generated text are not extended: except for those that a lenient rule accepted, they are the most probable
+of their rows.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from redraft.decoding.draft.pool import Pool
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
-#: A tree of more leaves needs more branches of the cache than a backend is opened with.
+#: Maximum leaves of a tree; more would need more branches of the cache than a backend has by default.
 MOST_LEAVES = 16
-#: Each token of a tree costs time, used or not.
+#: Maximum nodes of a tree; every node costs time, accepted or not.
 MOST_NODES = 64
 
 
 class PromptRows:
-    """The best tokens for the places of the last prompt; lasts as long as a stream.
+    """The most probable tokens at each position of the last prompt; kept for the whole stream.
 
-    A row depends on the ids up to it only, so what the beginning of a prompt has said holds for the next one too.
+    A row depends only on the ids up to it, so the rows of a shared prefix are valid for the next prompt too.
     """
 
     def __init__(self) -> None:
@@ -39,33 +39,33 @@ class PromptRows:
         self._best: dict[int, list[int]] = {}
 
     def begin(self, prompt: tuple[int, ...]) -> int:
-        """How many rows are missing, counted from the end of a prompt, that of its last id included."""
+        """Start a prompt; return how many rows are missing at its end, including the last one."""
         known = min(common_prefix(self._prompt, prompt), max(0, len(self._prompt) - 1))
         self._prompt = prompt
         self._best = {place: best for place, best in self._best.items() if place <= known}
-        known = max(self._best, default=0)  # of an update that was cut off there may be fewer
+        known = max(self._best, default=0)  # an update that was cut off may have fewer
         return max(1, len(prompt) - known)
 
     def learn(self, place: int, best: list[int]) -> None:
-        """The best tokens for a place of the prompt; places from the first missing one on come in their order."""
+        """Record the most probable tokens for a position; positions arrive in order, from the first missing one."""
         self._best[place] = best
 
     def at(self, place: int) -> list[int]:
-        """The best tokens for a place, best first; none where they are not known."""
+        """Return the most probable tokens for a position, best first; empty if unknown."""
         return self._best.get(place, [])
 
 
 class Aligned:
-    """Proposes a tree of all n-grams that followed the longest key that is found.
+    """Proposes a tree of all n-grams that follow occurrences of the longest key found.
 
     Args:
-        key_length: the longest key, at least 1; the paper's ``l`` is 6.
-        ngram: the most tokens of an n-gram, at least 1; the paper's ``n`` is 6.
-        width: the most siblings of a token by alignment sampling; the paper's are 2, and 0 is none.
+        key_length: maximum length of a key, at least 1; ``l`` = 6 in the paper.
+        ngram: maximum length of an n-gram, at least 1; ``n`` = 6 in the paper.
+        width: maximum number of siblings of a token by alignment sampling; 2 in the paper, 0 for none.
         end_tokens: ids that end an output; they are not drafted.
         leaves: maximum leaves of a tree.
         nodes: maximum nodes of a tree.
-        rows: of the stream.
+        rows: the stream's prompt rows.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Aligned:
         self._rows = rows or PromptRows()
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The tree; for the first pass with the request for the rows of the prompt that are not known yet."""
+        """Return the tree; for the first pass, also request the missing rows of the prompt."""
         yield from ()
         self._pool.read(context)
         if context.room < 1:
@@ -96,7 +96,7 @@ class Aligned:
         return tree.draft(tree.marks, max(1, self._rows_awaited))
 
     def _tree(self, length: int) -> Tree[Provenance]:
-        # A token that was taken both from the prompt and from generated text counts as the prompt's.
+        # A token taken both from the prompt and from generated text counts as the prompt's.
         tree = Tree(self._leaves, self._nodes, Provenance.PROMPT)
         places = self._pool.find()[: self._leaves]
         paths = [tree.hang(ROOT, self._pool.ngram(place, length)) for place in places]
@@ -109,13 +109,13 @@ class Aligned:
         return tree
 
     def _above(self, place: int) -> list[int]:
-        """The best tokens that rank above the one at ``place``."""
+        """Return the tokens that rank above the one at ``place``."""
         best, token = self._rows.at(place), self._pool.text[place]
         above = best[: best.index(token)] if token in best else best
         return [each for each in above if each not in self._end_tokens]
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Keeps the best tokens for every place of the prompt but the first, whose row nothing stands before."""
+        """Record the most probable tokens for every position of the prompt after the first."""
         after = self._pool.given + 1
         for node in range(-self._rows_awaited, ROOT):
             self._rows.learn(after + node, rows.best(node, self._width))

@@ -1,4 +1,4 @@
-"""Draft beyond the end of the previous output: what the target nearly said instead of ending it.
+"""Draft beyond the end of the previous output: the next most probable tokens where the target ended it.
 
 SSBD drafts nothing for new words. But the row at which the target ended its output also has the next most likely
 tokens, and once the source has grown the output often continues with one of them. The row exists anyway, so the guess
@@ -9,26 +9,29 @@ from __future__ import annotations
 
 from redraft.decoding.types import ROOT, Context, Draft, Rows, Verdict
 
-#: Continuations that are kept.
+#: Maximum number of continuations.
 MOST = 6
 
 
 class Beyond:
-    """The likeliest continuations of the latest output; lasts as long as a stream."""
+    """The most probable continuations of the latest output; kept for the whole stream."""
 
     def __init__(self) -> None:
         self._output: tuple[int, ...] = ()
         self._tokens: tuple[int, ...] = ()
 
     def learn(self, context: Context, draft: Draft, rows: Rows, verdict: Verdict, ends: frozenset[int]) -> None:
-        """Learn from the last pass of an output; an output that continues teaches nothing."""
+        """Learn from the last pass of an output; other passes are ignored."""
         if verdict.token not in ends:
             return
         node = verdict.accepted[-1] if verdict.accepted else ROOT
         self._output = (*context.output, *[draft.tokens[each] for each in verdict.accepted])
-        # As many as a tree has leaves at most, whatever ends stand between them.
+        # As many as a tree can have leaves, not counting end tokens.
         self._tokens = tuple([token for token in rows.best(node, MOST + len(ends)) if token not in ends][:MOST])
 
     def after(self, output: tuple[int, ...]) -> tuple[int, ...]:
-        """The tokens that may follow ``output``, the likeliest first; none if it is not the latest that was ended."""
+        """Return the tokens that may follow ``output``, most probable first.
+
+        Empty unless it is the latest finished output.
+        """
         return self._tokens if output == self._output else ()

@@ -1,4 +1,4 @@
-"""The empty draft: plain autoregressive decoding, one target pass a token."""
+"""The empty draft: plain autoregressive decoding, one target pass per token."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Rows, Ve
 
 
 class Nothing:
-    """Never proposes anything.  With exact acceptance this is greedy re-translation (RT in the papers)."""
+    """Proposes nothing.  With exact acceptance this is greedy re-translation (RT in the papers)."""
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The empty draft."""
+        """Return the empty draft."""
         yield from ()
         return EMPTY_DRAFT
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Nothing to learn."""
+        """Do nothing."""

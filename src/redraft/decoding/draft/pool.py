@@ -1,7 +1,7 @@
-"""The draft pool: where in the text so far the last tokens have stood before (AASD, Algorithm 1, lines 1-7 and 18-23).
+"""The draft pool: earlier occurrences of the last tokens in the text so far (AASD, Algorithm 1, lines 1-7 and 18-23).
 
-Prompt and output are one chain of tokens, so an n-gram may begin in the one and end in the other.  Of an
-encoder-decoder model the ids that the encoder reads stand in front of the chain: there is its source.
+Prompt and output are one chain of tokens, so an n-gram may cross from one to the other.  For an encoder-decoder model
+the encoder's input, which contains the source, precedes the chain.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from typing import TypeAlias
 
 from redraft.decoding.types import Context, Provenance
 
-#: A token with where it was taken from.
+#: A token with its provenance.
 Step: TypeAlias = tuple[int, Provenance]
 
 
 class Pool:
-    """The text so far, searched for its last tokens.
+    """The text so far, with a search for its last tokens.
 
-    A text is short and every update begins another one, so an index of it would take longer to make than it saves.
+    There is no index: texts are short and every update starts a new one, so building it would take longer than it
+    saves.
 
     Args:
-        key_length: the longest key, at least 1.
+        key_length: maximum length of a key, at least 1.
         end_tokens: ids that end an output; no n-gram contains one.
 
     Attributes:
         text: the ids read so far.
-        given: how many of them, counted from the beginning, the model was given; the others it has generated.
+        given: how many of them are the model's input; the rest is generated.
     """
 
     def __init__(self, key_length: int, end_tokens: frozenset[int] = frozenset()) -> None:
@@ -35,17 +36,17 @@ class Pool:
         self._key_length, self._end_tokens = key_length, end_tokens
 
     def read(self, context: Context) -> None:
-        """Take in what is new since the last call."""
+        """Read the ids added since the last call."""
         if not self.text:
             self.text = [*context.encoder, *context.prompt]
             self.given = len(self.text)
         self.text += context.output[len(self.text) - self.given :]
 
     def find(self) -> Sequence[int]:
-        """The places after the earlier occurrences of the longest key that the text ends with; first ones first."""
+        """Return the positions after earlier occurrences of the longest key that ends the text, in order."""
         text, place = self.text, 0
         places = []
-        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last one ends the text
+        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last occurrence is the end of the text itself
             place = text.index(text[-1], place) + 1
             places.append(place)
         for length in range(2, self._key_length + 1):
@@ -56,9 +57,9 @@ class Pool:
         return places
 
     def ngram(self, place: int, length: int) -> list[Step]:
-        """At most ``length`` tokens from ``place`` on, up to the first end token.
+        """Return at most ``length`` tokens from ``place``, up to the first end token.
 
-        An end token in a draft would be of no use: where the target wants it, the same pass gives it anyway.
+        Drafting an end token would be useless: if the target wants it, the same pass yields it anyway.
         """
         steps: list[Step] = []
         for at in range(place, min(place + length, len(self.text))):

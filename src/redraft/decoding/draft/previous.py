@@ -1,4 +1,4 @@
-"""The previous update's output as the draft, once: self-speculation (SSBD v2, section 3.2 and Algorithm 1, line 1)."""
+"""The previous update's output as the first draft: self-speculation (SSBD v2, section 3.2 and Algorithm 1, line 1)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Provenan
 
 
 class PreviousOutput:
-    """Proposes the whole previous output for the first pass and nothing after it.
+    """Proposes the whole previous output for the first pass, and nothing afterwards.
 
-    Outputs do not include the end token, so a finished translation can always be continued for a longer source.
+    Outputs do not include the end token, so a finished translation can be continued for a longer source.
     """
 
     def __init__(self) -> None:
         self._proposed = False
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The previous output, or the empty draft after the first call."""
+        """Return the previous output; after the first call, the empty draft."""
         yield from ()
         if self._proposed:
             return EMPTY_DRAFT
@@ -23,4 +23,4 @@ class PreviousOutput:
         return Draft.chain(context.previous, Provenance.PREVIOUS)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Nothing to learn: decoding after the divergence is autoregressive."""
+        """Do nothing: decoding after the divergence is autoregressive."""

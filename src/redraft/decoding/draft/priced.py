@@ -1,21 +1,20 @@
-"""How much of a draft is worth its price.
+"""Choose the part of a draft that is worth the cost of verifying it.
 
-A pass over n new tokens takes T(n) seconds and yields the tokens accepted and one more.  A guess that is accepted saves
-one of the passes that give the output's tokens one by one, or with guesses.  So of a draft tree those nodes are kept
-for which
+A pass over n new tokens takes T(n) seconds and yields the accepted tokens and one more.  An accepted guess saves one of
+the passes that would otherwise generate the output's tokens.  So the nodes of a draft tree are chosen to maximise
 
-    sum of the probabilities that a node is reached and accepted  -  pace * (T(tail + nodes) - T(tail))
+    sum of the nodes' probabilities of being accepted  -  pace * (T(tail + nodes) - T(tail))
 
-is greatest, with the pace in tokens a second of these passes so far: the draft that is best by this measure makes the
-pace itself greatest (Dinkelbach 1967).  The pass that verifies the previous output does not count.  It may keep thirty
-tokens where the others keep one or two, so time would seem to be worth many tokens, and guesses that pay be left out.
-Nor is the previous output cut by its price: what is cut of it and would have been kept costs a pass.
+where pace is the tokens per second of these passes so far; the draft that maximises this also maximises the pace
+(Dinkelbach 1967).  The pass that verifies the previous output is not counted in the pace: it may accept thirty tokens
+where others accept one or two, so time would seem too valuable and worthwhile guesses would be dropped.  The previous
+output itself is never shortened: each dropped token that would have been accepted costs a pass.
 
-Nodes are added in the order of their probabilities, and of all these drafts the best is taken.  A node is never more
-probable than its parent, so what is kept is a tree.  Where a pass over many tokens costs no more than one over a single
-token, all of the draft is kept; where T is steep, only what is nearly sure.
+Nodes are added in order of probability, and the best of these drafts is used.  A node is never more probable than its
+parent, so the result is a tree.  If a pass over many tokens costs no more than one over a single token, the whole draft
+is used; if T is steep, only nearly certain tokens are.
 
-How probable it is that a node is accepted when its parent was is learnt from what came of earlier drafts.
+The probability that a node is accepted after its parent is learned from earlier drafts.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from typing import NamedTuple
 
 from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
 
-#: Positions of a draft from here on are told apart no further.
+#: Depth from which positions of a draft are no longer distinguished.
 DEEPEST = 6
-#: What is believed before anything was seen: of the previous output that most of it stays.
+#: Acceptance rates assumed before any observation: of guesses, and of the previous output.
 PRIOR, PRIOR_OF_PREVIOUS = 0.5, 0.95
-#: Experience begins with so many tokens of it.
+#: Weight of the prior rates in tokens.
 PRIOR_TOKENS = 2.0
-#: Older experience counts less: by so much with every token that is tried.
+#: Decay of older observations per draft token tried.
 KEPT = 0.995
-#: The same for the pace, with every pass.
+#: Decay of the pace per pass.
 KEPT_PACE = 0.999
 
 
 class Kind(NamedTuple):
-    """What is known beforehand of how sure a draft token is.
+    """Features of a draft token that predict its acceptance.
 
     Attributes:
-        source: where it comes from.
-        depth: how far into the draft it stands, in steps of its source's choice, at most `DEEPEST`.
-        rank: how many likelier guesses there are from the same source.
-        known: whatever else its source can tell, such as how long a context vouches for it.
+        source: its provenance.
+        depth: its depth in the draft, in steps chosen by its source, at most `DEEPEST`.
+        rank: number of more probable guesses from the same source.
+        known: another feature of its source, such as the length of the matching context.
     """
 
     source: Provenance
@@ -61,13 +60,13 @@ class _Rate:
 
 
 class Acceptance:
-    """How often draft tokens of each kind were accepted after an accepted parent; lasts as long as a stream."""
+    """Acceptance rate of draft tokens after an accepted parent, by kind; kept for the whole stream."""
 
     def __init__(self) -> None:
         self._rates: dict[Kind, _Rate] = {}
 
     def learn(self, draft: Draft, kinds: Sequence[Kind], verdict: Verdict) -> None:
-        """Count the nodes that the target has decided about: the children of the root and of accepted nodes."""
+        """Count the nodes that the target has judged: the children of the root and of accepted nodes."""
         accepted = {ROOT, *verdict.accepted}
         for node, (parent, kind) in enumerate(zip(draft.parents, kinds, strict=True)):
             if parent in accepted:
@@ -77,7 +76,7 @@ class Acceptance:
                 self._rates[kind] = rate
 
     def _believed(self, kind: Kind) -> float:
-        """The rate of a kind.  Of a depth that was never tried it is that of the depth above it."""
+        """Return the rate of a kind; a depth that was never tried has the rate of the depth above it."""
         while (rate := self._rates.get(kind)) is None:
             if not kind.depth:
                 return PRIOR_OF_PREVIOUS if kind.source is Provenance.PREVIOUS else PRIOR
@@ -85,7 +84,7 @@ class Acceptance:
         return rate.accepted / rate.tried
 
     def reached(self, draft: Draft, kinds: Sequence[Kind]) -> list[float]:
-        """(n,) the probability of each node that it is accepted, and all above it."""
+        """Return the (n,) probabilities of each node being accepted together with all its ancestors."""
         found: list[float] = []
         for kind, parent in zip(kinds, draft.parents, strict=True):
             above = 1.0 if parent == ROOT else found[parent]
@@ -94,35 +93,35 @@ class Acceptance:
 
 
 class Pace:
-    """Tokens a second over those passes of a stream that verify guesses or nothing, by what they should cost."""
+    """Tokens per second of those passes of a stream that verify guesses or nothing, by their estimated cost."""
 
     def __init__(self) -> None:
         self._tokens = self._seconds = 0.0
 
     def learn(self, tokens: int, seconds: float) -> None:
-        """Count what a pass has yielded, its own token included."""
+        """Count the tokens that a pass has yielded, including its own token."""
         self._tokens, self._seconds = KEPT_PACE * self._tokens + tokens, KEPT_PACE * self._seconds + seconds
 
     def rate(self, curve: Callable[[int], float]) -> float:
-        """Tokens a second; before anything was counted, one for each pass over a single token."""
+        """Return tokens per second; before any observation, one per pass over a single token."""
         return self._tokens / self._seconds if self._seconds else 1 / curve(1)
 
 
 def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], float], pace: float) -> list[int]:
-    """The nodes of a draft, in order, that yield more than their time would elsewhere.
+    """Return the nodes of a draft, in order, that yield more than their time would elsewhere.
 
     Args:
-        reached: (n,) probability of each node, as of `Acceptance.reached`.
-        tail: ids that the pass has to run over in any case, at least 1.
+        reached: (n,) probability of each node, from `Acceptance.reached`.
+        tail: ids that the pass processes in any case, at least 1.
         curve: T(n) in seconds.
-        pace: tokens a second that other passes yield.
+        pace: tokens per second of other passes.
     """
     order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
     gained, best, kept, least = 0.0, 0.0, 0, curve(tail)
     for count, node in enumerate(order, 1):
         gained += reached[node]
         profit = gained - pace * (curve(tail + count) - least)
-        # The curve has steps, so a node may pay only together with those after it.
+        # The curve has steps, so a node may pay off only together with later ones.
         if profit > best:
             best, kept = profit, count
     return sorted(order[:kept])

@@ -1,12 +1,12 @@
-"""Token recycling: draft what the target itself said before after the same tokens.
+"""Token recycling: draft the tokens that the target chose earlier after the same context.
 
-Luo et al., Turning trash into treasure (2024, arXiv 2408.08696), keep for every token the most probable successors of
-the last row that stood after it, and draft a tree of them.  Every row that the target has computed counts, those of
-refused draft tokens too, so in re-translation the verification of the previous output keeps the table warm.  Two things
-differ here.  The table has keys of two and three tokens as well, which are looked up first: what followed a longer
-context that comes again is the better guess, and the rows behind a divergence are a Jacobi iteration under the new
-source for free.  And the successors of a key are the latest different argmaxes after it instead of the most probable
-tokens of one row, since finding those costs as much as a small model's pass.
+Luo et al., Turning trash into treasure (2024, arXiv 2408.08696), keep the most probable successors of every token from
+the last row after it, and draft a tree of them.  All computed rows are used, including those of rejected draft tokens,
+so in re-translation the verification of the previous output keeps the table up to date.  There are two differences.
+First, the table also has keys of two and three tokens, which are tried first: a longer matching context gives a better
+guess, and the rows after a divergence are a free Jacobi iteration under the new source.  Second, the successors of a
+key are the latest different argmaxes after it rather than the top tokens of one row, because finding those costs as
+much as a small model's pass.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from itertools import islice
 from redraft.decoding.types import ROOT, Draft, Rows
 
 LONGEST_KEY = 3
-#: Successors kept for a key.
+#: Maximum number of successors per key.
 WIDTH = 3
-#: Most keys of the table; beyond them the older half goes.  A session's everyday vocabulary is far smaller.
+#: Maximum number of keys; beyond it the older half is dropped.  The vocabulary of a session is far smaller.
 CAPACITY = 60_000
 
 
 class Successors:
-    """The table: the last ids of a context -> what the target chose after them, the latest first.
+    """The table: last ids of a context -> tokens that the target chose after them, latest first.
 
-    Lasts as long as a stream.
+    It is kept for the whole stream.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def learn(self, prefix: Sequence[int], draft: Draft, rows: Rows) -> None:
-        """Take in the rows of a pass: that of the prefix and those of all draft tokens."""
-        contexts = [tuple(prefix[-LONGEST_KEY:])]  # that of the root, then those of the nodes
+        """Add the rows of a pass: after the prefix and after every draft token."""
+        contexts = [tuple(prefix[-LONGEST_KEY:])]  # the contexts of the root, then of the nodes
         self._enter(contexts[0], rows.argmax(ROOT))
         for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
             contexts.append((*contexts[parent + 1], token)[-LONGEST_KEY:])
@@ -52,7 +52,10 @@ class Successors:
                 self._known[key] = (best, *[token for token in found if token != best])[:WIDTH]
 
     def after(self, context: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-        """The successors of the longest known end of ``context``, and its length; nothing and 0 if none is known."""
+        """Return the successors of the longest known suffix of ``context``, and its length.
+
+        Empty and 0 if none is known.
+        """
         for length in range(min(LONGEST_KEY, len(context)), 0, -1):
             found = self._known.get(context[-length:])
             if found is not None:

@@ -1,20 +1,20 @@
 """The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
 
-The first draft of an update is the previous output, with what the target nearly said in place of its end
-(`redraft.decoding.draft.beyond`) behind it.  After that a small tree is drafted for every pass:
+The first draft of an update is the previous output, followed by the tokens that the target nearly chose instead of
+ending it (`redraft.decoding.draft.beyond`).  Each later pass has a small tree:
 
-    what the model said after the same tokens (`redraft.decoding.draft.recycled`)
-    what followed the same tokens before      (`redraft.decoding.draft.pool`)
+    tokens that the model chose after the same context (`redraft.decoding.draft.recycled`)
+    tokens that followed the same context in the text  (`redraft.decoding.draft.pool`)
 
-of which, where the cost of a pass is known, only as much is verified as pays (`redraft.decoding.draft.priced`).  The
-previous output has no price: SSBD verifies all of it, and what is cut from it costs a pass each time it would have been
-kept. So the first pass keeps as much of it as SSBD's does, each later pass gives a token or more, and, with equal
+If the cost of a pass is known, only the part of the tree that pays off is verified (`redraft.decoding.draft.priced`).
+The previous output is always verified completely, as in SSBD: each dropped token that would have been accepted costs a
+pass.  So the first pass accepts as much of it as SSBD's, each later pass yields at least one token, and, with equal
 outputs,
 
-    passes of redraft  =  passes of ssbd  -  guesses that were kept
+    passes of redraft  =  passes of ssbd  -  accepted guesses
 
-in every update, whatever passes cost and whatever was learnt.  (An output that is given up as a loop may end in the
-midst of a pass, which then has kept more than it saved.)
+in every update, whatever passes cost and whatever was learned.  (An output cut as a loop may end in the middle of a
+pass, which then has accepted more than it saved.)
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from redraft.decoding.draft.recycled import LONGEST_KEY, Successors
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
-#: Distances from the end of the previous output beyond this are told apart no further.
+#: Distance from the end of the previous output beyond which tokens are not distinguished.
 FARTHEST = 8
 
-#: What is known of a token that the target nearly said in place of an end, in place of the length of a context.
+#: `Kind.known` of a token that the target nearly chose instead of an end.
 BEYOND = -1
 
-#: A guessed continuation: each token with what is known of how sure it is.  It is worked out as far as it is read.
+#: A guessed continuation: tokens with their kinds, computed lazily.
 Guess: TypeAlias = Iterable[tuple[int, Kind]]
 
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:
-    """How large a tree may be.
+    """Limits and sources of a tree.
 
     Attributes:
-        branches: the most leaves; 1 is a chain.
-        length: the most tokens of a branch.
-        recycle: guess what the model said after the same tokens.
-        lookup: guess what followed the same tokens in source and output.
-        beyond: guess what the model nearly said instead of the end.
+        branches: maximum leaves; 1 gives a chain.
+        length: maximum tokens per branch.
+        recycle: whether to guess tokens that the model chose after the same context.
+        lookup: whether to guess tokens that followed the same context in source and output.
+        beyond: whether to guess tokens that the model nearly chose instead of the end.
     """
 
     branches: int = 1
@@ -63,13 +63,13 @@ class TreeShape:
 
 
 class LastPrompt:
-    """The prompt of the last update; lasts as long as the stream."""
+    """The prompt of the previous update; kept for the whole stream."""
 
     def __init__(self) -> None:
         self._ids: tuple[int, ...] = ()
 
     def tail(self, prompt: tuple[int, ...]) -> int:
-        """How many ids of a prompt a cache cannot hold, at least 1; remembers the prompt."""
+        """Return how many ids of a prompt cannot be cached, at least 1; remember the prompt."""
         shared, self._ids = common_prefix(prompt, self._ids), prompt
         return max(1, len(prompt) - shared)
 
@@ -78,13 +78,13 @@ class Redraft:
     """Proposes the previous output, then trees of guesses.
 
     Args:
-        shape: of the trees.
-        successors: the table of recycled tokens; this and the next four last as long as the stream.
+        shape: limits of the trees.
+        successors: the table of recycled tokens; this and the next four are kept for the whole stream.
         beyond: guesses beyond the previous end.
-        acceptance: how often each kind of guess is accepted.
+        acceptance: acceptance rates by kind of guess.
         last_prompt: the previous prompt.
         pace: tokens per second of the passes that verify guesses or nothing.
-        curve: T(n); None verifies all that is drafted.
+        curve: T(n); None verifies the whole draft.
         end_tokens: ids that end an output; they are not drafted.
     """
 
@@ -108,7 +108,7 @@ class Redraft:
         self._tail = 1
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The next draft; nothing is asked of a model."""
+        """Return the next draft; no pass is needed for it."""
         yield from ()
         first = self._context is None
         self._context = context
@@ -117,7 +117,7 @@ class Redraft:
         return draft if self._curve is None else self._cut(draft, self._curve)
 
     def _cut(self, draft: Draft, curve: CostCurve) -> Draft:
-        """The previous output, and of the guesses those that are worth their price."""
+        """Return the previous output with those guesses that pay off."""
         given = draft.provenance.count(Provenance.PREVIOUS)
         reached = self._acceptance.reached(draft, self._kinds)[given:]
         pays = worth_its_price(reached, self._tail + given, curve, self._pace.rate(curve))
@@ -126,14 +126,14 @@ class Redraft:
         return draft if len(nodes) == len(draft) else draft.keeping(nodes)
 
     def _first(self, context: Context) -> Draft:
-        """The previous output as far as there is room, and guesses where there is more."""
+        """Return the previous output as far as there is room, then guesses."""
         rest = context.previous[: context.room]
         self._kinds = _kinds_of_previous(len(context.previous), len(rest))
         room = context.room - len(rest)
         return self._extended(rest, room) if room else Draft.chain(rest, Provenance.PREVIOUS)
 
     def _extended(self, previous: tuple[int, ...], room: int) -> Draft:
-        """The previous output, and at most ``room`` tokens of guesses behind it."""
+        """Return the previous output with at most ``room`` tokens of guesses after it."""
         starts = self._beyond.after(previous)[: self._shape.branches]
         if not starts:
             return Draft.chain(previous, Provenance.PREVIOUS)
@@ -154,7 +154,7 @@ class Redraft:
         return tree.draft([kind.source for kind in tree.marks])
 
     def _guesses(self, context: Context) -> Iterator[Guess]:
-        """Continuations of the output, the likeliest first."""
+        """Yield continuations of the output, most probable first."""
         shape = self._shape
         if shape.recycle:
             yield from self._from_rows(context)
@@ -165,14 +165,14 @@ class Redraft:
                 yield zip(tokens, _kinds_of_lookup(rank, shape.length), strict=False)
 
     def _from_rows(self, context: Context) -> Iterator[Guess]:
-        """Chains of successors, one for each known successor of the last tokens."""
+        """Yield a chain for each known successor of the last tokens."""
         text = _latest(context)
         starts, length = self._successors.after(text)
         for rank, start in enumerate(starts):
             yield islice(self._chain(text, start, rank, length), self._shape.length)
 
     def _chain(self, text: tuple[int, ...], token: int, rank: int, known: int) -> Guess:
-        """``token``, which follows ``text``, and what the model said after it, and so on."""
+        """Yield ``token``, which follows ``text``, and then the latest successor of each token."""
         depth = 0
         while token not in self._end_tokens:
             yield token, Kind(Provenance.RECYCLED, min(depth, DEEPEST), rank, known)
@@ -184,7 +184,7 @@ class Redraft:
             token = following[0]
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Learn from what came of a draft, and from every row of it."""
+        """Learn from the result of a draft, and from all its rows."""
         self._acceptance.learn(draft, self._kinds, verdict)
         if self._curve is not None and self._tail == 1 and Provenance.PREVIOUS not in draft.provenance:
             self._pace.learn(len(verdict.accepted) + 1, self._curve(1 + len(draft)))
@@ -197,15 +197,15 @@ class Redraft:
 
 
 def _latest(context: Context) -> tuple[int, ...]:
-    """The last ids before the draft, as far as the table of successors looks back; of the prompt only the last one."""
+    """Return the last ids before the draft that the table of successors uses; only one of the prompt."""
     return (*context.prompt[-1:], *context.output[-LONGEST_KEY:])[-LONGEST_KEY:]
 
 
 @lru_cache(maxsize=1024)
 def _kinds_of_previous(left: int, drafted: int) -> tuple[Kind, ...]:
-    """Kinds of the first ``drafted`` of the ``left`` last tokens of the previous output.
+    """Return the kinds of the first ``drafted`` of the last ``left`` tokens of the previous output.
 
-    Corrections come where the source was not complete yet: near its end.
+    Corrections happen mostly where the source was incomplete: near its end.
     """
     depths = range(drafted)
     return tuple([Kind(Provenance.PREVIOUS, min(n // 4, DEEPEST), known=min(left - n, FARTHEST)) for n in depths])
@@ -213,5 +213,5 @@ def _kinds_of_previous(left: int, drafted: int) -> tuple[Kind, ...]:
 
 @lru_cache(maxsize=64)
 def _kinds_of_lookup(rank: int, length: int) -> tuple[Kind, ...]:
-    """Kinds of an n-gram, of which nothing more is known than where each token stands in it."""
+    """Return the kinds of an n-gram; only the depth of each token is known."""
     return tuple([Kind(Provenance.PROMPT, min(depth, DEEPEST), rank) for depth in range(length)])

@@ -1,9 +1,9 @@
-"""A small model drafts, token by token, until it is unsure.
+"""Draft with a small model, token by token, until it is uncertain.
 
-Fallback policy of BiLD (section 3.3; Algorithm 1, lines 3-6): the small model goes on while its best token's
-probability is above a threshold.  Without the threshold this is the fixed window of speculative sampling (Leviathan
-et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).  Tokens are drawn from the small model's distribution, which
-at temperature 0 is its best token (BiLD, section 7.4).
+This is BiLD's fallback policy (section 3.3; Algorithm 1, lines 3-6): the small model continues while the probability of
+its best token is above a threshold.  Without the threshold this is the fixed window of speculative sampling (Leviathan
+et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).  Tokens are sampled from the small model's distribution; at
+temperature 0 that is its most probable token (BiLD, section 7.4).
 
 The end token is drafted like any other and verified by the target; nothing is drafted after it.
 """
@@ -32,18 +32,18 @@ class SmallModel:
     """Drafts with one pass of the small model per token.
 
     Args:
-        sampler: draws the tokens.
-        window: the most tokens of one draft, at least 1; BiLD's are at most 10 (section 7.1.2).
+        sampler: samples the tokens.
+        window: maximum length of a draft, at least 1; at most 10 in BiLD (section 7.1.2).
         end_tokens: ids that end an output.
-        fallback: alpha_FB in [0, 1]; drafting stops where the small model's best probability is not above it.  0 never
-            stops, 1 never starts.  The policy looks at the model's own probabilities, also where tokens are sampled.
+        fallback: alpha_FB in [0, 1]; drafting stops when the small model's best probability is not above it.  0 never
+            stops, 1 never starts.  The probability is the model's own even if tokens are sampled.
     """
 
     def __init__(self, sampler: Sampler, window: int, end_tokens: frozenset[int], fallback: float = 0.0) -> None:
         self._sampler, self._window, self._end_tokens, self._fallback = sampler, window, end_tokens, fallback
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The small model's continuation, with the distributions that its tokens were drawn from; may be empty."""
+        """Return the small model's continuation with the distributions of its tokens; may be empty."""
         prefix = context.prompt + context.output
         tokens: list[int] = []
         distributions: list[Distribution] = []
@@ -58,8 +58,8 @@ class SmallModel:
         return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions))
 
     def _unsure(self, rows: Rows) -> bool:
-        # Rounding must not lift a probability above 1, which a threshold of 1 relies on.
+        # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
         return min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT)))) <= self._fallback
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Nothing to learn: the small model's cache is rolled back by its next request."""
+        """Do nothing: the small model's cache is rolled back by its next request."""

@@ -1,4 +1,4 @@
-"""Two drafters in turn, so that, for example, the previous output can come before any other drafter."""
+"""Combine two drafters, for example the previous output followed by any other drafter."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from redraft.decoding.types import Asking, Context, Draft, Drafter, Rows, Verdic
 class Then:
     """Proposes the draft of ``first``, or that of ``second`` if it is empty.
 
-    Both observe every pass, so each must cope with drafts that are not its own.
+    Both observe every pass, so they must handle drafts of each other.
     """
 
     def __init__(self, first: Drafter, second: Drafter) -> None:
         self._first, self._second = first, second
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The draft of the first that has one, with as many prompt rows as either requests."""
+        """Return the first non-empty draft, with the larger of both numbers of prompt rows."""
         draft = yield from self._first.propose(context)
         if len(draft):
             return draft
@@ -25,6 +25,6 @@ class Then:
         return replace(other, prompt_rows=max(draft.prompt_rows, other.prompt_rows))
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Tells both."""
+        """Pass the result on to both."""
         self._first.observe(draft, rows, verdict)
         self._second.observe(draft, rows, verdict)

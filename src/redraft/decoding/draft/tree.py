@@ -1,4 +1,4 @@
-"""A draft tree under construction: paths with the same beginning are merged, and leaves and nodes are capped."""
+"""A draft tree under construction: paths with a common prefix are merged, and leaves and nodes are limited."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ Mark = TypeVar("Mark")
 
 
 class Tree(Generic[Mark]):
-    """Paths merged into a tree; every node has a mark, such as its provenance.
+    """Merges paths into a tree; every node has a mark, such as its provenance.
 
     Args:
-        leaves: the most leaves; a backend needs one branch of its cache for each but the first.
-        nodes: the most tokens, which all are computed by one pass.
-        prevailing: the mark that a node keeps or takes where several paths with different marks go through it; of other
-            marks it keeps the first.
+        leaves: maximum leaves; a backend needs a branch of its cache for each except the first.
+        nodes: maximum nodes; one pass computes all of them.
+        prevailing: the mark that wins if paths with different marks share a node; otherwise the first one stays.
 
     Attributes:
-        marks: (n,) of the nodes.
+        marks: (n,) the marks of the nodes.
     """
 
     def __init__(self, leaves: int, nodes: int, prevailing: Mark | None = None) -> None:
@@ -32,7 +31,7 @@ class Tree(Generic[Mark]):
         self._children: dict[int, dict[int, int]] = {ROOT: {}}
 
     def hang(self, parent: int, steps: Iterable[tuple[int, Mark]]) -> list[int]:
-        """Add a path of tokens and marks below ``parent`` as far as the caps allow, and read no further; its nodes."""
+        """Add a path below ``parent`` as far as the limits allow, reading no further; return its nodes."""
         path: list[int] = []
         for token, mark in steps:
             node = self._children[parent].get(token)
@@ -47,7 +46,7 @@ class Tree(Generic[Mark]):
         return path
 
     def _add(self, parent: int, token: int, mark: Mark) -> int | None:
-        # Below a leaf the new node takes its place; anywhere else it is one leaf more.
+        # Below a leaf, a new node replaces it as a leaf; elsewhere it adds one.
         grows = parent == ROOT or bool(self._children[parent])
         if self._leaves + grows > self._most_leaves or len(self._tokens) == self._most_nodes:
             return None
@@ -61,5 +60,5 @@ class Tree(Generic[Mark]):
         return node
 
     def draft(self, provenance: Sequence[Provenance], prompt_rows: int = 1) -> Draft:
-        """The draft; the provenance of every node and ``prompt_rows`` as of `Draft`."""
+        """Return the draft, with the provenance of every node and ``prompt_rows`` (see `Draft`)."""
         return Draft(tuple(self._tokens), tuple(self._parents), tuple(provenance), prompt_rows=prompt_rows)

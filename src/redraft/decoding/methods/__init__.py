@@ -1,4 +1,4 @@
-"""The table of methods: those that come with Redraft (`builtin`), and those of plug-ins (`registry`)."""
+"""The table of methods: built-in ones (`builtin`) and plug-ins (`registry`)."""
 
 from redraft.decoding.method import Choice, Method, Option, Setup, Value
 from redraft.decoding.methods import builtin as builtin  # registers them

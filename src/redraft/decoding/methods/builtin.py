@@ -1,4 +1,4 @@
-"""The methods that come with Redraft: each is a name, a drafter and an acceptance rule, with its options."""
+"""The built-in methods: each is a name, a drafter and an acceptance rule, with options."""
 
 from __future__ import annotations
 

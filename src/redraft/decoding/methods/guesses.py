@@ -1,4 +1,4 @@
-"""`redraft`: SSBD that goes on with guesses where the previous output ends or was refused."""
+"""`redraft`: SSBD, continued with guesses where the previous output ends or was rejected."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.methods.options import BETA, FLOOR
 from redraft.decoding.types import Drafter, Rule
 
-#: Trees are drafted where a pass over a whole one costs at most so many passes over a token.  Up to there the further
-#: branches save more than drafting them takes; with AMX (4.1) and without (7 to 9) they save nothing beside a chain.
+#: Maximum cost of a pass over a whole tree, relative to T(1), for drafting trees.  Up to this cost, branches save more
+#: than drafting them takes; at the cost with AMX (4.1) or without (7 to 9) they save nothing over a chain.
 DEAREST_TREE = 2.0
 
 
 def _branches(setup: Setup) -> int:
-    """How wide `redraft` drafts: as wide as it may where the backend scores trees and a pass over one is cheap."""
+    """Return the option ``branches`` if the backend scores trees and a pass over one is cheap, otherwise 1."""
     branches, curve = setup.whole("branches"), setup.curve
     if not setup.trees:
         return 1

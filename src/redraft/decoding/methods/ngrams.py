@@ -1,4 +1,4 @@
-"""The methods that draft what stands in prompt and output already: prompt lookup and AASD."""
+"""Methods that draft n-grams of prompt and output: prompt lookup and AASD."""
 
 from __future__ import annotations
 

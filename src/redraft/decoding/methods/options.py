@@ -1,4 +1,4 @@
-"""Options that several methods share."""
+"""Options shared by several methods."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def register(method: Method) -> None:
     """Add a method to the table.
 
     Raises:
-        OptionError: its name is taken.
+        OptionError: a method with this name is registered already.
     """
     if method.name in _REGISTRY:
         raise OptionError(f"method {method.name!r} is registered already")
@@ -28,7 +28,7 @@ def register(method: Method) -> None:
 
 
 def all_methods() -> dict[str, Method]:
-    """Every method by name, plug-ins included."""
+    """Return all methods by name, including plug-ins."""
     global _loaded
     if not _loaded:
         for entry_point in entry_points(group=ENTRY_POINT_GROUP):
@@ -38,10 +38,10 @@ def all_methods() -> dict[str, Method]:
 
 
 def get_method(name: str) -> Method:
-    """The method called ``name``.
+    """Return the method called ``name``.
 
     Raises:
-        OptionError: there is none.
+        OptionError: no method has this name.
     """
     methods = all_methods()
     if name not in methods:

@@ -1,4 +1,4 @@
-"""The methods that draft with a small model, and those that sample."""
+"""Methods that draft with a small model, and methods that sample."""
 
 from __future__ import annotations
 
