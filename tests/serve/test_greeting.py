@@ -56,3 +56,14 @@ def test_the_address_is_one_under_which_others_reach_it(
 
 def test_the_own_address_is_an_address_or_nothing() -> None:
     assert greeting._own_address().count(".") in (0, 3)
+
+
+def test_a_server_for_viewers_lists_what_they_can_open() -> None:
+    shown = greeted(viewers_only=True, fanout="redis://127.0.0.1", rooms={"hall-1": ()})
+    assert "viewers of sessions on other servers" in shown and "ssbd" not in shown
+    assert [place in shown for place in ("9000/watch", "9000/overlay", "9000/docs", "Page")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

@@ -20,6 +20,9 @@ _PLACES = {
     "API": ("/docs", "websocket and HTTP"),
 }
 
+#: What a server for viewers only has of these.
+_FOR_VIEWERS = ("Viewers", "Overlay")
+
 
 def url(host: str, port: int) -> str:
     """Return the URL of the server for a browser."""
@@ -35,13 +38,16 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
         console: writes to standard error.
     """
     host = _name(settings)
-    methods = ", ".join(settings.methods)
-    console.print(Text.assemble("\nRedraft serves ", (settings.model, "bold"), f" with {methods}\n"), highlight=False)
+    what = (settings.model, "bold"), f" with {', '.join(settings.methods)}"
+    if settings.viewers_only:
+        what = ("viewers", "bold"), " of sessions on other servers"
+    console.print(Text.assemble("\nRedraft serves ", *what, "\n"), highlight=False)
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    for name, (path, about) in [*_PLACES.items(), *_rooms(settings)]:
+    places = [(name, place) for name, place in _PLACES.items() if name in _FOR_VIEWERS or not settings.viewers_only]
+    for name, (path, about) in [*places, *_rooms(settings)]:
         address = url(host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
@@ -79,9 +85,10 @@ def _own_address() -> str:
 
 
 def _remarks(settings: ServeSettings) -> Iterator[str]:
-    yield "The page shows the full links for viewers and overlays of its session."
+    if not settings.viewers_only:
+        yield "The page shows the full links for viewers and overlays of its session."
     if settings.local:
         yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
-    if settings.keys:
+    if settings.key_file:
         yield "An API key is needed to begin a session, not to watch one."
     yield "Ctrl-C stops the server after the captions under way; twice, at once."

@@ -54,8 +54,9 @@ class Hub:
         self.name = secrets.token_hex(8)
         self.engines, self._service = engines, service
         self.admission = Admission(service, engines, metrics)
-        self._keys = Keys(settings.keys) if settings.keys else None
-        check_rooms(settings.rooms, self._keys)
+        self._keys = Keys(settings.key_file) if settings.key_file else None
+        if not settings.viewers_only:
+            check_rooms(settings.rooms, self._keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: By token, how often captions may come by POST.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)

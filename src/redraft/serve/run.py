@@ -17,6 +17,7 @@ from redraft.serve.app import make_app, make_hub, open_backends
 from redraft.serve.compat import check_compat
 from redraft.serve.ears import check_ears, try_ears
 from redraft.serve.engine import Stopped
+from redraft.serve.files import allow_open_files
 from redraft.serve.greeting import greet, url
 from redraft.serve.hub import Hub
 from redraft.serve.rooms import check_rooms
@@ -135,9 +136,11 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         RedraftError: something cannot be used as the settings say, or the engine has stopped.
     """
     # What is wrong with these is better said before the models are loaded.
-    check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
+    if not settings.viewers_only:
+        check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
     check_compat(settings)
     check_ears(settings)
+    allow_open_files()
     if settings.fanout:
         asyncio.run(_check_fanout(settings))
     with listen(settings.host, settings.port) as listening:

@@ -151,6 +151,11 @@ class ServeSettings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @property
+    def key_file(self) -> Path | None:
+        """The file of API keys; None where no session can begin, so that none is needed."""
+        return None if self.viewers_only else self.keys
+
+    @property
     def local(self) -> bool:
         """Whether only this machine can connect."""
         if self.host == "localhost":

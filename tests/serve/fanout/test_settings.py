@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from redraft.errors import MissingExtra, OptionError
 from redraft.serve import run
 from redraft.serve.settings import load
-from tests.serve.fanout.conftest import RedisServer
+from tests.serve.fanout.conftest import RedisServer, replica
 
 ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS"
 
@@ -64,7 +65,10 @@ def test_what_a_replica_for_viewers_needs(settings: dict[str, Any], sentence: st
     assert str(raised.value) == sentence
 
 
-def test_a_replica_for_viewers_needs_no_keys() -> None:
+def test_a_replica_for_viewers_needs_no_keys(redis: RedisServer, tmp_path: Path) -> None:
+    with replica(redis, viewers_only=True, keys=tmp_path / "absent", rooms={"hall-1": ("stage",)}) as viewers:
+        assert viewers.ask("/v1/rooms/hall-1").json["state"] == "waiting"
+        assert viewers.ask("/metrics").status == 200
     assert load(viewers_only=True, fanout="redis://127.0.0.1", host="0.0.0.0").keys is None
     with pytest.raises(OptionError, match="needs API keys"):
         load(fanout="redis://127.0.0.1", host="0.0.0.0")

@@ -11,6 +11,7 @@ from redraft.cli.bench.report import comet, report
 from redraft.cli.bench.run import run
 from redraft.cli.bench.score import score
 from redraft.cli.bench.stream import stream
+from redraft.cli.bench.viewers import viewers
 
 EXAMPLES = """\b
 Examples:
@@ -32,5 +33,5 @@ def bench() -> None:
     """
 
 
-for _command in (run, report, stream, export, score, comet, replay, load, capacity):
+for _command in (run, report, stream, export, score, comet, replay, load, capacity, viewers):
     bench.add_command(_command)

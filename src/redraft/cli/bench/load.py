@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,13 +107,13 @@ def load(
     status is 1 if a limit is exceeded, a session ends early, an update is not answered, or the server still holds
     sessions, lanes or slots after all talks have ended.
     """
-    _need_serve()
+    need_serve()
     from redraft.measure.loadtest import runs
     from redraft.measure.loadtest.figures import beyond
 
     job, plans = _prepared("load", methods, talks, 60 * minutes, given, talk_seconds=60 * talk_minutes)
     rows = [asyncio.run(runs.load(job, plan, admission=admission, progress=_progress, tell=_tell)) for plan in plans]
-    _show(job, rows, as_json)
+    show(job, rows, as_json, LIVE)
     broken = [f"{row['method']}: {sentence}" for row in rows for sentence in beyond(row, max_p95, max_slope)]
     for sentence in broken:
         click.echo(f"redraft: {sentence}", err=True)
@@ -151,17 +151,18 @@ def capacity(
     A number of talks is carried if p95 of the caption lag stays within --max-p95, no session is refused or ends early,
     and every update is answered. A server that is started for this admits all sessions.
     """
-    _need_serve()
+    need_serve()
     from redraft.measure.loadtest import runs
 
     job, plans = _prepared("capacity", methods, 1, seconds, given, max_p95=max_p95)
     found = [
         asyncio.run(runs.capacity(job, plan, first, most, max_p95, progress=_progress, tell=_tell)) for plan in plans
     ]
-    _show(job, found, as_json)
+    show(job, found, as_json, LIVE)
 
 
-def _need_serve() -> None:
+def need_serve() -> None:
+    """Refuse where the extra `serve` is missing."""
     try:
         import redraft.measure.loadtest.process  # noqa: F401
     except ModuleNotFoundError as error:
@@ -224,7 +225,8 @@ def _tell(outcome: Outcome) -> None:
             click.echo(f"redraft: {number} sessions {what} ({code}), such as: {sentence}", err=True)
 
 
-def _show(job: Job, rows: list[Row], as_json: bool) -> None:
+def show(job: Job, rows: list[Row], as_json: bool, columns: Sequence[str]) -> None:
+    """Print rows: those columns, or all fields as JSON."""
     from rich.console import Console
 
     from redraft.measure.eval.table import print_json, print_table
@@ -232,15 +234,20 @@ def _show(job: Job, rows: list[Row], as_json: bool) -> None:
     if as_json:
         print_json(rows, job.signature, sys.stdout)
     else:
-        print_table(rows, job.signature, Console(), LIVE)
+        print_table(rows, job.signature, Console(), columns)
+
+
+def _progress(plan: Plan) -> AbstractContextManager[Callable[[float], None]]:
+    return progress_of(f"{plan.method}, {plan.talks} talks", plan.seconds)
 
 
 @contextmanager
-def _progress(plan: Plan) -> Iterator[Callable[[float], None]]:
+def progress_of(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
+    """A bar that is told how many of these seconds have passed."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(f"{plan.method}, {plan.talks} talks", total=plan.seconds)
-        yield lambda passed: bar.update(task, completed=min(passed, plan.seconds))
+        task = bar.add_task(what, total=seconds)
+        yield lambda passed: bar.update(task, completed=min(passed, seconds))

@@ -35,6 +35,12 @@ LIVE = (
     *("server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
 )
 
+VIEWERS = (
+    *("method", "viewers", "replicas", "outage", "lost", "doubled", "disordered"),
+    *("added_lag_p50_ms", "added_lag_p95_ms", "added_lag_max_ms", "messages_a_second"),
+    *("viewers_cpu", "viewers_a_core", "server_cpu", "redis_cpu", "client_cpu"),
+)
+
 DIVIDED = (
     *("method", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
     *("speedup", "pass_speedup", "limit_distance"),

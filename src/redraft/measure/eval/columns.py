@@ -100,6 +100,23 @@ COLUMNS = {
         "MB/min", ".3f", "growth of that per minute, by least squares over the last three quarters of the run"
     ),
     "slots_in_use": Column("slots in use", ",.0f", "most slots of the cache in use"),
+    "viewers": Column("viewers", ",.0f", "viewers of the talk"),
+    "replicas": Column("replicas", ",.0f", "servers for viewers only; 0: all watch on the session's own server"),
+    "outage": Column("outage (s)", ".0f", "seconds for which Redis was killed"),
+    "finals": Column("final captions", ",.0f", "final captions of the talk"),
+    "lost": Column("lost", ",.0f", "final captions that viewers did not get"),
+    "doubled": Column("doubled", ",.0f", "final captions that viewers got twice"),
+    "disordered": Column("disordered", ",.0f", "final captions that viewers got before an earlier one"),
+    "not_connected": Column("not connected", ",.0f", "viewers that could not connect"),
+    "messages_a_second": Column("messages/s", ".2f", "messages per second that a viewer got"),
+    "added_lag_p50_ms": Column(
+        "added lag p50 (ms)", ",.1f", "from a caption's arrival at the speaker to its arrival at a viewer, median"
+    ),
+    "added_lag_p95_ms": Column("added lag p95 (ms)", ",.1f", "95th percentile of these lags"),
+    "added_lag_max_ms": Column("added lag max (ms)", ",.1f", "the longest of these lags"),
+    "viewers_cpu": Column("CPU for viewers", ".2f", "cores used to serve the viewers"),
+    "viewers_a_core": Column("viewers per core", ",.0f", "viewers that a core would serve at this rate"),
+    "redis_cpu": Column("Redis' CPU", ".3f", "cores used by Redis"),
     "left_over": Column("left over", ",.0f", "sessions, lanes and slots still held after all talks"),
 }
 

@@ -1,0 +1,82 @@
+"""``redraft bench viewers``: its options; `redraft.measure.loadtest` does the work."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from redraft.cli.bench.load import need_serve, progress_of, show
+from redraft.cli.shared import options as common
+from redraft.errors import MissingExtra, OptionError
+
+EXAMPLES = """\b
+Examples:
+  redraft bench viewers --viewers 2000 --replicas 2
+  redraft bench viewers --viewers 500 --replicas 0
+  redraft bench viewers --viewers 2000 --replicas 2 --outage 5
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Find out what viewers cost, with Redis between them and the session.")
+@click.option("--viewers", type=common.Whole(1, 50_000), default=2000, help="Number of viewers.")
+@click.option(
+    "--replicas",
+    type=common.Whole(0, 64),
+    default=2,
+    help="Servers for viewers only; with 0, all watch on the session's own server, without Redis.",
+)
+@click.option("--seconds", type=common.Real(0, min_open=True), default=60.0, help="Length of the measurement.")
+@click.option("--outage", type=common.Real(0), default=0.0, help="Kill Redis for so many seconds in the middle.")
+@click.option("--method", default="ssbd", metavar="NAME", help="Decoding method of the session.")
+@click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of the talk.")
+@click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable.")
+@common.model
+@common.threads
+@common.bench_folder("Folder for the rows and the servers' logs.")
+@common.as_json
+def viewers(
+    viewers: int,
+    replicas: int,
+    seconds: float,
+    outage: float,
+    method: str,
+    rate: float,
+    to: tuple[str, ...],
+    model: str,
+    threads: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Let many viewers watch one talk, on servers for viewers that get its captions through Redis.
+
+    Starts everything that it measures: a session's server, servers for viewers, Redis, and a process with all viewers.
+    Added lag runs from a caption's arrival at the speaker to that at a viewer. The exit status is 1 if a viewer
+    misses a final caption, gets one twice, or gets them in another order.
+    """
+    need_serve()
+    from redraft.captions.languages import parse_language
+    from redraft.measure.bench.tables import VIEWERS
+    from redraft.measure.loadtest.job import Job
+    from redraft.measure.loadtest.script import open_script
+    from redraft.measure.loadtest.viewers import Show, run
+
+    if outage >= seconds or (outage and not replicas):
+        raise OptionError("--outage must be shorter than --seconds, and needs --replicas")
+    languages = tuple(dict.fromkeys(parse_language(each).tag for each in to))
+    script = open_script("talk", languages[0], rate)
+    job = Job("viewers", script, languages, {}, "", model, threads, {}, out, 0, {"seconds": seconds})
+    plan = Show(viewers, replicas, seconds, outage=outage, languages=languages, method=method)
+    try:
+        with progress_of(f"{viewers} viewers", seconds) as passed:
+            row = asyncio.run(run(job, plan, passed))
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"this needs {error.name}: pip install 'redraft[serve,fanout]'") from error
+    show(job, [row], as_json, VIEWERS)
+    names = {"not_connected": "viewers could not connect", "lost": "captions were lost", "doubled": "came twice"}
+    names["disordered"] = "came in another order"
+    wrong = [f"{row[name]} {words}" for name, words in names.items() if row[name]]
+    if wrong:
+        click.echo(f"redraft: {', '.join(wrong)}", err=True)
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,161 @@
+"""Thousands of viewers in one process of their own: when each message reached each of them.
+
+    python -m redraft.measure.loadtest.audience VIEWERS FILE ADDRESS...
+
+Writes ``ready`` to standard output as soon as all are connected, and the file when all connections have ended, or when
+standard input is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+from redraft.serve.files import allow_open_files
+
+#: Viewers that connect at the same time, and files that a process has open beside its connections.
+_AT_ONCE, BESIDE = 50, 100
+#: What tells one message from all others.
+KEY = ("type", "utterance", "language", "seq")
+
+
+@dataclass(slots=True)
+class Heard:
+    """What reached the viewers.
+
+    Attributes:
+        messages: `KEY` of each, in the order in which the first viewer got it.
+        numbers: of the messages, by what was sent.
+        viewers, indices, times: for each arrival the viewer, the message, and the second of the monotonic clock.
+    """
+
+    messages: list[tuple[Any, ...]] = field(default_factory=list)
+    numbers: dict[bytes, int] = field(default_factory=dict)
+    viewers: array[int] = field(default_factory=lambda: array("i"))
+    indices: array[int] = field(default_factory=lambda: array("i"))
+    times: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, viewer: int, data: bytes, now: float) -> None:
+        """Note that a message has reached a viewer."""
+        number = self.numbers.get(data)
+        if number is None:
+            number = self.numbers[data] = len(self.messages)
+            message = json.loads(data)
+            self.messages.append(tuple(message.get(name) for name in KEY))
+        self.viewers.append(viewer)
+        self.indices.append(number)
+        self.times.append(now)
+
+    def write(self, path: Path) -> None:
+        """Keep it for `read`."""
+        with path.open("wb") as file:
+            viewers, indices, times = map(np.array, (self.viewers, self.indices, self.times))
+            messages = np.array(json.dumps(self.messages))
+            np.savez(file, messages=messages, viewers=viewers, indices=indices, times=times)
+
+
+class Viewer(asyncio.Protocol):
+    """A connection that reads.  It does as little as it can, so that many of them do not measure themselves.
+
+    Args:
+        number: of the viewer.
+        address: what is watched, ``ws://...``.
+        heard: where arrivals are noted.
+    """
+
+    def __init__(self, number: int, address: str, heard: Heard) -> None:
+        self._number, self._heard = number, heard
+        self._protocol = ClientProtocol(parse_uri(address), max_size=None)
+        loop = asyncio.get_running_loop()
+        self.opened: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Shake hands."""
+        self._transport: Any = transport
+        self._protocol.send_request(self._protocol.connect())
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Note what has come."""
+        now = monotonic()
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                if event.opcode is Opcode.TEXT:
+                    self._heard.add(self._number, bytes(event.data), now)
+            elif not self.opened.done():
+                self.opened.set_result(None)
+        self._send()
+
+    def eof_received(self) -> None:
+        """The server has said all."""
+        self._protocol.receive_eof()
+        self._send()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It is over."""
+        for future in (self.opened, self.closed):
+            if not future.done():
+                future.set_result(None)
+
+    def _send(self) -> None:
+        for data in self._protocol.data_to_send():
+            if data:
+                self._transport.write(data)
+            else:
+                self._transport.close()
+
+    @property
+    def open(self) -> bool:
+        """Whether it is connected."""
+        return self._protocol.state is State.OPEN
+
+
+async def watch(addresses: Sequence[str], number: int, heard: Heard) -> int:
+    """Connect viewers, in turn to each address, until all have been disconnected; how many were connected."""
+    loop, few = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)
+
+    async def connect(viewer: int) -> Viewer:
+        uri = parse_uri(addresses[viewer % len(addresses)])
+        async with few:
+            _, made = await loop.create_connection(
+                lambda: Viewer(viewer, addresses[viewer % len(addresses)], heard), uri.host, uri.port
+            )
+            await made.opened
+        return made
+
+    viewers = await asyncio.gather(*(connect(viewer) for viewer in range(number)))
+    connected = sum(each.open for each in viewers)
+    print("ready", connected, flush=True)
+    ended = loop.run_in_executor(None, sys.stdin.read)  # until it is closed
+    every = asyncio.gather(*(each.closed for each in viewers))
+    await asyncio.wait([asyncio.ensure_future(ended), every], return_when=asyncio.FIRST_COMPLETED)
+    return connected
+
+
+def main() -> None:
+    """What the command does."""
+    number, path, *addresses = sys.argv[1:]
+    allow_open_files(int(number) + BESIDE)
+    heard = Heard()
+    asyncio.run(watch(addresses, int(number), heard))
+    heard.write(Path(path))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A Redis server of a load test, and how much processor time it and the servers use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from redraft.errors import OptionError
+from redraft.measure.loadtest.gauges import read
+
+
+class RedisProcess:
+    """A Redis server on a free port of this machine; it keeps nothing on disk, so that it comes back empty.
+
+    Args:
+        program: its path.
+    """
+
+    def __init__(self, program: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self._command = [program, *f"--port {self._port} --bind 127.0.0.1 --appendonly no --save".split(), ""]
+        self.url = f"redis://127.0.0.1:{self._port}/0"
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls) -> AsyncIterator[RedisProcess]:
+        """One that runs while the block lasts.
+
+        Raises:
+            OptionError: this machine has none.
+        """
+        program = shutil.which("redis-server")
+        if program is None:
+            raise OptionError("viewers on replicas need redis-server: on Debian, apt install redis-server")
+        made = cls(program)
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.kill()
+
+    async def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._process = await asyncio.create_subprocess_exec(*self._command, stdout=asyncio.subprocess.DEVNULL)
+        while True:
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                writer.close()
+                return
+            await asyncio.sleep(0.05)
+
+    async def kill(self) -> None:
+        """Kill it, with all that it holds."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
+
+class Meter:
+    """How many cores servers use together, from now on.
+
+    Args:
+        servers: their addresses.
+    """
+
+    def __init__(self, servers: Sequence[str]) -> None:
+        self._servers, self._begun, self._before = servers, time.monotonic(), self._seconds(servers)
+
+    def cores(self) -> float:
+        """On average since then."""
+        return (self._seconds(self._servers) - self._before) / (time.monotonic() - self._begun)
+
+    @staticmethod
+    def _seconds(servers: Sequence[str]) -> float:
+        return sum(read(server).values["process_cpu_seconds_total"] for server in servers)
+
+
+class ProcessMeter:
+    """How many cores a process of this machine uses, from now on; 0 where the system does not tell.
+
+    Args:
+        pid: its number.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._path = Path(f"/proc/{pid}/stat")
+        self._begun, self._before = time.monotonic(), self._seconds()
+
+    def cores(self) -> float:
+        """On average since then."""
+        return (self._seconds() - self._before) / (time.monotonic() - self._begun)
+
+    def _seconds(self) -> float:
+        try:
+            fields = self._path.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,257 @@
+"""One talk with many viewers: whether all captions reach all of them once, how much later, and what a viewer costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from redraft.captions.events import Caption
+from redraft.client import Client, ServerError
+from redraft.measure.eval.figures import Row, percentile_ms
+from redraft.measure.loadtest import audience
+from redraft.measure.loadtest.job import Job
+from redraft.measure.loadtest.process import ADMIT_ALL, serving
+from redraft.measure.loadtest.redis import Meter, ProcessMeter, RedisProcess
+from redraft.measure.loadtest.script import Script
+from redraft.serve.files import allow_open_files
+
+#: What identifies a caption: type, utterance, language and ``seq``, as `redraft.measure.loadtest.audience.KEY`.
+Key: TypeAlias = tuple[str, str, str, int]
+#: Seconds in which viewers must be connected, and in which they must have everything after the end.
+_CONNECTED, _SETTLED = 300.0, 60.0
+#: Seconds that pass before anything is measured.
+_WARM = 2.0
+_SHARES = {"p50": 50, "p95": 95, "max": 100}
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """A talk that is watched.
+
+    Attributes:
+        viewers: how many.
+        replicas: servers for viewers only; 0 has them all watch on the session's own server, without Redis.
+        seconds: for how long, once all viewers are connected.
+        alone: seconds of the talk before the first viewer comes, in which the server's own work is measured.
+        outage: seconds for which Redis is killed in the middle; 0 for never.
+        languages, method: of the session.
+    """
+
+    viewers: int
+    replicas: int
+    seconds: float
+    alone: float = 10.0
+    outage: float = 0.0
+    languages: tuple[str, ...] = ("de",)
+    method: str = "ssbd"
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the session's owner got, and when, in seconds of the monotonic clock; and what the servers used.
+
+    Attributes:
+        captions: when each came first.
+        begun, ended: the span in which all viewers were connected and the talk went on.
+        connected: viewers that could connect.
+        cpu: cores used: by the session's server without viewers (``alone``) and with them (``server``), by the servers
+            for viewers (``replicas``), by Redis and by the viewers (``audience``).
+    """
+
+    captions: dict[Key, float] = field(default_factory=dict)
+    begun: float = 0.0
+    ended: float = 0.0
+    connected: int = 0
+    cpu: dict[str, float] = field(default_factory=dict)
+
+
+async def run(job: Job, show: Show, progress: Callable[[float], None] = lambda _: None) -> Row:
+    """Hold a talk with viewers; the row is written to the job's file.
+
+    Raises:
+        OptionError: this machine has no Redis, or allows too few connections.
+        ServerError: a server does not start, or has died, or viewers could not connect.
+    """
+    allow_open_files(show.viewers + audience.BESIDE)  # what is started from here inherits it
+    heard = job.folder / "viewers.npz"
+    settings = {"viewers": "100000"}
+    async with AsyncExitStack() as stack:
+        redis = await stack.enter_async_context(RedisProcess.started()) if show.replicas else None
+        if redis is not None:
+            settings["fanout"] = redis.url
+        server = await stack.enter_async_context(job.serving(show.method, busy=ADMIT_ALL, **settings))
+        only = {**settings, "viewers_only": "true"}
+        replicas = [
+            await stack.enter_async_context(serving(only, job.folder / f"viewers-{number}.log"))
+            for number in range(show.replicas)
+        ]
+        seen = await _watched(job, show, server, replicas, redis, heard, progress)
+    found = {**job.labels(show.method), **figures(show, seen, heard)}
+    job.write(found, ("method", "options", "viewers", "replicas", "outage"))
+    return found
+
+
+async def _watched(
+    job: Job,
+    show: Show,
+    server: str,
+    replicas: Sequence[str],
+    redis: RedisProcess | None,
+    heard: Path,
+    progress: Callable[[float], None],
+) -> Seen:
+    """Speak, let the viewers in, and measure while all of them are there."""
+    seen, over = Seen(), asyncio.Event()
+    async with Client(server, list(show.languages), method=show.method) as client:
+        tasks = [asyncio.create_task(_listen(client, seen)), asyncio.create_task(_speak(client, job.script, over))]
+        try:
+            await asyncio.sleep(_WARM)
+            alone = Meter([server])
+            await asyncio.sleep(show.alone)
+            seen.cpu["alone"] = alone.cores()
+            async with _audience(
+                show, [f"{each}/v1/watch/{client.session}" for each in replicas or [server]], heard
+            ) as (
+                crowd,
+                seen.connected,
+            ):
+                await asyncio.sleep(_WARM)
+                await _measure(show, seen, Meter([server]), Meter(replicas), redis, crowd, progress)
+                over.set()
+                await asyncio.gather(*tasks)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(crowd.wait(), _SETTLED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return seen
+
+
+async def _measure(
+    show: Show,
+    seen: Seen,
+    server: Meter,
+    replicas: Meter,
+    redis: RedisProcess | None,
+    crowd: asyncio.subprocess.Process,
+    progress: Callable[[float], None],
+) -> None:
+    """Let the time pass in which is measured; kill Redis in the middle of it, if that is wanted."""
+    viewers = ProcessMeter(crowd.pid)
+    store = ProcessMeter(redis.pid) if redis is not None and not show.outage else None
+    seen.begun = time.monotonic()
+    down = seen.begun + (show.seconds - show.outage) / 2
+    up = down + show.outage
+    killed = False
+    while (now := time.monotonic()) < seen.begun + show.seconds:
+        progress(now - seen.begun)
+        if redis is not None and show.outage and (down <= now < up) != killed:
+            await (redis.start() if killed else redis.kill())
+            killed = not killed
+        await asyncio.sleep(0.1)
+    seen.ended = time.monotonic()
+    seen.cpu |= {"server": server.cores(), "replicas": replicas.cores(), "audience": viewers.cores()}
+    if store is not None:
+        seen.cpu["redis"] = store.cores()
+
+
+@asynccontextmanager
+async def _audience(
+    show: Show, addresses: Sequence[str], heard: Path
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """The process of the viewers, once all are connected, and how many are; it has ended after the block.
+
+    Raises:
+        ServerError: it could not be had.
+    """
+    command = (sys.executable, "-m", audience.__name__, str(show.viewers), str(heard))
+    pipe = asyncio.subprocess.PIPE
+    uris = [address.replace("http", "ws", 1) for address in addresses]
+    process = await asyncio.create_subprocess_exec(*command, *uris, stdin=pipe, stdout=pipe)
+    if process.stdin is None or process.stdout is None:
+        raise ServerError("engine", "the viewers could not be started")
+    try:
+        async with asyncio.timeout(_CONNECTED):
+            words = (await process.stdout.readline()).split()
+        if words[:1] != [b"ready"]:
+            raise ServerError("connection", "the viewers could not connect")
+        yield process, int(words[1])
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def _listen(client: Client, seen: Seen) -> None:
+    async for event in client:
+        if isinstance(event, Caption):
+            kind = "final" if event.final else "partial"
+            seen.captions.setdefault((kind, event.utterance, event.language, event.seq), time.monotonic())
+
+
+async def _speak(client: Client, script: Script, over: asyncio.Event) -> None:
+    begun = time.monotonic()
+    for second, update in script.spoken():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), max(0.0, begun + second - time.monotonic()))
+        if over.is_set():
+            break
+        await client.send(update)
+    await client.end()
+
+
+def figures(show: Show, seen: Seen, heard: Path) -> Row:
+    """The row of a run.
+
+    Lags run from a caption's arrival at the session's owner to that at a viewer, of the captions that were made while
+    all viewers were there.
+    """
+    with np.load(heard) as found:
+        keys = [tuple(key) for key in json.loads(str(found["messages"]))]
+        viewers, indices, times = (found[name] for name in ("viewers", "indices", "times"))
+    made = np.array([seen.captions.get(key, np.nan) for key in keys])
+    lags = (times - made[indices])[(made[indices] >= seen.begun) & (made[indices] <= seen.ended)]
+    within = (times >= seen.begun) & (times <= seen.ended)
+    cores = seen.cpu["replicas"] if show.replicas else seen.cpu["server"] - seen.cpu["alone"]
+    return {
+        "viewers": show.viewers,
+        "replicas": show.replicas,
+        "seconds": show.seconds,
+        "outage": show.outage,
+        "not_connected": show.viewers - seen.connected,
+        "finals": sum(key[0] == "final" for key in seen.captions),
+        "messages_a_second": round(float(within.sum()) / show.viewers / (seen.ended - seen.begun), 2),
+        **_completeness(show, seen, keys, viewers, indices),
+        **{f"added_lag_{name}_ms": percentile_ms(lags.tolist(), share) for name, share in _SHARES.items()},
+        "viewers_cpu": round(cores, 3),
+        "viewers_a_core": round(show.viewers / cores) if cores > 0 else None,
+        "server_cpu": round(seen.cpu["server"], 3),
+        "redis_cpu": round(seen.cpu["redis"], 3) if "redis" in seen.cpu else None,
+        "client_cpu": round(seen.cpu["audience"], 3),
+    }
+
+
+def _completeness(show: Show, seen: Seen, keys: Sequence[Any], viewers: Any, indices: Any) -> Row:
+    """Of the final captions, how many viewers did not get, got twice, or got before earlier ones of their language."""
+    order = {key: number for number, key in enumerate(key for key in seen.captions if key[0] == "final")}
+    got: list[list[Any]] = [[] for _ in range(show.viewers)]
+    for viewer, index in zip(viewers.tolist(), indices.tolist(), strict=True):
+        if keys[index][0] == "final":
+            got[viewer].append(keys[index])
+    lost = sum(len(order.keys() - set(each)) for each in got)
+    doubled = sum(len(each) - len(set(each)) for each in got)
+    by_language = (
+        [order.get(key, -1) for key in each if key[2] == language] for each in got for language in show.languages
+    )
+    disordered = sum(earlier > later for each in by_language for earlier, later in pairwise(each))
+    return {"lost": lost, "doubled": doubled, "disordered": disordered}

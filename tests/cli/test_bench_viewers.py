@@ -1,0 +1,42 @@
+"""``redraft bench viewers``: a small run for real, and refusals of options."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
+@pytest.mark.parametrize("more", [("--replicas", "0"), ("--replicas", "2", "--outage", "2")])
+def test_a_hundred_viewers(redraft: Run, tmp_path: Path, more: tuple[str, ...]) -> None:
+    pytest.importorskip("redis", reason="the extra `fanout` is not installed")
+    options = (
+        "--viewers",
+        "100",
+        "--seconds",
+        "10",
+        "--rate",
+        "10",
+        "--model",
+        "demo-tiny",
+        "--threads",
+        "1",
+        "--json",
+    )
+    done = redraft("bench", "viewers", *options, *more, "--out", str(tmp_path))
+    assert (done.status, done.err) == (0, "")
+    (row,) = done.rows
+    assert (row["viewers"], row["lost"], row["doubled"], row["disordered"], row["not_connected"]) == (100, 0, 0, 0, 0)
+    assert row["finals"] > 0 and row["added_lag_p50_ms"] is not None
+
+
+@pytest.mark.parametrize("more", [("--replicas", "0", "--outage", "1"), ("--seconds", "5", "--outage", "5")])
+def test_an_outage_that_cannot_be(redraft: Run, more: tuple[str, ...]) -> None:
+    done = redraft("bench", "viewers", *more)
+    assert done.status == 2
+    assert "--outage must be shorter than --seconds, and needs --replicas" in done.err
