@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 #: Before the name of a model of transformers, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
-#: The most engines that wait for a server, unless more are asked for.
+#: The most requests at a time that a server is tried with, and so the most engines that wait for it, unless more are
+#: asked for.
 MOST_CONNECTIONS = 32
 #: Further branches that the draft tree of one slot may have.
 BRANCHES_OF_A_TREE = 15
@@ -76,13 +78,16 @@ def usual_contexts(name: str, gpu_layers: int) -> int:
     """How many contexts of a model are fastest for many slots: one a core if it is small and on the CPU, else one.
 
     The contexts of a large one would each read all weights from memory.  A server batches by itself what comes in at
-    the same time, so a request should wait for no other here.
+    the same time: it is asked how many requests it batches well, which takes seconds.
 
     Raises:
-        ModelError: there is no such model.
+        ModelError: there is no such model, or the server does not answer.
+        MissingExtra: the extra for servers is not installed.
     """
     if is_remote(name):
-        return MOST_CONNECTIONS
+        (tried,) = open_on_server(name, LlamaOptions(slots=MOST_CONNECTIONS))
+        with closing(tried):
+            return tried.batched()
     path = resolve(name)
     small = path.is_file() and path.stat().st_size <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(gpu_layers) else 1

@@ -96,6 +96,11 @@ def _share(slots: int, engines: int) -> int:
     return -(-slots // engines)
 
 
+def _together(settings: ServeSettings) -> int:
+    """How many translations an engine has under way; as many engines as a server batches requests have one each."""
+    return 1 if is_remote(settings.model) and not settings.engines else settings.batch_lanes
+
+
 def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
     if is_remote(name):
         return open_on_server(name, options, count)
@@ -124,7 +129,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
         pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
         # A prompt on its way to a server is not cut: every piece would be a request.
         room = UNLIMITED if is_remote(settings.model) else budget(curve, settings.pass_seconds)
-        return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=settings.batch_lanes))
+        return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=_together(settings)))
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
 

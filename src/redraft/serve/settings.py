@@ -70,7 +70,7 @@ class ServeSettings(BaseSettings):
         0,
         ge=0,
         le=64,
-        description="number of engines; 0 is one per core for a small model, one per slot for a remote one, else 1",
+        description="number of engines; 0: one per core for small models, one per request a server batches, else 1",
     )
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
     exact: bool = Field(False, description="make batched and single passes bit-identical; slower")

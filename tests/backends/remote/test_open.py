@@ -110,7 +110,7 @@ def test_the_command_line_translates_on_a_server(folder: Path, table: RandomMode
 
 def test_every_engine_of_a_server_has_connections_of_its_own(folder: Path, table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address:
-        settings = ServeSettings(model=f"{address}/{NAME}#{folder}", slots=3, methods=("ssbd", "ar"))
+        settings = ServeSettings(model=f"{address}/{NAME}#{folder}", slots=3, engines=3, methods=("ssbd", "ar"))
         engines = [each[TARGET] for each in open_backends(settings)]
         assert len(engines) == 3 and len({id(each.client) for each in engines}) == 3  # type: ignore[attr-defined]
         score = Score((5,) * 300)
@@ -127,3 +127,16 @@ def test_without_a_tokenizer_the_sentence_says_where_to_put_one(table: RandomMod
 def test_a_server_that_is_not_there_is_one_sentence(folder: Path) -> None:
     with pytest.raises(ModelError, match=r"^the vllm server at http://127.0.0.1:9 cannot be reached: .*refused"):
         open_backend(f"vllm:http://127.0.0.1:9/{NAME}#{folder}")
+
+
+def test_a_server_is_asked_how_many_requests_it_batches(
+    folder: Path, table: RandomModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RemoteBackend, "batched", lambda backend: min(2, backend.options.slots))
+    with serving(FakeVllm(table)) as address:
+        engines = [each[TARGET] for each in open_backends(ServeSettings(model=f"{address}/{NAME}#{folder}", slots=6))]
+        assert len(engines) == 2
+        for each in engines:
+            for _ in range(3):
+                each.open_slot()
+            each.close()

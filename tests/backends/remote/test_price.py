@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import closing
 from typing import Any
@@ -45,3 +46,20 @@ def test_a_token_of_a_stream_costs_less_than_a_request(kind: Any, monkeypatch: p
     carried = sum("vllm_xargs" in body for body in server.bodies)
     if kind is not FakeSglang:
         assert (verified > 0, carried > 0) == (kind is FakeVllm, kind is FakePlugin)
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_as_many_requests_as_the_server_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, places = FakeVllm(Slow()), threading.Semaphore(limit)
+    answer = server.answer
+
+    def one_of_few(*request: Any) -> Any:
+        with places:
+            time.sleep(0.2)
+            return answer(*request)
+
+    monkeypatch.setattr(server, "answer", one_of_few)
+    with closing(connected(server, slots=8, ahead=17)) as backend:
+        assert backend.batched() == limit
+    with closing(connected(server, slots=2, ahead=17)) as backend:
+        assert backend.batched() == min(2, limit)

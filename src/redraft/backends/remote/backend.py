@@ -24,7 +24,7 @@ from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import Continuation, RemoteDialect
 from redraft.backends.remote.line import Line, beside
-from redraft.backends.remote.price import priced
+from redraft.backends.remote.price import batched, priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
@@ -139,6 +139,10 @@ class RemoteBackend:
     def curve(self) -> CostCurve:
         """What passes cost on the server (`redraft.backends.remote.price`)."""
         return priced(self)
+
+    def batched(self) -> int:
+        """How many requests at a time the server batches well (`redraft.backends.remote.price`)."""
+        return batched(self)
 
     def close(self) -> None:
         """Close the connections."""
