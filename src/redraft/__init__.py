@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # typing takes longer to import than all of this
+TYPE_CHECKING = False  # typing is slower to import than all of this
 if TYPE_CHECKING:
     from typing import Any
 

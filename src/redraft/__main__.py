@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-# What `signal` wraps: there already when Python starts, where `signal` takes a moment to import.
+# The C module behind `signal`, which is loaded at start-up; importing `signal` takes a moment.
 import _signal  # type: ignore[import-not-found]
 
-# While the command line is imported, Ctrl-C ends the process without a traceback.
+# Ctrl-C during the imports ends the process without a traceback.
 _handler = _signal.getsignal(_signal.SIGINT)
 if _handler is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

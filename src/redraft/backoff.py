@@ -1,4 +1,4 @@
-"""Patience with a server that does not answer."""
+"""Delays between attempts to reach a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Backoff:
     patience: float = 300.0
 
     def waits(self) -> Iterator[float]:
-        """The delays, until patience runs out; their variation keeps clients from reconnecting all at once."""
+        """Yield the delays until patience runs out; random variation keeps clients from reconnecting simultaneously."""
         wait, total = self.first, 0.0
         while total < self.patience:
             varied = wait * random.uniform(0.5, 1.0)

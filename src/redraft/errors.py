@@ -1,4 +1,4 @@
-"""Every error that Redraft raises on purpose, in one tree.
+"""The exceptions of Redraft.
 
     RedraftError                     catch this to catch them all
     ├── OptionError                  an option out of range, or unknown          (also a ValueError)
@@ -8,7 +8,7 @@
     ├── ContextOverflow              source and output do not fit the model's context
     └── MissingExtra                 an optional dependency is not installed     (also an ImportError)
 
-Each message is one sentence that names the field and what is allowed; the command line prints it as it stands.
+Each message is one sentence that names the field and the allowed values; the command line prints it unchanged.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import re
 
 
 def first_sentence(error: BaseException) -> str:
-    """What another library says of an error, cut to one sentence without its stop; its type if it says nothing."""
+    """Return the first sentence of another library's error without its full stop; its type if it is empty."""
     line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return re.split(r"\.(?: +(?=[A-Z])|$)", line)[0]
 
 
 class RedraftError(Exception):
-    """Base of all errors of this package."""
+    """Base class of all exceptions of this package."""
 
 
 class OptionError(RedraftError, ValueError):
-    """An option is out of its range or not known."""
+    """An option is out of range or unknown."""
 
 
 class InputError(RedraftError, ValueError):
-    """A line of input cannot be used.
+    """A line of input is invalid.
 
     Attributes:
-        line: its number in the stream, from 1; None when unknown.
+        line: its number in the stream, from 1; None if unknown.
     """
 
     def __init__(self, message: str, line: int | None = None) -> None:
@@ -43,16 +43,16 @@ class InputError(RedraftError, ValueError):
 
 
 class ModelError(RedraftError):
-    """A model file is missing, is broken or cannot be used."""
+    """A model file is missing, broken or unsuitable."""
 
 
 class CapabilityError(ModelError):
-    """A model or backend cannot do what was asked of it; the message names both."""
+    """A model or backend does not support what was requested; the message names both."""
 
 
 class ContextOverflow(RedraftError):
-    """A prompt with its output does not fit into the model's context."""
+    """Prompt and output exceed the model's context length."""
 
 
 class MissingExtra(RedraftError, ImportError):
-    """An optional dependency is needed; the message says which extra to install."""
+    """An optional dependency is missing; the message names the extra to install."""

@@ -1,4 +1,4 @@
-"""Ctrl-C while a program starts: it ends at once, without a traceback."""
+"""Make Ctrl-C end a starting program immediately, without a traceback."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def ends_process() -> Iterator[None]:
-    """Let the system end the process at Ctrl-C while nothing has begun that must be finished or restored.
+    """Let Ctrl-C end the process immediately while there is nothing to finish or restore.
 
-    Python's own handler raises wherever the program is: inside an import or a callback of llama.cpp this prints a
-    traceback.  A handler of somebody else's is left alone, and so are threads other than the main one.
+    Python's handler raises an exception wherever the program is; inside an import or a callback of llama.cpp it prints
+    a traceback.  Other handlers are left alone, as are threads other than the main one.
     """
     here = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)

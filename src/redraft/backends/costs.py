@@ -1,4 +1,4 @@
-"""The cost curves of the models that have run on this machine, kept in the user's cache."""
+"""Cost curves of the models that have run on this machine, stored in the user's cache."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ LOGGER = logging.getLogger("redraft.costs")
 
 @runtime_checkable
 class Identified(Protocol):
-    """A backend that can say which model it runs, and how."""
+    """A backend that identifies its model and settings."""
 
     @property
     def identity(self) -> str:
-        """The model and every option that its speed depends on, but the number of threads."""
+        """The model and all options that affect its speed, except the number of threads."""
 
 
 @runtime_checkable
 class Priced(Protocol):
-    """A backend that measures its passes itself, because they do not run on this machine."""
+    """A backend that measures its passes itself, because they run on another machine."""
 
     def curve(self) -> CostCurve:
-        """What passes cost now; takes a slot meanwhile."""
+        """Measure the current cost of passes; uses a slot meanwhile."""
 
 
 def known_curve(backend: Backend) -> CostCurve:
-    """The curve of a model with its options on this machine; measured, and kept, the first time.
+    """Return a model's cost curve on this machine; it is measured and stored on first use.
 
-    One that cannot be trusted is used, with a warning, and measured again the next time.  One of a server is measured
-    every time.
+    An unreliable curve is used with a warning, and measured again next time.  The curve of a server is measured every
+    time.
     """
     if isinstance(backend, Priced):
         return backend.curve()
@@ -56,7 +56,7 @@ def _known(backend: Backend, threads: int) -> Measured:
 
 
 def keep(backend: Backend, measured: Measured) -> Measured:
-    """Keep what was measured for the next time, in place of what is kept for this model, if it can be trusted."""
+    """Store a measurement in place of an older one for the same model, if it is reliable."""
     if isinstance(backend, Identified) and not measured.problem:
         curve = {"sizes": measured.curve.sizes, "seconds": measured.curve.seconds}
         fields = {**_here(), "curve": curve, "spread": measured.spread, "threads": measured.threads}
@@ -69,20 +69,20 @@ def _key(backend: Identified, threads: int) -> str:
 
 
 def _here() -> dict[str, str]:
-    """What a curve holds for: with another processor or another build of llama.cpp it is of no use."""
+    """Return what a curve depends on: the processor and the build of llama.cpp."""
     return {"processor": processor().label, "library": library_hash()}
 
 
 def cache_file() -> Path:
-    """Where the curves are kept."""
+    """Return the path of the file with the curves."""
     return cache_folder() / "costs.json"
 
 
 def _kept() -> dict[str, Measured]:
-    """What was measured here."""
+    """Return the curves measured here."""
     here, found = _here(), {}
     for name, fields in _read().items():
-        # What cannot be read is measured again.
+        # Unreadable entries are measured again.
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             if {fact: fields[fact] for fact in here} == here:
                 curve = CostCurve(tuple(fields["curve"]["sizes"]), tuple(fields["curve"]["seconds"]))
@@ -100,10 +100,10 @@ def _read() -> dict[str, dict[str, Any]]:
 
 def _write(known: Mapping[str, Mapping[str, Any]]) -> None:
     path = cache_file()
-    # Where it cannot be kept, it is measured again next time.
+    # If it cannot be stored, it is measured again next time.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may read it meanwhile.
+        # Another process may read the file meanwhile.
         part = path.with_name(f"{path.name}.{os.getpid()}")
         part.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         part.replace(path)

@@ -1,4 +1,4 @@
-"""A crash of native code, told to a person in one sentence instead of "Segmentation fault"."""
+"""Report a crash of native code in one sentence instead of "Segmentation fault"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from redraft.errors import ModelError
 
-#: Faults of a process itself, as far as the system has them.
+#: Signals of a process's own faults that this system has.
 SIGNALS = [
     getattr(signal, name) for name in ("SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT") if hasattr(signal, name)
 ]
@@ -21,7 +21,7 @@ WAY_OUT = (
     "compile llama.cpp on this machine (pip install --force-reinstall --no-deps --no-cache-dir --no-binary "
     "llama-cpp-python llama-cpp-python), or try --exact, and --gpu-layers 0 where there is a GPU"
 )
-#: Larger than `struct sigaction` of any system.
+#: At least the size of `struct sigaction` on any system.
 _ACTION_SIZE = 512
 
 Given = ParamSpec("Given")
@@ -35,16 +35,16 @@ _before: dict[int, Any] = {}
 
 @contextmanager
 def explained(doing: str) -> Iterator[None]:
-    """While the body runs, a fault anywhere in the process ends it with one sentence on standard error.
+    """End the process with one sentence on standard error if a fault occurs in the block.
 
-    The exit status is 128 plus the number of the signal, as shells report it.  Outside of the body whatever handled
-    faults before, such as faulthandler, does so again.
+    The exit status is 128 plus the signal number, as in shells.  After the block, the previous fault handlers, such as
+    faulthandler, are restored.
 
     Args:
-        doing: what the body does, such as "loading llama.cpp".
+        doing: what the block does, such as "loading llama.cpp".
 
     Raises:
-        ModelError: there was a fault, on Windows, where ctypes turns it into an exception.
+        ModelError: a fault occurred on Windows, where ctypes turns it into an exception.
     """
     _enter(doing)
     try:
@@ -58,7 +58,7 @@ def explained(doing: str) -> Iterator[None]:
 
 
 def explained_once(function: Callable[Given, Result], doing: str) -> Callable[Given, Result]:
-    """The same function, of which the first call is `explained`."""
+    """Return a function whose first call is `explained`."""
     first = True
 
     def call(*arguments: Given.args, **named: Given.kwargs) -> Result:
@@ -78,7 +78,7 @@ def _sentence(fault: str, doing: str) -> str:
 
 
 def _end(number: int) -> None:
-    """Runs in the thread that met the fault, from which there is no way back."""
+    """Runs in the faulting thread and does not return."""
     sentence = _sentence(signal.Signals(number).name, ", ".join(_doing))
     os.write(2, f"redraft: {sentence}\n".encode())
     os._exit(128 + number)
@@ -107,7 +107,7 @@ def _leave(doing: str) -> None:
 
 @cache
 def _libc() -> Any:
-    """The C library; Python's own signal module cannot handle faults, since it waits for the next bytecode."""
+    """Return the C library; Python's signal module cannot handle faults, since it waits for the next bytecode."""
     libc = ctypes.CDLL(None)
     libc.signal.restype = ctypes.c_void_p
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]

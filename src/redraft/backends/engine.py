@@ -1,4 +1,4 @@
-"""The bindings of llama.cpp, as ``lib``: if they cannot be loaded, one sentence says so.
+"""The bindings of llama.cpp as ``lib``.
 
 Raises:
     ModelError: on import, if llama-cpp-python or a library that it needs is missing or broken.

@@ -1,4 +1,4 @@
-"""Which kernels llama.cpp may run here: those of its own choice, unless a self-test found them broken."""
+"""Choose llama.cpp's kernels: its own choice, unless a self-test found it broken."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from redraft.models import shipped_path
 
 log = logging.getLogger(__name__)
 
-#: Compiles llama.cpp so that AMX works with every compiler: GCC before 13.3 needs the flags, later ones lose nothing.
+#: Builds llama.cpp with working AMX kernels on any compiler: GCC before 13.3 needs the flags, which cost later versions
+#: nothing.
 REBUILD = (
     'CXXFLAGS="-fno-tree-dse -fno-dse" pip install --force-reinstall --no-deps --no-cache-dir '
     "--no-binary llama-cpp-python llama-cpp-python"
 )
-#: What keeps the libraries of torch to AVX-512.
+#: Keeps torch's libraries to AVX-512.
 NO_TILES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MKL_ENABLE_INSTRUCTIONS": "AVX512"}
 _FOUND = {
     "wrong": "compute wrong results",
@@ -40,11 +41,11 @@ _FOUND = {
 def trusted() -> bool:
     """Whether llama.cpp may choose kernels by itself; if not, that is logged once.
 
-    Only its AMX kernels are known to break, so processors without AMX are not tested.  The test takes a second, once
-    for each build and processor.
+    Only its AMX kernels are known to fail, so processors without AMX are not tested.  The test takes a second, once per
+    build and processor.
 
     Raises:
-        ModelError: this build of llama.cpp crashes whatever the kernels.
+        ModelError: this build of llama.cpp crashes with any kernels.
     """
     here = processor()
     if not here.has_amx:
@@ -60,11 +61,11 @@ def trusted() -> bool:
 
 @cache
 def tiles_are_ours() -> bool:
-    """Whether llama.cpp alone uses AMX's tiles in this process; torch is kept off them, if it is not too late.
+    """Whether only llama.cpp uses AMX's tiles in this process; keeps torch from using them if it is not loaded yet.
 
-    llama.cpp shapes the tiles once in a thread.  oneDNN and MKL, by which torch multiplies in bfloat16, reset them, and
-    the next pass of llama.cpp in that thread ends with an illegal instruction.  They read their settings when they
-    first run, so where torch is loaded already llama.cpp goes without AMX.
+    llama.cpp configures the tiles once per thread.  oneDNN and MKL, which torch uses to multiply in bfloat16, reset
+    them, and llama.cpp's next pass in that thread ends with an illegal instruction.  These libraries read their
+    settings on first use, so if torch is already loaded, llama.cpp runs without AMX.
     """
     if not processor().has_amx or set(NO_TILES) <= os.environ.keys():
         return True
@@ -77,7 +78,7 @@ def tiles_are_ours() -> bool:
 
 
 def complaint(verdict: SelfTestResult) -> str:
-    """One sentence on kernels that are not right."""
+    """Return one sentence on broken kernels."""
     return (
         f"llama.cpp's AMX kernels {_FOUND[verdict.kernels]} in this build ({verdict.detail}), so models run without "
         "them, about half as fast; `redraft doctor` says how to get a right build"
@@ -85,7 +86,7 @@ def complaint(verdict: SelfTestResult) -> str:
 
 
 def report() -> str:
-    """What to know of the kernels here, and how to get faster ones; tests them again where the processor has AMX."""
+    """Report which kernels run here and how to get faster ones; repeats the self-test if the processor has AMX."""
     here = processor()
     if not here.has_amx:
         return "chosen by llama.cpp; this processor has no AMX, so they need no test"
@@ -99,20 +100,20 @@ def report() -> str:
 
 
 def test(here: Processor) -> SelfTestResult:
-    """Run the self-test, and remember what it found."""
+    """Run the self-test and store its result."""
     verdict = selftest.examine(shipped_path("demo-tiny"))
-    # A test that failed before its first kernel says nothing of the next time.
+    # A test that failed before its first kernel may succeed next time.
     if verdict.plain_run and verdict.kernels != "untested":
-        with suppress(OSError, RuntimeError):  # where it cannot be remembered, it is tested again
+        with suppress(OSError, RuntimeError):  # if it cannot be stored, the test is repeated
             _write(here, verdict)
     return verdict
 
 
 def remembered(here: Processor) -> SelfTestResult | None:
-    """What the self-test found for this build and processor; None if it has not run."""
+    """Return the self-test's stored result for this build and processor; None if there is none."""
     try:
         return SelfTestResult(**json.loads(_file().read_text(encoding="utf-8"))[_key(here)])
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError):  # RuntimeError: there is no home
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):  # RuntimeError: no home directory
         return None
 
 
@@ -133,6 +134,6 @@ def _file() -> Path:
 
 
 def _key(here: Processor) -> str:
-    """Build, processor and the test itself, since another one may find something else."""
+    """Return a key of build, processor and test, since another test may find something else."""
     rest = hashlib.sha256(" ".join(sorted(here.features)).encode() + Path(selftest.__file__).read_bytes())
     return f"{library_hash()} {here.label} {rest.hexdigest()[:12]}"

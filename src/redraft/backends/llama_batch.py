@@ -1,4 +1,4 @@
-"""What goes into one call of llama.cpp: ids with their positions, sequences and whether their rows are wanted."""
+"""The input of one llama.cpp call: ids with positions, sequences, and whether their rows are needed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Feed:
     Attributes:
         tokens: (n,) the ids.
         positions: (n,) the position of each in its sequences.
-        sequences: (n,) the sequences that each belongs to.
-        wanted: (n,) whether its row is wanted.
-        rows: how many rows are wanted.
+        sequences: (n,) the sequences to which each belongs.
+        wanted: (n,) whether its row is needed.
+        rows: number of rows needed.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Feed:
         return len(self.tokens)
 
     def add(self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[list[int]], rows: int) -> None:
-        """Append ids, of which the last ``rows`` have their rows wanted."""
+        """Append ids; the rows of the last ``rows`` of them are needed."""
         self.tokens += tokens
         self.positions += positions
         self.sequences += sequences
@@ -41,34 +41,34 @@ class Feed:
         self.rows += rows
 
     def parts(self, size: int) -> Iterator[Feed]:
-        """The same in pieces of at most ``size`` ids."""
+        """Yield the ids in pieces of at most ``size``."""
         for start in range(0, len(self), size):
             yield self.part(start, start + size)
 
     def part(self, start: int, end: int) -> Feed:
-        """The ids from ``start`` to ``end``, which is left out."""
+        """Return the ids from ``start`` up to, but not including, ``end``."""
         piece = slice(start, end)
         wanted = self.wanted[piece]
         return Feed(self.tokens[piece], self.positions[piece], self.sequences[piece], wanted, sum(wanted))
 
 
 class Batch:
-    """The engine's own structure, allocated once.
+    """llama.cpp's batch structure, allocated once.
 
     Args:
-        size: the most ids.
-        sequences: the most sequences that one id belongs to.
+        size: maximum number of ids.
+        sequences: maximum number of sequences per id.
     """
 
     def __init__(self, size: int, sequences: int) -> None:
         self._batch = lib.llama_batch_init(size, 0, sequences)
-        # Arrays take a whole list at once, and reading a pointer's field makes a new object each time.
+        # Arrays accept a whole list at once, and each access to a pointer field would create an object.
         self._tokens, self._positions = _array(self._batch.token, size), _array(self._batch.pos, size)
         self._counts, self._wanted = _array(self._batch.n_seq_id, size), _array(self._batch.logits, size)
         self._sequences = [_array(self._batch.seq_id[index], sequences) for index in range(size)]
 
     def filled(self, feed: Feed) -> Any:
-        """The structure, holding ``feed``; it belongs to the batch."""
+        """Fill the structure with ``feed`` and return it; the batch owns it."""
         size = len(feed)
         self._batch.n_tokens = size
         self._tokens[:size], self._positions[:size] = feed.tokens, feed.positions
@@ -78,12 +78,12 @@ class Batch:
         return self._batch
 
     def close(self) -> None:
-        """Free it."""
+        """Free the structure."""
         lib.llama_batch_free(self._batch)
 
 
 def leaf_paths(draft: Draft) -> list[list[int]]:
-    """The nodes from the root to each leaf, leaves in draft order."""
+    """Return the nodes from the root to each leaf, leaves in draft order."""
     inner = set(draft.parents)
     paths: list[list[int]] = []
     for leaf in range(len(draft)):
@@ -99,5 +99,5 @@ def leaf_paths(draft: Draft) -> list[list[int]]:
 
 
 def _array(pointer: Any, size: int) -> Any:
-    """The memory that a pointer shows to, as an array."""
+    """Return the memory behind a pointer as an array."""
     return ctypes.cast(pointer, ctypes.POINTER(pointer._type_ * size)).contents

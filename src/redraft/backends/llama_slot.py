@@ -1,4 +1,4 @@
-"""One slot of llama.cpp's cache: what it holds, how it is rolled back, and the branches of its draft tree."""
+"""One slot of llama.cpp's cache: its contents, rolling back, and the branches of its draft tree."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class LlamaSlot:
     """One sequence of a cache.
 
     Attributes:
-        context, sequence: where it is.
-        spare: sequences that its branches may take, shared by all slots of the context.
-        ids: what the slot's own sequence holds.
-        branches: what each further sequence holds that is a branch of it.
-        ordered: after a tree, how many of its ids have their cells in the order of their positions.
+        context: its context.
+        sequence: its sequence number.
+        spare: free sequences for branches, shared by all slots of the context.
+        ids: ids in its own sequence.
+        branches: sequence of a branch -> its ids.
+        ordered: after a tree, the number of ids whose cells are in the order of their positions.
     """
 
     context: LlamaContext
@@ -31,15 +32,15 @@ class LlamaSlot:
     ordered: int = 0
 
     def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
-        """Roll the cache back to what it shares with the request, and add the ids to decode.
+        """Roll the cache back to the prefix it shares with the request, and add the ids to decode.
 
         Raises:
-            CapabilityError: the memory of the model cannot be rolled back.
+            CapabilityError: the model's memory cannot be rolled back.
         """
         prefix, draft = score.prefix, score.draft
         length = len(prefix)
         kept = min(common_prefix(self.ids, prefix), length - score.prompt_rows)
-        # An exact pass may have left an id more than it was asked for.
+        # An exact pass may have left one id more than requested.
         if (len(self.ids) > kept or exact) and not self.context.remove(self.sequence, kept):
             raise CapabilityError(f"the memory of model {self.context.model.path.name!r} cannot be rolled back")
         tokens = prefix[kept:] + draft.tokens
@@ -53,7 +54,7 @@ class LlamaSlot:
         feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
 
     def _branch_off(self, score: Score, kept: int) -> list[list[int]]:
-        """Give each branch of a tree but the first a sequence of its own; the sequences of every id to decode."""
+        """Assign a sequence to each branch of a tree except the first; return the sequences of every id to decode."""
         draft = score.draft
         paths = leaf_paths(draft)
         every = [self.sequence, *(self.spare.pop() for _ in paths[1:])]
@@ -69,7 +70,7 @@ class LlamaSlot:
         return [every] * (len(score.prefix) - kept) + members
 
     def adopt_branch(self, prefix: Sequence[int], *, exact: bool) -> None:
-        """After a tree: continue on the branch that the rule accepted, forget the others."""
+        """After a tree: continue on the accepted branch and drop the others."""
         own = common_prefix(self.ids, prefix)
         best = max(self.branches, key=lambda branch: common_prefix(self.branches[branch], prefix))
         if exact:
@@ -82,14 +83,14 @@ class LlamaSlot:
         self.drop_branches()
 
     def drop_branches(self) -> None:
-        """Forget the branches, and give their sequences back."""
+        """Drop the branches and free their sequences."""
         for branch in self.branches:
             self.context.remove(branch)
             self.spare.append(branch)
         self.branches = {}
 
     def forget(self) -> None:
-        """Forget the sequence and its branches."""
+        """Clear the sequence and its branches."""
         self.drop_branches()
         self.context.remove(self.sequence)
         self.ids = ()

@@ -1,12 +1,12 @@
 """The default backend: any GGUF on llama.cpp, through the low-level API of llama-cpp-python.
 
-One context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids that its slot holds, rolls
-back the rest, and decodes prompt tail and draft in one call with logits only where they are asked for.  The branches of
-a draft tree are further sequences that share the cells of their common part.
+There is one context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids in its slot, rolls
+back the rest, and decodes the tail of the prompt and the draft in one call, with logits only where they are needed.
+The branches of a draft tree are further sequences that share the cells of their common part.
 
-Where single and batched passes are to be bit-equal, the cells of a sequence must stand in the order of its positions,
-since attention sums over them in theirs.  So with `LlamaOptions.exact` every slot that shares cells has a context of
-its own, and of a tree only what stands in order stays in the cache: what was accepted beyond that is computed again.
+Single and batched passes are bit-identical only if the cells of a sequence are in the order of its positions, since
+attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
+and after a tree only what is in order stays in the cache; accepted tokens beyond that are computed again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 
-#: Sequences that llama.cpp's cache can tell apart.
+#: Maximum number of sequences in llama.cpp's cache.
 MOST_SEQUENCES = 256
-#: Bytes of weights up to which a model counts as small: they fit into the processor's caches.
+#: Maximum size in bytes of a small model, whose weights fit into the processor's caches.
 SMALL_MODEL = 64 << 20
-#: Cells that each branch of a tree may fill beyond its slot's own.
+#: Cells reserved for each branch of a tree.
 _CELLS_OF_A_BRANCH = 256
 
 
@@ -40,11 +40,11 @@ class LlamaOptions:
     """Options of the backend; every number is range-checked.
 
     Attributes:
-        context_length: ids that one slot can hold.
+        context_length: ids per slot.
         slots: number of independent sequences, one for every stream and target language.
         branches: maximum number of further branches of a draft tree; 0 allows only chains. Trees need a shared cache,
             which is slower with many slots.
-        threads: CPU threads; 0 finds the fastest number while it runs (`redraft.backends.threads`).
+        threads: CPU threads; 0 tunes the number while running (`redraft.backends.threads`).
         gpu_layers: layers on the GPU; -1 for all that fit.
         batch: maximum ids per call of the engine; longer requests are split.
         exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
@@ -80,13 +80,13 @@ class LlamaCpp:
     """A model with a cache of several slots; implements `redraft.decoding.backend.Backend`.
 
     Args:
-        path: the file.
-        options: how it is run.
-        model: its weights, where another backend has loaded them already and will be closed after this one.
+        path: the GGUF file.
+        options: options of the backend.
+        model: loaded weights of another backend, which must be closed after this one; None loads them.
 
     Raises:
-        ModelError: the file is missing, broken, or does not fit into memory.
-        CapabilityError: the model cannot be rolled back, or it is to be exact and on a GPU.
+        ModelError: the file is missing or broken, or does not fit into memory.
+        CapabilityError: the model cannot be rolled back, or exact passes are requested on a GPU.
     """
 
     def __init__(self, path: Path, options: LlamaOptions = LlamaOptions(), model: LlamaModel | None = None) -> None:
@@ -96,7 +96,7 @@ class LlamaCpp:
                 "leave out --exact, or use --gpu-layers 0"
             )
         self.options = options
-        # Loading takes long enough to see what other processes do.
+        # Loading takes long enough to observe other processes.
         free = FreeCores(usable_cores())
         self._owns_model = model is None
         self.model = model or LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
@@ -107,7 +107,7 @@ class LlamaCpp:
         self._threads = self._choose_threads(free)
         apart = options.exact and (options.branches > 0 or needs_pairs(self.model))
         self._contexts: list[LlamaContext] = []
-        self._places: list[LlamaSlot] = []  # an empty slot for every number
+        self._places: list[LlamaSlot] = []  # an empty slot for each number
         for _ in range(options.slots if apart else 1):
             self._open_context(1 if apart else options.slots)
         self.context_length = min(options.context_length, self._contexts[0].length)
@@ -137,17 +137,17 @@ class LlamaCpp:
         options, cores = self.options, usable_cores()
         if options.threads or cores == 1 or on_gpu(options.gpu_layers):
             return FixedThreads(options.threads or cores)
-        # A large model's first prompt would take long on one thread; a small one's operations are soon over.
+        # The first prompt of a large model would take too long on one thread; a small model's operations are short.
         small = self.model.path.stat().st_size <= SMALL_MODEL
         return AdaptiveThreads(cores, 1 if small else cores, free)
 
     def thread_counts(self) -> tuple[int, ...]:
-        """The least and the greatest number of threads that passes run on now; none where the GPU runs them."""
+        """Return the minimum and maximum number of threads for passes at present; empty if the GPU runs them."""
         return () if on_gpu(self.options.gpu_layers) else self._threads.counts()
 
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
-        """Run all passes meanwhile on so many threads, for a measurement."""
+        """Run all passes in the block on ``count`` threads, for measurements."""
         for context in self._contexts:
             context.threads = FixedThreads(count)
         try:
@@ -158,21 +158,21 @@ class LlamaCpp:
 
     @property
     def identity(self) -> str:
-        """The model's file and the options that its speed depends on, but the number of threads."""
+        """The model's file and the options that affect its speed, except the number of threads."""
         file, options = self.model.path.stat(), self.options
         trees = "trees" if options.branches else "chains"
         settings = f"{options.gpu_layers} layers, exact {options.exact}, {trees}"
         return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
     def listed_tokens(self) -> object:
-        """Texts and kinds of all tokens, and how bytes are written in them; see `redraft.backends.pair`."""
+        """Return texts and kinds of all tokens, and the encoding of bytes in them; see `redraft.backends.pair`."""
         return self.model.listed_tokens()
 
     def open_slot(self) -> int:
-        """A free sequence.
+        """Reserve a free slot.
 
         Raises:
-            CapabilityError: all are in use.
+            CapabilityError: all slots are in use.
         """
         for slot, place in enumerate(self._places):
             if slot not in self._slots:
@@ -181,11 +181,11 @@ class LlamaCpp:
         raise CapabilityError(f"all {self.options.slots} slots of the cache are in use; open the model with more slots")
 
     def close_slot(self, slot: int) -> None:
-        """Forget a sequence and its branches."""
+        """Release a slot and clear its cache."""
         self._slots.pop(slot).forget()
 
     def close(self) -> None:
-        """Free the context, and the weights if they are its own."""
+        """Free the context, and the weights unless they are shared."""
         for context in self._contexts:
             context.close()
         self._contexts, self._places = [], []
@@ -196,14 +196,14 @@ class LlamaCpp:
         """Answer requests of different slots in one batched pass.
 
         Raises:
-            ContextOverflow: prefix and draft of a request are longer than the context.
-            CapabilityError: the draft trees together have more branches than the backend was opened for.
+            ContextOverflow: prefix and draft of a request exceed the context length.
+            CapabilityError: the draft trees together have more branches than the backend was opened with.
         """
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
         self._check(requests)
         answers: dict[int, Rows] = {}
-        # The engine runs sequences together only where they stand in the order of their numbers, without gaps.
+        # llama.cpp batches sequences only if they are in order of number without gaps.
         ordered = sorted(requests, key=lambda request: request[0])
         try:
             for context in self._contexts:
@@ -215,7 +215,7 @@ class LlamaCpp:
         return [answers[slot] for slot, _score in requests]
 
     def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:
-        """The rows of each slot, by one pass of a context."""
+        """Return the rows of each slot after one pass of a context."""
         if not requests:
             return {}
         feed = Feed()
@@ -229,7 +229,7 @@ class LlamaCpp:
         return {slot: NumpyRows(logits[start:end], score.prompt_rows - 1) for (slot, score), start, end in spans}
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
-        """Refuse what cannot be done before anything is changed; free branches that older trees still hold."""
+        """Check requests before anything is changed; free the branches of older trees."""
         wanted: dict[LlamaContext, int] = {}
         for slot, score in requests:
             length = len(score.prefix) + score.draft.depth
@@ -251,6 +251,6 @@ class LlamaCpp:
         for context, branches in wanted.items():
             here = [state for state in self._slots.values() if state.context is context]
             if branches > len(here[0].spare):
-                # A branch that another slot would have gone on with is only a cache: that slot computes it again.
+                # A branch that another slot would have continued is only cache: that slot computes it again.
                 for state in here:
                     state.drop_branches()

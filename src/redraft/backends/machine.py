@@ -1,6 +1,7 @@
-"""This machine: its processor, its cache folder, and the build of llama.cpp that is installed.
+"""This machine: processor, cache folder, and the installed build of llama.cpp.
 
-Standard library only, and llama.cpp is not loaded: tools/setup_env.py uses this before anything is installed.
+Uses only the standard library and does not load llama.cpp, because tools/setup_env.py runs before anything is
+installed.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
-#: Trademarks, the clock, and the signs that separate the parts of a signature.
+#: Trademarks, clock rates, and the separators of signatures.
 _FILLER = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|@.*$|[|:]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor as its system describes it.
+    """A processor as described by the system.
 
     Attributes:
-        name: such as "Intel(R) Xeon(R) Processor"; its architecture where the system gives no name.
-        features: such as "avx2" and "amx_tile"; empty where the system does not list them.
+        name: such as "Intel(R) Xeon(R) Processor", or the architecture if the system gives no name.
+        features: such as "avx2" and "amx_tile"; empty if the system does not list them.
         numbers: family and model of an x86 processor, such as "6-207"; cloud providers hide the marketing name.
     """
 
@@ -39,20 +40,20 @@ class Processor:
 
     @property
     def has_amx(self) -> bool:
-        """Whether it multiplies matrices in tiles: Intel Xeon from Sapphire Rapids on."""
+        """Whether it has AMX, which multiplies matrices in tiles: Intel Xeon since Sapphire Rapids."""
         return "amx_tile" in self.features
 
     @property
     def label(self) -> str:
-        """What tables and signatures call it, such as ``Intel Xeon Processor (6-207) AMX``."""
+        """Its name in tables and signatures, such as ``Intel Xeon Processor (6-207) AMX``."""
         name = " ".join(_FILLER.sub(" ", self.name).split())
         return name + (f" ({self.numbers})" if self.numbers else "") + (" AMX" if self.has_amx else "")
 
 
 def processor(cpuinfo: Path = CPUINFO) -> Processor:
-    """The processor of this machine; of several, the first."""
+    """Return the processor of this machine, the first of several."""
     facts = dict(_first_entry(cpuinfo))
-    # ARM's entries have no name, only the number of the core's design.
+    # ARM entries have no name, only the part number of the core.
     part = f"ARM {facts.get('CPU implementer', '')} {facts['CPU part']}" if "CPU part" in facts else ""
     name = facts.get("model name") or part or _named_by_system() or platform.machine()
     numbers = f"{facts['cpu family']}-{facts['model']}" if {"cpu family", "model"} <= facts.keys() else ""
@@ -61,7 +62,7 @@ def processor(cpuinfo: Path = CPUINFO) -> Processor:
 
 @cache
 def _named_by_system() -> str:
-    """The processor's name where there is no /proc/cpuinfo: on macOS and Windows."""
+    """Return the processor's name on systems without /proc/cpuinfo: macOS and Windows."""
     if sys.platform == "darwin":
         with suppress(OSError, subprocess.SubprocessError):
             asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
@@ -76,7 +77,7 @@ def _named_by_system() -> str:
 
 
 def _first_entry(cpuinfo: Path) -> Iterator[tuple[str, str]]:
-    """The lines up to the first empty one: the file has an entry for every core."""
+    """Yield the lines up to the first empty one: the file has an entry per core."""
     try:
         with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
@@ -89,13 +90,13 @@ def _first_entry(cpuinfo: Path) -> Iterator[tuple[str, str]]:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where Redraft keeps what it can make again: $XDG_CACHE_HOME/redraft, or ~/.cache/redraft."""
+    """Return the folder for data that can be made again: $XDG_CACHE_HOME/redraft, or ~/.cache/redraft."""
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redraft"
 
 
 @cache
 def library_hash() -> str:
-    """Twelve hexadecimal digits that differ between builds of llama.cpp; empty if none is installed."""
+    """Return 12 hex digits that identify the build of llama.cpp; empty if none is installed."""
     spec = find_spec("llama_cpp")
     chosen = os.environ.get("LLAMA_CPP_LIB_PATH")
     packages = (spec and spec.submodule_search_locations) or []

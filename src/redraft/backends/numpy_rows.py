@@ -1,8 +1,8 @@
-"""`redraft.decoding.types.Rows` over a NumPy matrix of logits.
+"""`redraft.decoding.types.Rows` for a NumPy matrix of logits.
 
-A row may have 150,000 logits or more, so what is worked out of one goes through memory as few times as it can: sums are
-taken in the logits' own precision, pairwise, and a few best tokens are found one by one.  In 32 bits a log-probability
-or an entropy is off by some 1e-6.
+A row may have 150,000 logits or more, so each is traversed as few times as possible: sums use the logits' own precision
+(pairwise summation), and a few best tokens are found one by one.  In 32 bits, log-probabilities and entropies have
+errors of about 1e-6.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-#: Up to so many best tokens are found one after the other; sorting a row in parts takes as long as 30 such searches.
+#: Maximum number of best tokens to find one by one; partially sorting a row takes as long as 30 such searches.
 _FEW = 16
-#: If the greatest logit is between these, exponentials of a row and their sum are numbers of 32 bits as they stand.
+#: If the largest logit is within these bounds, exponentials and their sum fit 32 bits without shifting.
 _LOWEST, _HIGHEST = -20.0, 70.0
 
 
@@ -25,7 +25,7 @@ class NumpyRows:
     """Rows of one request.
 
     Args:
-        logits: (rows, vocabulary) matrix of this request alone, often a view of the engine's own buffer.
+        logits: (rows, vocabulary) matrix of this request, often a view of the engine's buffer.
         root: index of the row of node -1; the row of node ``i`` is ``root + 1 + i``.
     """
 
@@ -48,15 +48,15 @@ class NumpyRows:
         return self._normaliser[node]
 
     def argmax(self, node: int) -> int:
-        """The most probable token; the lowest id among equals."""
-        if node < -1:  # a row of the prompt: few of them are asked for, and seldom twice
+        """Return the most probable token, the lowest id among equals."""
+        if node < -1:  # a row of the prompt: rarely requested
             return int(self._row(node).argmax())
-        if not self._best:  # of all other rows at once: most are asked for, some of them several times
+        if not self._best:  # all other rows at once: most are requested, some of them repeatedly
             self._best = self._logits[self._offset - 1 :].argmax(axis=1).tolist()
         return self._best[node + 1]
 
     def best(self, node: int, k: int) -> list[int]:
-        """The ``k`` best tokens, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
         row = self._row(node)
         k = min(k, len(row))
         found = self._best_one_by_one(node, row, k) if k <= _FEW else []
@@ -68,7 +68,7 @@ class NumpyRows:
         return best
 
     def _best_one_by_one(self, node: int, row: NDArray[Any], k: int) -> list[int]:
-        """As `best`, but without tokens that are impossible."""
+        """As `best`, but without impossible tokens."""
         found = [self.argmax(node)][:k]
         if k < 2:
             return found
@@ -87,22 +87,22 @@ class NumpyRows:
         return found
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """The ``k`` best tokens with log-probabilities, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
         best, normaliser = self.best(node, k), self._log_normaliser(node)
         return [(token, value - normaliser) for token, value in zip(best, self._row(node)[best].tolist(), strict=True)]
 
     def logprob(self, node: int, token: int) -> float:
-        """Natural log of the probability of ``token``."""
+        """Return the natural log of the probability of ``token``."""
         return float(self._row(node)[token]) - self._log_normaliser(node)
 
     def entropy(self, node: int) -> float:
-        """Entropy in nats."""
+        """Return the entropy in nats."""
         row = self._row(node)
         logs = row - row[self.argmax(node)]
         weights = np.exp(logs)
         total = float(weights.sum())
         with np.errstate(invalid="ignore"):
             weighted = float(np.multiply(weights, logs, out=weights).sum())
-        if math.isnan(weighted):  # what is impossible, minus infinity times 0, adds nothing
+        if math.isnan(weighted):  # minus infinity times 0, for impossible tokens, counts as 0
             weighted = float(np.nan_to_num(weights, copy=False).sum())
         return math.log(total) - weighted / total

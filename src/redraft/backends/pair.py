@@ -1,4 +1,4 @@
-"""The model that a method drafts with: a second one of the same vocabulary, or the target's first layers."""
+"""The draft model of a method: a second model with the same vocabulary, or the target's first layers."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from redraft.errors import CapabilityError
 
 @runtime_checkable
 class EarlyExits(Protocol):
-    """A backend whose first layers can be run alone."""
+    """A backend that can run its first layers alone."""
 
     def early_exit(self, layers: int) -> Backend:
-        """The model that ends after ``layers`` layers, with the target's own head and a cache of its own.
+        """Return a model of the first ``layers`` layers, with the target's head and a separate cache.
 
         Raises:
-            CapabilityError: it has no so many layers.
+            CapabilityError: the model has fewer layers.
         """
 
 
 @runtime_checkable
 class ListsVocabulary(Protocol):
-    """A backend that lists its vocabulary faster than token by token."""
+    """A backend that can list its vocabulary faster than token by token."""
 
     def listed_tokens(self) -> object:
-        """Where it is equal for another backend of the same class, the ids of both mean the same."""
+        """Return the vocabulary; if it equals another backend's of the same class, their ids mean the same."""
 
 
 def drafting_backend(method: Method, options: Mapping[str, Value], target: Backend, small: Backend | None) -> Backend:
-    """The backend that answers the requests of ``method``'s drafter.
+    """Return the backend that answers the requests of ``method``'s drafter.
 
     Raises:
         CapabilityError: there is none, or its vocabulary differs from the target's.
@@ -49,10 +49,10 @@ def drafting_backend(method: Method, options: Mapping[str, Value], target: Backe
 
 
 def check_same_vocabulary(target: Backend, small: Backend) -> None:
-    """Refuse two models whose ids do not mean the same.
+    """Check that the ids of two models mean the same.
 
     Raises:
-        CapabilityError: they differ; the message says where.
+        CapabilityError: the vocabularies differ; the message says where.
     """
     sizes = target.vocabulary_size, small.vocabulary_size
     if sizes[0] != sizes[1]:

@@ -1,4 +1,4 @@
-"""Changes the number format of a GGUF's weights with llama.cpp's own quantiser; needs no torch."""
+"""Convert the weights of a GGUF to another format with llama.cpp's quantiser; needs no torch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FORMATS = {
 
 
 def quantise(source: Path, target: Path, format: str) -> None:
-    """Write the weights of ``source`` to ``target`` in one of `FORMATS`; a quantised source is unpacked first.
+    """Write the weights of ``source`` to ``target`` in one of `FORMATS`; a quantised source is dequantised first.
 
     Raises:
-        OptionError: the format is not known.
-        ModelError: the source is unfit, or the target cannot be written.
+        OptionError: the format is unknown.
+        ModelError: the source is invalid, or the target cannot be written.
     """
     if format not in FORMATS:
         raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -32,7 +32,7 @@ def quantise(source: Path, target: Path, format: str) -> None:
     params = lib.llama_model_quantize_default_params()
     params.ftype = FORMATS[format]
     params.allow_requantize = True
-    # Beside it first: the engine maps the source into memory, which may be the same file.
+    # Written to another file first: the engine maps the source into memory, which may be the same file.
     part = target.with_name(target.name + ".part")
     forget_complaints()
     status = lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), params)

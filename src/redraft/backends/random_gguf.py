@@ -1,6 +1,6 @@
-"""Writes a GGUF of a given shape with random weights, to measure what models cost that cannot be had here.
+"""Write a GGUF of a given shape with random weights, to measure the cost of models that are not available.
 
-Needs the ``gguf`` package of the ``train`` extra.
+Needs the ``gguf`` package.
 """
 
 from __future__ import annotations
@@ -20,43 +20,45 @@ from redraft.models.shape import FORMATS, Shape
 if TYPE_CHECKING:
     from gguf import GGUFWriter
 
-#: Standard deviation of the weights, as models are initialised with.
+#: Standard deviation of the weights, as in initialised models.
 SCALE = 0.02
-#: Weights drawn at a time: bounds what drawing takes beyond the tensor itself.
+#: Number of weights drawn at a time, which limits the additional memory.
 CHUNK = 1 << 22
 EPSILON = 1e-6
-#: Gemma 2 squeezes its attention scores and its logits into these ranges.
+#: Ranges to which Gemma 2 limits its attention scores and its logits.
 ATTENTION_SOFTCAP, LOGIT_SOFTCAP = 50.0, 30.0
-#: Formats that weights are drawn in; the others are made of F16.
+#: Formats in which weights are drawn; the others are converted from F16.
 _DRAWN = ("F16", "BF16")
 
-#: Told what is being done, and the share of it that is done, 0 to 1; None where that is not known.
+#: Called with the current step and its progress from 0 to 1, or None if unknown.
 Tell = Callable[[str, float | None], None]
 
 
 def write_random(
     shape: Shape, path: Path, format: str, *, name: str, seed: int = 0, tell: Tell = lambda _what, _share: None
 ) -> None:
-    """Write a model that llama.cpp runs, one tensor after the other, so that the largest one has to fit into memory.
+    """Write a model that llama.cpp can run, tensor by tensor, so that only the largest must fit into memory.
 
-    Its tokenizer has the 256 bytes; all other ids stand for nothing.
+    Its tokenizer has the 256 bytes; all other ids are unused.
 
     Args:
-        format: of the weights, one of `FORMATS`; norms stay in 32 bits.
-        name: what the file calls itself.
-        seed: of the weights.
-        tell: for a progress bar.
+        shape: the shape.
+        path: the file to write.
+        format: weight format, one of `FORMATS`; norms stay in 32 bits.
+        name: name of the model in the file.
+        seed: random seed of the weights.
+        tell: reports the progress.
 
     Raises:
-        OptionError: the format is not known.
+        OptionError: the format is unknown.
         MissingExtra: gguf is not installed.
-        ModelError: the file cannot be written there, or the disk has no room for it.
+        ModelError: the file cannot be written, or there is not enough disk space.
     """
     if format not in FORMATS:
         raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
     drawn = format if format in _DRAWN else "F16"
     _check_place(path, bytes_needed(shape, format))
-    # Beside it first, so that a file of that name is always whole.
+    # Written to another file first, so that a file of this name is always complete.
     part = path.with_name(path.name + ".drawn")
     try:
         _write_drawn(shape, part, drawn, name, seed, tell)
@@ -70,7 +72,7 @@ def write_random(
 
 
 def bytes_needed(shape: Shape, format: str) -> int:
-    """Room on the disk while the file is written, at most, in bytes."""
+    """Return the maximum disk space in bytes needed while writing."""
     bits = FORMATS[format] if format in _DRAWN else FORMATS["F16"] + FORMATS[format]
     return round(shape.parameters * bits / 8) + 40 * shape.vocabulary
 
@@ -115,7 +117,7 @@ def _write_drawn(shape: Shape, path: Path, format: str, name: str, seed: int, te
 
 
 def _matrix(random: np.random.Generator, size: tuple[int, ...], format: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """Normally distributed weights in 16 bits; of BF16 the bits alone, since numpy does not know it."""
+    """Return normally distributed weights in 16 bits; for BF16 as raw bits, since numpy does not support it."""
     weights = np.empty(prod(size), np.float16 if format == "F16" else np.uint16)
     for start in range(0, len(weights), CHUNK):
         drawn = random.standard_normal(min(CHUNK, len(weights) - start), np.float32)
@@ -142,7 +144,7 @@ def _add_sizes(writer: GGUFWriter, shape: Shape) -> None:
 
 
 def _add_tokenizer(writer: GGUFWriter, size: int) -> None:
-    """A SentencePiece vocabulary, which needs neither merges nor a rule for splitting."""
+    """Add a SentencePiece vocabulary, which needs neither merges nor a pre-tokenizer."""
     from gguf import TokenType
 
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]

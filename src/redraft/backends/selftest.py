@@ -1,10 +1,10 @@
-"""Whether llama.cpp, as it was compiled, computes rightly on this processor.
+"""Test whether the installed llama.cpp computes correctly on this processor.
 
-Some builds do not.  GCC before 13.3 drops the stores that set up AMX tiles, and the first pass crashes; a library that
-was compiled for another processor meets instructions that are not there.  A crash cannot be caught, so a child process
+Some builds do not.  GCC before 13.3 drops the stores that configure AMX tiles, and the first pass crashes; a library
+compiled for another processor uses instructions that are missing here.  A crash cannot be caught, so a child process
 decodes a few tokens of a quantised model, with plain kernels and with those that llama.cpp chooses, and compares.
 
-Standard library only, except in the child: tools/setup_env.py tests what it has just compiled.
+Uses only the standard library, except in the child, because tools/setup_env.py tests a fresh build with it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
     Logits = np.ndarray[Any, np.dtype[np.float32]]
 
-#: New tokens of a pass: kernels for a single row, for one tile and for several are different ones.
+#: Numbers of new tokens in a pass; kernels for one row, for one tile and for several tiles differ.
 SIZES = (1, 16, 64)
-#: Two, so that other threads than the main one compute as well.
+#: Two, so that a thread other than the main one computes as well.
 THREADS = 2
-#: Seconds that the child may take; it needs about one.
+#: Timeout of the child in seconds; it needs about one.
 TIMEOUT_S = 60.0
-#: Largest difference of logits, in standard deviations of those from plain kernels, that passes for rounding.  Right
-#: AMX kernels were seen to differ by 0.008 with the small demo model, and by 0.09 with the larger one.
+#: Maximum difference of logits that can be rounding, in standard deviations of those from plain kernels.  Correct AMX
+#: kernels differed by 0.008 with the small demo model and by 0.09 with the larger one.
 TOLERANCE = 0.3
 
-#: What a process is sent for its own faults.  Others, such as SIGKILL when memory runs out, say nothing of kernels.
+#: Signals of a process's own faults; others, such as SIGKILL when memory runs out, say nothing about kernels.
 _FAULTS = {"SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS"}
-#: Beyond it are the statuses of processes that Windows ended for a fault.
+#: Higher exit statuses are those of processes that Windows ended for a fault.
 _LARGEST_STATUS = 255
-#: What the child says once the plain kernels have run.
+#: The child prints this after running the plain kernels.
 _PLAIN_DONE = "plain kernels ran"
 
 
@@ -46,13 +46,13 @@ Kernels = Literal["right", "wrong", "crash", "hang", "untested"]
 
 @dataclass(frozen=True, slots=True)
 class SelfTestResult:
-    """What a self-test found.
+    """Result of a self-test.
 
     Attributes:
-        kernels: of the kernels that llama.cpp chooses by itself: they are right, compute something else, crash, or do
-            not come to an end; "untested" where the test itself failed.
+        kernels: whether the kernels that llama.cpp chooses are correct, compute something else, crash or hang;
+            "untested" if the test itself failed.
         plain_run: whether plain kernels ran to the end.
-        detail: how it ended, such as "SIGSEGV"; may be empty.
+        detail: how the test ended, such as "SIGSEGV"; may be empty.
     """
 
     kernels: Kernels
@@ -65,18 +65,18 @@ def examine(model: Path, python: str = sys.executable, path: Sequence[str] | Non
 
     Args:
         model: a small quantised GGUF file.
-        python: the interpreter of the environment to test.
-        path: its PYTHONPATH; None hands on this process's own import path.
+        python: interpreter of the environment to test.
+        path: its PYTHONPATH; None uses this process's import path.
     """
     return judge([python, "-P", "-m", "redraft.backends.selftest", str(model)], path=path)
 
 
 def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> SelfTestResult:
-    """Run the child and say what became of it."""
+    """Run the child and interpret its result."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(each for each in (sys.path if path is None else path) if each),
-        "OMP_WAIT_POLICY": "passive",  # a thread that spins could make a busy machine look like a hang
+        "OMP_WAIT_POLICY": "passive",  # spinning threads could make a busy machine look like a hang
         "GGML_NO_BACKTRACE": "1",
     }
     try:
@@ -96,7 +96,7 @@ def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> SelfT
         fault = ending in _FAULTS or child.returncode > _LARGEST_STATUS
         return SelfTestResult("crash" if fault else "untested", plain_run, ending)
     difference = float(lines[-1])
-    if difference <= TOLERANCE:  # false for what is not a number
+    if difference <= TOLERANCE:  # false for NaN
         return SelfTestResult("right", plain_run)
     return SelfTestResult("wrong", plain_run, f"logits are off by {difference:.2g} standard deviations")
 
@@ -106,7 +106,7 @@ def _lines(output: bytes | None) -> list[str]:
 
 
 def _ending(status: int, err: Sequence[str]) -> str:
-    """How a process failed: the name of a signal, a status of Windows, or the last line of an exception."""
+    """Describe how a process failed: the signal, the status on Windows, or the last line of an exception."""
     if status < 0:
         names = {int(each): each.name for each in signal.Signals}
         return names.get(-status, f"signal {-status}")
@@ -116,7 +116,7 @@ def _ending(status: int, err: Sequence[str]) -> str:
 
 
 def _child(model: Path) -> None:
-    """Print that plain kernels ran, then how far the chosen ones are off."""
+    """Print that plain kernels ran, then the difference of the chosen ones."""
     import numpy as np
 
     plain = _run(model, extra=False)
@@ -126,11 +126,11 @@ def _child(model: Path) -> None:
 
 
 def _run(path: Path, *, extra: bool) -> list[Logits]:
-    """Logits of one pass for each of `SIZES`, each (tokens, vocabulary).
+    """Return the logits of one pass for each of `SIZES`, (tokens, vocabulary) each.
 
     Args:
         path: the model.
-        extra: whether llama.cpp may repack weights for kernels of its own choice.
+        extra: whether llama.cpp may repack weights for the kernels it chooses.
     """
     import llama_cpp as lib
     import numpy as np

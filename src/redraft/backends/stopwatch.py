@@ -1,8 +1,8 @@
-"""Measures T(n) so that the time of other processes does not count, and says when it cannot be trusted.
+"""Measure T(n) independently of other processes, and report when the result is unreliable.
 
-On one thread the processor's time of that thread is taken: it stands still while another process runs.  Threads that
-wait for each other spin, so there the processor's time grows while nothing is done; wall time is taken instead, of
-those passes during which all threads had a core.  Of repeated passes the least counts, once two of them agree on it.
+On one thread, the thread's CPU time is used: it stops while another process runs.  Several threads spin while they wait
+for each other, so their CPU time also grows while nothing is done; there, wall time is used, from passes during which
+all threads had a core.  Of repeated passes the fastest counts, once the two fastest agree.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from redraft.decoding import cost
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 
-#: Rounds of a measurement: at least, and at most where times vary.
+#: Minimum number of rounds, and the maximum if times vary.
 ROUNDS, MOST_ROUNDS = 5, 15
-#: Seconds after which no further round begins, once there are two.
+#: Seconds after which no further round starts, once there are two.
 PATIENCE = 10.0
-#: The second-least time of a size may be this many times the least.
+#: Maximum ratio of the second-fastest pass of a size to the fastest.
 AGREEMENT = 1.25
-#: A pass may take this share of what one over fewer tokens takes; below it, both must be beyond doubt.
+#: Minimum ratio of a pass to one over fewer tokens; a lower ratio is plausible only if the two fastest passes of both
+#: sizes differ by less than the second factor.
 TOLERANCE, BEYOND_DOUBT = 0.9, 1.1
-#: Share of its cores' time that a pass on several threads must have had.
+#: Minimum share of its cores' time that a pass on several threads must have had.
 UNDISTURBED = 0.85
 
 
 @runtime_checkable
 class Threaded(Protocol):
-    """A backend that can be told on how many threads to run."""
+    """A backend whose number of threads can be set."""
 
     def thread_counts(self) -> tuple[int, ...]:
-        """The numbers of threads that its passes may run on now; none where the processor does not run them."""
+        """Return the numbers of threads for passes at present; empty if they do not run on the CPU."""
 
     def fixed_threads(self, count: int) -> AbstractContextManager[None]:
-        """Run all passes meanwhile on so many."""
+        """Run all passes in the block on ``count`` threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,10 @@ class Measured:
     """T(n) on one number of threads.
 
     Attributes:
-        curve: the least times.
-        spread: for each size, how far the median was above the least, as a share of it.
-        threads: how many; 0 where that is the backend's own affair.
-        problem: why the curve cannot be trusted, in words; empty if it can.
+        curve: the fastest times.
+        spread: for each size, the distance of the median from the fastest, relative to the fastest.
+        threads: number of threads; 0 if the backend chooses it.
+        problem: why the curve is unreliable; empty if it is reliable.
     """
 
     curve: CostCurve
@@ -61,23 +62,24 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """What a pass took, and whether it had its cores for itself."""
+    """Duration of a pass, and whether it had its cores to itself."""
 
     seconds: float
     alone: bool = True
 
 
 def thread_counts(backend: Backend) -> tuple[int, ...]:
-    """The numbers of threads that a curve is measured on."""
+    """Return the numbers of threads on which to measure a curve."""
     return (backend.thread_counts() if isinstance(backend, Threaded) else ()) or (0,)
 
 
 def measure(backend: Backend, threads: int, show: Callable[[Iterable[int]], Iterable[int]] = iter) -> Measured:
-    """T(n) on so many threads, after one round that is not counted; more rounds while the times do not agree.
+    """Measure T(n), after one warm-up round; more rounds follow until the times agree.
 
     Args:
+        backend: the backend.
         threads: one of `thread_counts`.
-        show: put around the numbers of the rounds, for a progress bar.
+        show: wraps the round numbers, for a progress bar.
     """
     fixed = backend.fixed_threads(threads) if threads and isinstance(backend, Threaded) else nullcontext()
     sizes, started = cost.sizes_for(backend), time.monotonic()
@@ -103,8 +105,8 @@ def measure(backend: Backend, threads: int, show: Callable[[Iterable[int]], Iter
 
 
 def _round(backend: Backend, slot: int, threads: int) -> list[_Pass]:
-    """A pass of every size."""
-    # The clock of threads ticks too slowly on Windows.
+    """Time a pass of every size."""
+    # The resolution of the thread clock is too low on Windows.
     if threads == 1 and os.name != "nt":
         return [_Pass(seconds) for seconds in cost.sample(backend, slot, time.thread_time)]
     spent: list[float] = []
@@ -123,12 +125,14 @@ def _round(backend: Backend, slot: int, threads: int) -> list[_Pass]:
 
 
 def doubt(sizes: Sequence[int], times: Sequence[Sequence[float]]) -> str:
-    """Why the least of some times is no curve to go by, in words; empty if it is.
+    """Return why the fastest times are not a reliable curve; empty if they are.
 
-    A longer pass may be faster where the engine changes to other kernels, but no pass is faster than one over a token.
+    A longer pass may be faster if the engine switches to other kernels, but no pass is faster than one over a single
+    token.
 
     Args:
-        times: for each size, those that were measured.
+        sizes: the numbers of tokens.
+        times: for each size, the measured times in seconds.
     """
     for size, seconds in zip(sizes, times, strict=True):
         if len(seconds) < 2:
@@ -149,15 +153,15 @@ def doubt(sizes: Sequence[int], times: Sequence[Sequence[float]]) -> str:
 
 
 def _ratio(seconds: Sequence[float]) -> float:
-    """The second-least time over the least."""
+    """Return the ratio of the second-fastest time to the fastest."""
     first, second = sorted(seconds)[:2]
     return second / first if first > 0 else 1.0
 
 
 def best_of(found: Sequence[Measured]) -> CostCurve:
-    """T(n) of a backend that runs each size on its best number of threads.
+    """Return T(n) of a backend that runs each size on its best number of threads.
 
-    Those that cannot be trusted count only where none can.
+    Unreliable measurements count only if all are unreliable.
     """
     curves = [each.curve for each in [each for each in found if not each.problem] or found]
     sizes = max((each.sizes for each in curves), key=len)

@@ -1,10 +1,10 @@
-"""How many threads a pass runs on: as many as make it fast, on no more cores than other processes leave free.
+"""Choose the number of threads of each pass: as many as make it fast, on the cores that other processes leave free.
 
-The threads of a pass wait for each other after every operation, some two hundred times.  A thread that has to share its
-core keeps all others waiting, so that beside one busy process a pass can take a hundred times as long on all cores as
-on one.  And how much a further thread brings depends on the model and on the length of the pass: short operations are
-over before they have been shared out.  So both are found out while translating: what other processes use is read from
-the system's clocks (Linux), and passes of like length are tried on twice and half as many threads now and then.
+The threads of a pass synchronise after every operation, about two hundred times.  A thread that shares its core makes
+all others wait, so next to one busy process a pass on all cores can take a hundred times as long as on one.  The gain
+from another thread depends on the model and on the length of the pass, since short operations are hard to divide.  Both
+are measured while translating: the load of other processes is read from the system's clocks (Linux), and passes of
+similar length are occasionally tried on twice and on half as many threads.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from statistics import median
 from typing import Protocol
 
 STAT = Path("/proc/stat")
-#: Seconds between two looks at the clocks, which tick every 10 ms.
+#: Seconds between two readings of the clocks, whose resolution is 10 ms.
 LOOK = 0.3
-#: Seconds without another busy process after which its core is used again.
+#: Seconds without another busy process before its core is used again.
 REST = 1.0
-#: Share of a core that other processes may use without taking it.
+#: Share of a core that other processes may use before it counts as taken.
 TOLERANCE = 0.2
 
-#: Passes of a trial, and passes between the first ones; later ones are further and further apart, up to `RARELY`.
+#: Passes per trial, and passes before the first trials; the intervals grow up to `RARELY`.
 TRIAL, SOON, RARELY = 5, 8, 1024
-#: What a trial must save to be followed, and the share of all time that trials may lose.
+#: Minimum gain of a trial to be adopted, and maximum share of the total time that trials may lose.
 GAIN, LOSS = 0.03, 0.03
-#: One pass this many times as long as expected ends a trial, and two end it that are both longer by the second factor.
+#: A trial ends after one pass this many times slower than expected, or after two that are both slower by the second
+#: factor.
 STALL, WORSE = 2.5, 1.15
-#: Time of a pass ~ new tokens + this: evens out the lengths that are compared.
+#: The time of a pass is modelled as proportional to new tokens plus this, to compare similar lengths.
 OVERHEAD = 8
-#: Passes of this many bits or more in their number of new tokens are alike.
+#: Number of bits of the token count from which all passes count as similar.
 LONGEST = 7
 
 
@@ -42,10 +43,9 @@ class FreeCores:
     """Counts the cores that no other process uses.
 
     Args:
-        cores: that this process may use.
-        clocks: (seconds that those cores were idle, seconds of processor time of this process), both growing; None
-            where the system does not say.
-        now: wall time in seconds.
+        cores: number of cores that this process may use.
+        clocks: returns the idle seconds of these cores and the CPU seconds of this process; None if unknown.
+        now: returns wall time in seconds.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class FreeCores:
     ) -> None:
         self._cores, self._clocks, self._now = cores, clocks or system_clocks, now
         self._last, self._read = now(), self._clocks()
-        #: When each of the latest looks was taken, and how many cores others used until then.
+        #: Times of recent readings, and the number of cores that others used until then.
         self._looks: deque[tuple[float, float]] = deque()
 
     def __call__(self) -> int:
-        """Cores that were free all through the last second, 1 or more; all of them where that cannot be known."""
+        """Return the number of cores that were free during the last second, at least 1; all of them if unknown."""
         now = self._now()
         if self._read is not None and now - self._last >= LOOK:
             self._look(now)
@@ -79,7 +79,7 @@ class FreeCores:
 
 
 def system_clocks() -> tuple[float, float] | None:
-    """Seconds that the cores of this process were idle, and seconds of its processor time; None if not on Linux."""
+    """Return idle seconds of this process's cores and its CPU seconds; None on systems other than Linux."""
     try:
         lines = STAT.read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):
@@ -93,47 +93,48 @@ def system_clocks() -> tuple[float, float] | None:
 
 
 class Threads(Protocol):
-    """Decides on the threads of every pass."""
+    """Chooses the number of threads of every pass."""
 
     def counts(self) -> tuple[int, ...]:
-        """Of the numbers that it may decide on now, the least and the greatest; may wait to see what others do."""
+        """Return the minimum and maximum of the current choices; may wait to observe other processes."""
 
     def choose(self, new: int) -> int:
-        """Threads for a pass over so many new tokens."""
+        """Choose the threads of a pass over ``new`` tokens."""
 
     def took(self, new: int, seconds: float) -> None:
-        """Told of the wall time of the pass that was last decided on."""
+        """Record the wall time of the pass chosen last."""
 
 
 @dataclass(slots=True)
 class FixedThreads:
-    """Always as many as were asked for."""
+    """Always the same number of threads."""
 
     count: int
 
     def counts(self) -> tuple[int, ...]:
-        """The number."""
+        """Return that number."""
         return (self.count,)
 
     def choose(self, new: int) -> int:
-        """The number."""
+        """Return that number."""
         return self.count
 
     def took(self, new: int, seconds: float) -> None:
-        """Of no account."""
+        """Ignore the time."""
 
 
 @dataclass(slots=True)
 class _Length:
-    """What is known of passes of like length.
+    """State of passes of similar length.
 
     Attributes:
-        home: position in the list of choices of the one that is best, as far as is known.
-        times: for every choice tried, the latest times, each over its new tokens and `OVERHEAD`.
-        tried: position of the choice under trial.
-        passes, wait: at home since the last trial, and how many there are to be.
+        home: index of the best known choice.
+        times: for every choice tried, its latest times, each divided by new tokens plus `OVERHEAD`.
+        tried: index of the choice on trial.
+        passes: passes at home since the last trial.
+        wait: passes until the next trial.
         upwards: whether the next trial takes more threads.
-        stalls: passes in a row that took `STALL` times as long as expected; two make fewer threads due for a trial.
+        stalls: successive passes that took `STALL` times as long as expected; after two, fewer threads are tried.
     """
 
     home: int
@@ -146,13 +147,13 @@ class _Length:
 
 
 class AdaptiveThreads:
-    """Finds the best number while passes run.
+    """Finds the best number of threads while passes run.
 
     Args:
-        cores: that this process may use.
-        start: threads to begin with.
-        free: how many cores other processes leave free now.
-        sleep: waits for so many seconds.
+        cores: number of cores that this process may use.
+        start: initial number of threads.
+        free: returns the number of cores that other processes leave free.
+        sleep: waits for a number of seconds.
     """
 
     def __init__(
@@ -165,18 +166,18 @@ class AdaptiveThreads:
         self._taken, self._most = first, len(self._choices) - 1
 
     def counts(self) -> tuple[int, ...]:
-        """One thread and, if no other process uses a core, as many as there are cores; takes `LOOK` seconds."""
+        """Return 1 and, if no other process uses a core, the number of cores; takes `LOOK` seconds."""
         self._free()
         self._sleep(LOOK)
         return (1,) if self._free() < self._choices[-1] else (1, self._choices[-1])
 
     def choose(self, new: int) -> int:
-        """Threads for a pass over so many new tokens."""
+        """Choose the threads of a pass over ``new`` tokens."""
         free = self._free()
         self._most = max(place for place, count in enumerate(self._choices) if count <= max(1, free))
         length = self._length(new)
         if length.tried is not None and max(length.tried, length.home) > self._most:
-            length.tried = None  # what is seen now says nothing of a machine that is free
+            length.tried = None  # observations on a busy machine do not apply to a free one
         if length.tried is None and length.passes >= length.wait and length.home <= self._most:
             self._begin_trial(length)
         wanted = length.home if length.tried is None else length.tried
@@ -184,7 +185,7 @@ class AdaptiveThreads:
         return self._choices[self._taken]
 
     def took(self, new: int, seconds: float) -> None:
-        """Learn from the wall time of the pass that was last decided on."""
+        """Learn from the wall time of the pass chosen last."""
         length, price = self._length(new), seconds / (new + OVERHEAD)
         times = length.times.setdefault(self._taken, deque(maxlen=9))
         if self._taken == length.tried:
@@ -199,7 +200,7 @@ class AdaptiveThreads:
         return self._lengths[min(new.bit_length(), LONGEST)]
 
     def _begin_trial(self, length: _Length) -> None:
-        """Try the next number up or down, in turns; up only where that many cores are free."""
+        """Try the next higher or lower number in turn; a higher one only if that many cores are free."""
         above, below = length.home + 1, length.home - 1
         possible = [place for place in (above, below) if 0 <= place <= self._most]
         length.passes = 0
@@ -210,7 +211,7 @@ class AdaptiveThreads:
             length.times.pop(length.tried, None)
 
     def _judge(self, length: _Length, times: deque[float]) -> None:
-        """End a trial that has seen enough: follow it if it saves time, else wait longer before the next."""
+        """End a trial after enough passes: adopt it if it saves time, otherwise wait longer before the next one."""
         usual = median(length.times[length.home])
         seen = len(times) >= TRIAL
         if seen and length.tried is not None and median(times) < usual * (1 - GAIN):
@@ -224,7 +225,7 @@ class AdaptiveThreads:
         length.tried, length.passes = None, 0
 
     def _settle(self, length: _Length, times: deque[float], price: float) -> None:
-        """Note a pass on the usual number."""
+        """Record a pass on the current best number."""
         late = bool(times) and price > STALL * median(times)
         length.stalls = length.stalls + 1 if late else 0
         length.passes += 1

@@ -33,7 +33,7 @@ def decode(
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
         source: ids of the source text alone, for drafters that copy from it.
-        encoder: what the encoder of an encoder-decoder model reads.
+        encoder: encoder input of an encoder-decoder model.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
@@ -46,7 +46,8 @@ def decode(
     finished = False
     bias = rule.bias if isinstance(rule, HasBias) else None
     while not finished and len(output) < limit:
-        # The pass gives one token more than it accepts, so a draft as long as what is left would waste its last token.
+        # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
+        # token.
         context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
@@ -73,7 +74,7 @@ def decode(
 
 
 def _counted(asking: Asking[Draft]) -> Asking[tuple[Draft, int]]:
-    """Run a drafter and count how often it asks for scores of its own."""
+    """Run a drafter and count its own requests for scores."""
     asked = 0
     rows: Rows | None = None
     while True:

@@ -1,7 +1,7 @@
 """Types of the decoding core: drafts, requests for scores, rows, verdicts, and protocols.
 
-One decode loop (`redraft.decoding.decode`) asks a *target model* to score a draft; a *drafter* proposes it and an
-*acceptance rule* judges it.  This module knows nothing about engines, threads or clocks, and imports only the standard
+The decoding loop (`redraft.decoding.decode`) asks a *target model* to score a draft, which a *drafter* proposes and an
+*acceptance rule* judges.  This module knows nothing about engines, threads or clocks, and imports only the standard
 library.
 
 Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-1`` the last token of the prefix, node
@@ -20,11 +20,11 @@ T = TypeVar("T")
 #: The node of the last prefix token: its row predicts the first draft token.
 ROOT = -1
 
-#: Which model a request is for: the target, or the one that drafts (a small model, or the target's first layers).
+#: The model of a request: the target, or the drafter's (a small model, or the target's first layers).
 TARGET = "target"
 DRAFT_MODEL = "draft"
 
-#: A distribution: token -> probability, tokens of probability zero left out.
+#: Token -> probability, without tokens of probability zero.
 Distribution: TypeAlias = Mapping[int, float]
 
 
@@ -38,7 +38,7 @@ class Provenance(Enum):
     ITERATION = "last iteration"
     RECYCLED = "what the model said before"
 
-    # A member is one object; the hash of its name, which enumerations take, is slower to find.
+    # Members are singletons; hashing their names, the default, is slower.
     __hash__ = object.__hash__
 
 
@@ -49,9 +49,9 @@ class Draft:
     Attributes:
         tokens: (n,) token ids.
         parents: (n,) node of each token's parent, `ROOT` for those that follow the prefix directly.
-        provenance: (n,) where each token comes from.
-        distributions: (n,) what each token was sampled from, or empty if nothing was sampled.
-        prompt_rows: how many rows of the prefix the drafter wants from the same pass (see `Score`).
+        provenance: (n,) origin of each token.
+        distributions: (n,) distribution from which each token was sampled; empty if nothing was sampled.
+        prompt_rows: number of rows of the prefix that the drafter requests from the same pass (see `Score`).
         depths: (n,) number of tokens on the path from the root to each node, including itself.
         depth: length of the longest path.
     """
@@ -66,14 +66,14 @@ class Draft:
 
     @classmethod
     def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
-        """A draft without branches."""
+        """Make a draft without branches."""
         return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
 
     def __post_init__(self) -> None:
         size = len(self.tokens)
         if not size == len(self.parents) == len(self.provenance) or len(self.distributions) not in (0, size):
             raise ValueError("a draft needs one parent and one provenance for every token")
-        depths = [0]  # that of the root
+        depths = [0]  # the root's
         for node, parent in enumerate(self.parents):
             if not ROOT <= parent < node:
                 raise ValueError("the parent of a draft token must stand before it")
@@ -90,13 +90,13 @@ class Draft:
         return self.depth == len(self.tokens)
 
     def truncated(self, depth: int) -> Draft:
-        """This draft without the nodes deeper than ``depth`` tokens."""
+        """Return this draft without nodes deeper than ``depth`` tokens."""
         if self.depth <= depth:
             return self
         return self.keeping([node for node, d in enumerate(self.depths) if d <= depth])
 
     def keeping(self, nodes: Sequence[int]) -> Draft:
-        """This draft with only some of its nodes, given in order and each with its parent."""
+        """Return this draft with only some of its nodes, given in order and each with its parent."""
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
         return Draft(
             tuple([self.tokens[node] for node in nodes]),
@@ -111,12 +111,12 @@ EMPTY_DRAFT = Draft()
 
 
 def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
-    """Length of the common prefix of two sequences."""
+    """Return the length of the common prefix of two sequences."""
     if type(first) is not type(second):
         first, second = tuple(first), tuple(second)
     shared, most = 0, min(len(first), len(second))
-    middle = most  # mostly they share all there is
-    while shared < most:  # whole stretches are compared faster than single things
+    middle = most  # usually they share everything
+    while shared < most:  # comparing slices is faster than comparing items
         if first[shared:middle] == second[shared:middle]:
             shared = middle
         else:
@@ -130,14 +130,14 @@ class Score:
     """A request to run ``model`` over ``prefix`` and ``draft`` in one pass and return rows.
 
     Attributes:
-        prefix: prompt and output so far, at least one id; of an encoder-decoder model, what its decoder has read.
+        prefix: prompt and output so far, at least one id; for an encoder-decoder model, the decoder's input.
         draft: what to score after it; may be empty.
         prompt_rows: number of rows of the prefix to return, counted from its end; 1 is the row of `ROOT`,
             ``len(prefix)`` are all of them (AASD samples its alignments from these).
         model: `TARGET` or `DRAFT_MODEL`.
-        encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
-        bias: that of the rule that will judge the draft (`HasBias`), for servers that can decode on behind what it
-            keeps; None if the rule has none.
+        encoder: encoder input; empty for decoder-only models.
+        bias: bias of the acceptance rule (`HasBias`), for servers that continue decoding after the accepted tokens;
+            None if the rule has none.
     """
 
     prefix: tuple[int, ...]
@@ -159,22 +159,22 @@ class Rows(Protocol):
     """
 
     def argmax(self, node: int) -> int:
-        """The most probable token after ``node``; the lowest id among equals."""
+        """Return the most probable token after ``node``, the lowest id among equals."""
 
     def best(self, node: int, k: int) -> list[int]:
-        """The ``k`` most probable tokens after ``node`` (all, if there are fewer); best first, lower ids first.
+        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first among equals.
 
-        Cheaper than `top_k`: the probabilities of a row take its whole vocabulary.
+        Cheaper than `top_k`, since probabilities need the whole vocabulary.
         """
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """As `best`, with the tokens' log-probabilities."""
+        """Return the tokens of `best` with their log-probabilities."""
 
     def logprob(self, node: int, token: int) -> float:
-        """Natural log of the probability of ``token`` after ``node``."""
+        """Return the natural log of the probability of ``token`` after ``node``."""
 
     def entropy(self, node: int) -> float:
-        """Entropy of the distribution after ``node``, in nats."""
+        """Return the entropy of the distribution after ``node`` in nats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class Context:
     encoder: tuple[int, ...] = ()
 
 
-#: A generator that asks for scores: yields `Score`, is sent `Rows`.
+#: A generator that yields `Score` requests and is sent `Rows`.
 Asking: TypeAlias = Generator[Score, Rows, T]
 
 
@@ -221,10 +221,10 @@ class Drafter(Protocol):
     """Proposes drafts for one decoding. Every update gets a new one, so it may keep state."""
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """The next draft, empty for plain autoregression. May request scores from a model of its own."""
+        """Return the next draft, empty for plain autoregression.  May request scores from a draft model."""
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Told after every target pass what came of the draft; rows are valid during the call."""
+        """Called after every target pass with its result; the rows are valid during the call."""
 
 
 @runtime_checkable
@@ -232,16 +232,16 @@ class Rule(Protocol):
     """Decides which part of a draft is accepted."""
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The path accepted and the token after it."""
+        """Return the accepted path and the token after it."""
 
 
 @runtime_checkable
 class HasBias(Protocol):
-    """A rule that keeps the argmax of (1 - bias) P + bias delta(draft) (SSBD v2, equation 3), or fewer tokens."""
+    """A rule that accepts the argmax of (1 - bias) P + bias delta(draft) (SSBD v2, equation 3), or fewer tokens."""
 
     @property
     def bias(self) -> float | None:
-        """0 for exact acceptance, 1 for keeping everything; None if a rule around others has none to report."""
+        """0 for exact acceptance, 1 for accepting everything; None if a wrapped rule has no bias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +267,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model reads for one update.
+    """A model's input for one update.
 
     Attributes:
-        ids: what the (decoder of the) model reads before its output, at least one id unless there is no source at all.
-        source: ids of the source text alone, without any template.
-        encoder: what the encoder of an encoder-decoder model reads; empty for decoder-only models.
+        ids: input of the (decoder of the) model, at least one id unless the source is empty.
+        source: ids of the source text alone, without a template.
+        encoder: input of the encoder; empty for decoder-only models.
     """
 
     ids: tuple[int, ...] = ()
@@ -282,7 +282,7 @@ class Prompt:
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over many outputs, for the acceptance figures of the papers."""
+    """Totals over several outputs, for the papers' acceptance figures."""
 
     updates: int = 0
     tokens: int = 0
@@ -293,7 +293,7 @@ class Tally:
     draft_passes: int = 0
 
     def add(self, output: Output) -> None:
-        """Count one output."""
+        """Add one output."""
         self.updates += 1
         self.tokens += len(output.tokens)
         self.finished += output.finished
@@ -304,5 +304,5 @@ class Tally:
 
     @property
     def output_acceptance(self) -> float:
-        """A/O: accepted draft tokens over output tokens, 0-1."""
+        """A/O: accepted draft tokens divided by output tokens, 0-1."""
         return self.accepted / self.tokens if self.tokens else 0.0

@@ -1,4 +1,4 @@
-"""The models that ship with the package, and the ones worth fetching."""
+"""The models that ship with the package, and those worth downloading."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 #: Name -> file in this folder.
 SHIPPED = {"demo": "redraft-demo-q8_0.gguf", "demo-tiny": "redraft-demo-tiny-q8_0.gguf"}
 
-#: Model -> the small one of the same vocabulary that drafts for it.
+#: Model -> its draft model with the same vocabulary.
 SMALL_OF = {"demo": "demo-tiny"}
 
 
 def shipped_path(name: str) -> Path:
-    """The file of a shipped model.
+    """Return the file of a shipped model.
 
     Raises:
-        KeyError: no such model ships.
+        KeyError: the model does not ship.
     """
     with as_file(files(__package__) / SHIPPED[name]) as path:
         return path

@@ -1,7 +1,6 @@
-"""Shapes of models that are measured with random weights: what a pass costs depends on sizes, not on what was learnt.
+"""Shapes of models for measurements with random weights: the cost of a pass depends on sizes, not on trained weights.
 
-`redraft.backends.random_gguf` writes a file of a shape, `redraft.measure.bench.replay_hf` makes a model of
-transformers.
+`redraft.backends.random_gguf` writes a GGUF of a shape; `redraft.measure.bench.replay_hf` creates a transformers model.
 """
 
 from __future__ import annotations
@@ -10,23 +9,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-#: Format of weights -> bits of one, at most, with scales and with the larger format that embeddings get.
+#: Weight format -> maximum bits per weight, with scales and with the larger format of embeddings.
 FORMATS = {"F32": 32.0, "F16": 16.0, "BF16": 16.0, "Q8_0": 8.5, "Q4_0": 5.5, "Q4_K_M": 5.5}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a decoder-only transformer with grouped heads and gated feed-forward layers.
+    """Dimensions of a decoder-only transformer with grouped-query attention and gated feed-forward layers.
 
     Attributes:
         architecture: ``qwen3`` or ``gemma2``.
-        layers, hidden: number of layers, and size of what they pass on.
-        heads, kv_heads, head: query heads, key/value heads, and size of each.
-        feed_forward: inner size.
+        layers: number of layers.
+        hidden: hidden size.
+        heads: number of query heads.
+        kv_heads: number of key/value heads.
+        head: size of a head.
+        feed_forward: inner size of the feed-forward layers.
         vocabulary: number of ids.
-        context: ids that the model was trained for.
-        tied: whether the embeddings are the output layer too.
-        window: ids that every other layer sees back; 0 where all see everything.
+        context: context length in training.
+        tied: whether the embeddings are also the output layer.
+        window: attention window of every other layer; 0 for full attention.
     """
 
     architecture: str
@@ -42,7 +44,7 @@ class Shape:
     window: int = 0
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Name in a GGUF and shape, (outputs, inputs) or (size,), of every tensor."""
+        """Yield GGUF name and shape of each tensor, (outputs, inputs) or (size,)."""
         yield "token_embd.weight", (self.vocabulary, self.hidden)
         yield "output_norm.weight", (self.hidden,)
         if not self.tied:
@@ -71,11 +73,11 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        """How many weights there are; tied embeddings count once."""
+        """Number of weights; tied embeddings count once."""
         return sum(prod(size) for _name, size in self.tensors())
 
 
-#: From the configurations that were published with the models; ``tiny`` is for trying things out.
+#: From the models' published configurations; ``tiny`` is for tests.
 SHAPES = {
     "tiny": Shape("qwen3", 2, 256, 4, 2, 64, 512, 1024, 2048),
     "qwen3-0.6b": Shape("qwen3", 28, 1024, 16, 8, 128, 3072, 151_936, 40_960),

@@ -1,4 +1,4 @@
-"""What both kinds of model have in common: facts, vocabulary, slots, and tokens that may never be produced."""
+"""Shared by both kinds of models: metadata, vocabulary, slots, and banned tokens."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ S = TypeVar("S")
 
 
 class HfBackend(Generic[S]):
-    """A loaded model with its slots; `S` is what is remembered of one.
+    """A loaded model with its slots; `S` is the state of a slot.
 
     Args:
         model: a transformers model in evaluation mode, on its device.
-        tokenizer: of the model.
-        name: what messages and metadata call it.
-        options: of the backend.
+        tokenizer: its tokenizer.
+        name: its name in messages and metadata.
+        options: options of the backend.
     """
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
@@ -46,10 +46,10 @@ class HfBackend(Generic[S]):
         raise NotImplementedError
 
     def open_slot(self) -> int:
-        """A free sequence.
+        """Reserve a free slot.
 
         Raises:
-            CapabilityError: all are in use.
+            CapabilityError: all slots are in use.
         """
         for slot in range(self.options.slots):
             if slot not in self._slots:
@@ -58,16 +58,16 @@ class HfBackend(Generic[S]):
         raise CapabilityError(f"all {self.options.slots} slots of the cache are in use; open the model with more slots")
 
     def close_slot(self, slot: int) -> None:
-        """Forget a sequence."""
+        """Release a slot and clear its cache."""
         del self._slots[slot]
 
     def close(self) -> None:
-        """Free cache and weights, unless another backend shares these."""
+        """Free the cache, and the weights unless another backend shares them."""
         self.model = None
         self._slots = {}
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
-        """Refuse what cannot be done before anything is changed."""
+        """Check requests before anything is changed."""
         if self.model is None:
             raise ModelError(f"model {self.name!r} is closed")
         for _slot, score in requests:
@@ -76,14 +76,14 @@ class HfBackend(Generic[S]):
                 raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
 
     def allowed(self, logits: Tensor) -> Tensor:
-        """The logits with those of banned tokens at minus infinity, as ``generate`` has them."""
+        """Set the logits of banned tokens to minus infinity, as ``generate`` does."""
         return logits.index_fill(-1, self._banned, float("-inf")) if len(self._banned) else logits
 
 
 def _banned(generation: Any, ends: frozenset[int]) -> list[int]:
-    """Tokens that the generation settings forbid everywhere: bad words of one token, and suppressed tokens.
+    """Return the tokens that the generation settings always ban: single-token bad words and suppressed tokens.
 
-    Marian models list their padding there, from which their decoders start.
+    Marian models ban their padding token this way, which starts their decoders.
     """
     bad = {word[0] for word in getattr(generation, "bad_words_ids", None) or () if len(word) == 1} - ends
     return sorted(bad | set(ids_in(getattr(generation, "suppress_tokens", None))))

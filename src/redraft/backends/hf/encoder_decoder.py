@@ -1,7 +1,7 @@
-"""Encoder-decoder models: the encoder runs once for every new source, the decoder's cache is rolled back.
+"""Encoder-decoder models: the encoder runs once per source, and the decoder's cache is rolled back.
 
-One request a pass, chains only: relative positions (T5) and positions counted by the cache (Marian) leave no place for
-trees and for rows of different lengths.
+One request per pass, chains only: relative positions (T5) and positions counted by the cache (Marian) support neither
+trees nor rows of different lengths.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class _Slot:
 
     Attributes:
         encoder: ids that the encoder has read.
-        states: what it made of them, (1, ids, hidden).
-        cache: the decoder's own keys and values, and those of ``states``.
-        ids: what the decoder has read.
+        states: its output, (1, ids, hidden).
+        cache: the decoder's self-attention keys and values, and those of ``states``.
+        ids: ids that the decoder has read.
     """
 
     encoder: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class _Slot:
 
 
 class HfEncoderDecoder(HfBackend[_Slot]):
-    """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  Arguments as of `HfBackend`."""
+    """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         super().__init__(model, tokenizer, name, options)
@@ -59,26 +59,26 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         return _Slot()
 
     def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
-        """What encoder and decoder read to translate ``text``.
+        """Return the input of encoder and decoder for translating ``text``.
 
         Raises:
-            OptionError: the model does not know a language.
+            OptionError: the model does not support a language.
         """
         return self.prompts.encode(text, source, target)
 
     def close(self) -> None:
-        """Free cache and weights."""
+        """Free the cache and the weights."""
         super().close()
         self._cache = SlotCache(self._layers, self.options.slots)
 
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
-        """Answer requests, one after the other.
+        """Answer requests one after the other.
 
         Raises:
-            ContextOverflow: source, or prefix and draft, of a request are longer than the context.
+            ContextOverflow: the source, or prefix and draft of a request, exceed the context length.
             CapabilityError: a draft is a tree.
-            ModelError: a request has nothing for the encoder.
+            ModelError: a request has no encoder input.
         """
         self._check(requests)
         for _slot, score in requests:
@@ -90,14 +90,14 @@ class HfEncoderDecoder(HfBackend[_Slot]):
 
     def _answer(self, slot: int, score: Score) -> Rows:
         state = self._slots[slot]
-        self._slots[slot] = _Slot()  # what is half done is not kept
+        self._slots[slot] = _Slot()  # drop a partial update of the cache
         if state.encoder != score.encoder:
             state = self._encode(score.encoder)
         ids = score.prefix + score.draft.tokens
         kept = min(common_prefix(state.ids, ids), len(score.prefix) - score.prompt_rows)
         cells = torch.arange(kept, len(ids), device=self.device)[None]
         self._cache.follow(CellPlan.of([slot], cells, len(ids), kept))
-        # As embeddings, since M2M-100 counts no position for padding among ids, and drafts may hold some.
+        # Passed as embeddings, because M2M-100 assigns no position to padding ids, which drafts may contain.
         embedded = self.model.get_decoder().embed_tokens(torch.tensor([ids[kept:]], device=self.device))
         output = self.model(
             encoder_outputs=BaseModelOutput(last_hidden_state=state.states),
@@ -111,7 +111,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         return TorchRows(self.allowed(output.logits[0, -wanted:]), score.prompt_rows - 1)
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:
-        """Read a source; the decoder starts over, since all that it made depends on the source."""
+        """Encode a source and reset the decoder, whose states depend on it."""
         source = torch.tensor([ids], device=self.device)
         states = self.model.get_encoder()(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
         self.encoder_passes += 1

@@ -1,4 +1,4 @@
-"""Reads parts of a model from a folder or the hub by transformers: weights, configuration or tokenizer."""
+"""Load weights, configuration or tokenizer from a folder or the hub with transformers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from transformers.utils import logging
 from redraft.errors import ModelError, first_sentence
 from redraft.models.hub import hub_host
 
-#: What the hub takes for the name of a model.
+#: Valid names of models on the hub.
 _HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
 def source_of(name: str) -> dict[str, Any]:
-    """Where a model is loaded from: a folder, or the hub, or what was fetched before if the hub does not answer."""
+    """Return where to load a model from: a folder, the hub, or the local cache if the hub does not respond."""
     if _is_folder(name):
         return {"pretrained_model_name_or_path": name}
     repository, _, revision = name.partition("@")
@@ -30,23 +30,24 @@ def source_of(name: str) -> dict[str, Any]:
 def _is_folder(name: str) -> bool:
     try:
         return Path(name).is_dir()
-    except OSError:  # the name is too long for a file
+    except OSError:  # too long for a file name
         return False
 
 
 def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
-    """What a class of transformers reads from a source (`source_of`).
+    """Load an object with a class of transformers.
 
     Args:
         kind: the class, such as ``AutoTokenizer``.
-        name: what messages call the model.
-        source, options: arguments of its ``from_pretrained``.
+        name: name of the model in error messages.
+        source: arguments of its ``from_pretrained`` from `source_of`.
+        options: further arguments.
 
     Raises:
-        ModelError: there is none there, it is broken, or it was not fetched before and there is no network.
+        ModelError: the model does not exist or is broken, or is not cached and there is no network.
     """
     where = dict(source)
-    place = where.pop("pretrained_model_name_or_path")  # the classes disagree on what it is called
+    place = where.pop("pretrained_model_name_or_path")  # the classes use different names for this argument
     try:
         with quiet(local="local_files_only" not in source):
             return kind.from_pretrained(place, **where, **options)
@@ -60,13 +61,13 @@ def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
 
 @contextmanager
 def quiet(*, local: bool) -> Iterator[None]:
-    """No progress bar for what is read from a folder, or written; a download keeps its own."""
+    """Hide progress bars for reading from a folder or writing; downloads keep theirs."""
     silenced = local and logging.is_progress_bar_enabled()
     if silenced:
         logging.disable_progress_bar()
     try:
         with warnings.catch_warnings():
-            # Marian's tokenizer does without; punctuation is then read as it stands.
+            # Marian's tokenizer works without it, but does not normalise punctuation.
             warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
             yield
     finally:

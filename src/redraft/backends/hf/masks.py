@@ -1,4 +1,4 @@
-"""Which cells every id of a pass attends to: all that lie behind it, only its own branch, and only a window of them."""
+"""Attention masks of a pass: each id attends to earlier cells, only to its own branch, and only within a window."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class PassRow:
     """One request of a pass.
 
     Attributes:
-        ids, cells, positions: (n,) of what is still to be read, prefix before draft.
-        first_node: index among these of the first draft token.
+        ids: (n,) the ids to process, prefix before draft.
+        cells: (n,) their cells.
+        positions: (n,) their positions.
+        first_node: index of the first draft token.
         draft: the draft.
-        wanted: how many of the last ids have rows that are wanted.
+        wanted: number of ids at the end whose rows are needed.
     """
 
     ids: list[int]
@@ -34,12 +36,12 @@ class PassRow:
 class Masks:
     """Makes the masks of one model.
 
-    Some models attend in all or some of their layers to the last positions only.  Their cache holds every cell all the
-    same, so that it can be rolled back; the mask hides what has left the window.
+    In some models, all or some layers attend only to the most recent positions.  The cache keeps all cells anyway, so
+    that it can be rolled back; the mask hides those outside the window.
 
     Args:
-        config: of transformers.
-        dtype: of the model.
+        config: the model's configuration in transformers.
+        dtype: its data type.
     """
 
     def __init__(self, config: Any, dtype: torch.dtype) -> None:
@@ -47,12 +49,12 @@ class Masks:
         kinds = getattr(text, "layer_types", None)
         windowed = kinds is None or "sliding_attention" in kinds
         self._window: int | None = (getattr(text, "sliding_window", None) or None) if windowed else None
-        #: Kinds of layers, where the model takes a mask for each; models without kinds take one mask.
+        #: Layer types, if the model takes a mask for each; otherwise it takes one mask.
         self._kinds = sorted(set(kinds)) if kinds is not None and self._window else []
         self._dtype = dtype
 
     def of(self, rows: Sequence[PassRow], device: torch.device) -> Tensor | dict[str, Tensor]:
-        """(batch, 1, ids, cells) what is added to the attention of a pass, for each kind of layer if there are any."""
+        """Return the (batch, 1, ids, cells) additive mask of a pass, by layer type if there are several."""
         width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
         seen = torch.stack([_visible(row, width, length) for row in rows])
         if self._window is None:
@@ -70,11 +72,11 @@ class Masks:
 
 
 def _visible(row: PassRow, width: int, length: int) -> Tensor:
-    """(width, length) which cells each id of a row attends to; none for padding."""
+    """Return the (width, length) cells to which each id of a row attends; none for padding."""
     seen = torch.zeros(width, length, dtype=torch.bool)
     first = width - len(row.ids)
     cells = torch.arange(length)
-    # Along a chain, cells are positions.
+    # In a chain, cells and positions are the same.
     seen[first:] = cells <= torch.tensor(row.cells)[:, None]
     if not row.draft.is_chain:
         prefix = first + row.first_node
@@ -87,9 +89,9 @@ def _visible(row: PassRow, width: int, length: int) -> Tensor:
 
 
 def _near(row: PassRow, width: int, length: int, window: int) -> Tensor:
-    """(width, length) which cells hold one of the ``window`` positions that end with each id's own."""
+    """Return the (width, length) cells that hold one of the last ``window`` positions up to each id's own."""
     positions = torch.arange(length)
-    positions[row.cells] = torch.tensor(row.positions)  # nodes of a tree stand in cells of their own
+    positions[row.cells] = torch.tensor(row.positions)  # nodes of a tree have cells of their own
     own = torch.full((width,), length)
     own[width - len(row.ids) :] = torch.tensor(row.positions)
     return positions > own[:, None] - window

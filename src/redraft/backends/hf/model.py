@@ -1,6 +1,6 @@
-"""Opens a model of transformers: a folder, or a name on the hub.
+"""Open a transformers model from a folder or from the hub.
 
-From the hub a model is fetched by transformers itself.
+Transformers downloads models from the hub.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     """Load a model with its tokenizer.
 
     Args:
-        name: of a folder, or of a model on the hub; ``NAME@REVISION`` pins a branch, tag or commit of it.
-        options: of the backend.
+        name: folder, or name of a model on the hub; ``NAME@REVISION`` pins a branch, tag or commit.
+        options: options of the backend.
 
     Raises:
-        ModelError: there is no such model, its files are broken, or there is no network and it was not fetched before.
-        CapabilityError: it cannot be rolled back; see `redraft.backends.hf.refuse`.
-        OptionError: there is no such device.
+        ModelError: the model does not exist or is broken, or is not cached and there is no network.
+        CapabilityError: its cache cannot be rolled back; see `redraft.backends.hf.refuse`.
+        OptionError: the device does not exist.
     """
     device = device_of(options.device)
     short = Path(name).name or name
@@ -44,10 +44,10 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
 
 
 def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
-    """The backend of a model and a tokenizer that are loaded already.
+    """Return the backend of a loaded model and tokenizer.
 
     Raises:
-        CapabilityError: the model cannot be rolled back.
+        CapabilityError: the model's cache cannot be rolled back.
     """
     check_model(model.config, name)
     if options.threads:
@@ -62,10 +62,10 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
 
 
 def device_of(wanted: str) -> torch.device:
-    """The device that an option names.
+    """Return the device for an option.
 
     Raises:
-        OptionError: there is none.
+        OptionError: the device does not exist.
     """
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"

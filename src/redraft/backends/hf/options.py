@@ -1,4 +1,4 @@
-"""Options of the hf backend.  Imports no torch, so that they can be made and checked without it."""
+"""Options of the hf backend; can be made and checked without torch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class HfOptions:
     """Options of the backend; all are checked.
 
     Attributes:
-        context_length: ids that one slot can hold; a model trained for fewer lowers it.
-        slots: number of independent sequences, one for every stream and target language.
-        dtype: ``float32`` or ``bfloat16``, of weights and cache.
+        context_length: ids per slot; capped at the model's trained length.
+        slots: number of independent sequences, one for each stream and target language.
+        dtype: ``float32`` or ``bfloat16``, for weights and cache.
         device: ``cpu``, ``cuda``, or ``auto`` for a GPU if there is one.
-        threads: CPU threads, of the whole process; 0 leaves them as they are.
+        threads: CPU threads of the whole process; 0 keeps the current number.
 
     Raises:
-        OptionError: a value is not allowed.
+        OptionError: a value is invalid.
     """
 
     context_length: int = 2048

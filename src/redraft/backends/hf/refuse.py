@@ -1,4 +1,4 @@
-"""Which models of transformers this backend runs, told from their configuration before any weights are read."""
+"""Check from its configuration whether this backend can run a transformers model, before loading weights."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from transformers.models.auto.modeling_auto import (
 
 from redraft.errors import CapabilityError
 
-#: Encoder-decoders whose decoders take embeddings and a cache, and whose prompts are known.
+#: Supported encoder-decoders: their decoders take embeddings and a cache, and their prompt formats are known.
 ENCODER_DECODERS = ("m2m_100", "marian", "mbart", "mt5", "t5", "umt5")
-#: Layers whose cache holds every position.
+#: Layer types whose cache keeps every position.
 _CROPPABLE = {"full_attention", "sliding_attention"}
-#: What a decoder must take: rows of different lengths, a cache made elsewhere, and a choice of positions.
+#: Required arguments of a decoder: for rows of different lengths, an external cache, and a choice of positions.
 _NEEDED = {"attention_mask", "position_ids", "past_key_values", "logits_to_keep"}
 
 
 def check_model(config: Any, name: str) -> None:
-    """Refuse a model that cannot be rolled back or masked as drafts need it.
+    """Check that a model supports rolling back and the masks that drafts need.
 
     Args:
-        config: of transformers.
-        name: what the messages call it.
+        config: its configuration in transformers.
+        name: its name in error messages.
 
     Raises:
-        CapabilityError: the model is refused; the message says why.
+        CapabilityError: the model is not supported; the message says why.
     """
     if config.is_encoder_decoder:
         if config.model_type not in ENCODER_DECODERS:
@@ -44,7 +44,7 @@ def check_model(config: Any, name: str) -> None:
 
 
 def _unfit(config: Any, text: Any) -> str:
-    """What is wrong with a model that is no encoder-decoder; empty if nothing is."""
+    """Return why a decoder-only model is not supported; empty if it is."""
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if isinstance(model_class, list | tuple):
         model_class = model_class[0]

@@ -1,4 +1,4 @@
-"""A transformers tokenizer as the engine needs it: ids of pieces of a prompt, and bytes of single tokens."""
+"""A transformers tokenizer with the engine's interface: ids of prompt segments, and bytes of single tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 def _byte_of_character() -> dict[str, int]:
-    """How byte-level BPE writes bytes: printable ones of Latin-1 as themselves, the others from U+0100 on."""
+    """Return the character for each byte in byte-level BPE: printable Latin-1 as itself, the others from U+0100."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + index): byte for index, byte in enumerate(others)}
@@ -23,7 +23,7 @@ class HfTokenizer:
     """Tokenizes prompts and returns the bytes of tokens.
 
     Args:
-        tokenizer: of transformers, fast or slow.
+        tokenizer: a fast or slow tokenizer of transformers.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -33,7 +33,7 @@ class HfTokenizer:
         self._plain = {token: str(text).encode() for token, text in added.items() if token not in self._control}
         backend = getattr(tokenizer, "backend_tokenizer", None)
         self._byte_of = _byte_of_character() if "ByteLevel" in repr(getattr(backend, "decoder", None)) else {}
-        #: Id -> piece, where Marian has a second vocabulary for the target side: special tokens have other ids there.
+        #: Id -> piece in Marian's second vocabulary, for the target side; special tokens have other ids there.
         self._target = {number: piece for piece, number in getattr(tokenizer, "target_encoder", {}).items()}
         if self._target:
             self._control = {number for number, piece in self._target.items() if piece in tokenizer.all_special_tokens}
@@ -41,31 +41,33 @@ class HfTokenizer:
         self.end_token, self.pad_token = self._special("eos"), self._special("pad")
         self._reads_tags = hasattr(tokenizer, "remove_language_code")
         self._pieces: dict[int, bytes] = {}
-        # What a prompt's template says comes again with every update, and the source is wanted twice.
+        # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
         self.start_token: int | None = tokenizer.bos_token_id
         begun = tokenizer.encode("a", add_special_tokens=True)
         self._adds_start = self.start_token is not None and begun[:1] == [self.start_token]
-        #: Whether the tokenizer itself puts a space before every text (SentencePiece).
+        #: Whether the tokenizer adds a space before every text (SentencePiece).
         self.adds_space = not self._byte_of and self.token_bytes((self.tokenize("a") or [-1])[0])[:1] == b" "
 
     def _special(self, name: str) -> int | None:
-        """Id of a special token, on the target side."""
+        """Return the id of a special token, on the target side."""
         if not self._target:
             return getattr(self.base, f"{name}_token_id", None)
         text = getattr(self.base, f"{name}_token", None)
         return next((number for number, piece in self._target.items() if piece == text), None)
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if the model has one.
+        """Return the ids of a text.
 
-        Of an encoder-decoder model with two vocabularies these are the ids of the target side.
+        ``special`` recognises control tokens in it, ``start`` adds the start token if there is one.
+
+        For an encoder-decoder model with two vocabularies, the ids are those of the target side.
         """
         begin = [self.start_token] if start and self._adds_start and self.start_token is not None else []
         return begin + list(self._ids(text, special))
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""
+        """Return the ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 
     @cached_property
@@ -85,20 +87,20 @@ class HfTokenizer:
         return tuple(ids["input_ids"])
 
     def encoder_ids(self, text: str) -> list[int]:
-        """What an encoder reads of a text, with the tokens that the tokenizer puts around it."""
+        """Return the encoder's ids for a text, with the tokens that the tokenizer adds around it."""
         text = self._guarded(text)
         return list(self.base.encode(text, add_special_tokens=True, split_special_tokens=True, verbose=False))
 
     def _guarded(self, text: str) -> str:
-        """A text at whose beginning Marian's tokenizer finds no tag of a language: a transcript must not give one."""
+        """Escape language tags at the start of a text, which Marian's tokenizer would recognise in a transcript."""
         return f" {text}" if self._reads_tags and text.startswith(">>") else text
 
     def is_control(self, token: int) -> bool:
-        """Whether a token is a special one, which stands for no text."""
+        """Whether a token is a special token without text."""
         return token in self._control
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
+        """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
         if token not in self._pieces:
             self._pieces[token] = self._plain.get(token) or self._bytes(token)
         return self._pieces[token]

@@ -1,1 +1,1 @@
-"""Models that run on another machine, on stock vLLM or SGLang servers (`redraft.backends.remote.backend`)."""
+"""Models on other machines, served by vLLM or SGLang (`redraft.backends.remote.backend`)."""

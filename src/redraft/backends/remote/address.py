@@ -1,6 +1,6 @@
-"""What a user types for a model on a server: ``vllm:http://host:8000/MODEL#TOKENIZER``.
+"""The address of a model on a server: ``vllm:http://host:8000/MODEL#TOKENIZER``.
 
-Standard library only, so that names can be recognised and refused without the extra.
+Uses only the standard library, so that names can be recognised and rejected without the extra.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from redraft.errors import ModelError, OptionError
 ENGINES = ("vllm", "sglang")
 FORM = "ENGINE:http://HOST:PORT/MODEL#TOKENIZER"
 
-#: Environment variable that holds the API key of the server.
+#: Environment variable with the server's API key.
 KEY_VARIABLE = "REDRAFT_REMOTE_KEY"
 
 
@@ -23,14 +23,14 @@ class RemoteOptions:
     """Options of a remote backend; all are checked.
 
     Attributes:
-        context_length: ids that prompt and output may have together; what the server allows lowers it.
-        slots: how many independent sequences, and so how many requests at a time.
-        ahead: tokens that one request continues an output by where nothing is drafted; 1 asks for every token.
+        context_length: maximum number of ids of prompt and output; capped at the server's limit.
+        slots: number of independent sequences, and so of concurrent requests.
+        ahead: tokens requested at a time where nothing is drafted; 1 requests each token separately.
         timeout: seconds to wait for an answer, or for the next token of one.
-        plugin: whether the server verifies drafts by itself if it can (`docs/vllm-plugin.md`).
+        plugin: whether the server verifies drafts itself if it can (`docs/vllm-plugin.md`).
 
     Raises:
-        OptionError: a value is not allowed.
+        OptionError: a value is invalid.
     """
 
     context_length: int = 2048
@@ -55,7 +55,7 @@ class Address:
     Attributes:
         engine: one of `ENGINES`.
         server: scheme, host and port, such as ``http://127.0.0.1:8000``.
-        model: what the server calls the model; empty for the only one that it serves.
+        model: name of the model on the server; empty if it serves only one.
         tokenizer: folder or hub name of the tokenizer; empty for the model's own.
     """
 
@@ -66,10 +66,10 @@ class Address:
 
     @classmethod
     def parse(cls, name: str) -> Address:
-        """The address that a name stands for.
+        """Parse an address.
 
         Raises:
-            ModelError: it is no such address.
+            ModelError: it is invalid.
         """
         engine, _, url = name.partition(":")
         try:
@@ -85,5 +85,5 @@ class Address:
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name is that of a model on a server."""
+    """Whether a name is the address of a model on a server."""
     return name.partition(":")[0] in ENGINES

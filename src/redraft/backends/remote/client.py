@@ -1,8 +1,8 @@
-"""JSON over HTTP to one server: a pool of connections, a time limit, and every failure as one sentence.
+"""JSON over HTTP to one server, with a connection pool and a timeout; every failure becomes one sentence.
 
-Requests may be sent twice, since they change nothing on the server: again after a connection that failed, and after an
-answer that says that the server is busy or starting.  One that took too long is not repeated, as the server may still
-be working on it, and neither is one whose answer has begun.
+Requests change nothing on the server, so they are repeated after a failed connection and after a response that the
+server is busy or starting.  A request that timed out is not repeated, as the server may still be working on it, nor is
+one whose response has started.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from redraft.backends.remote.address import KEY_VARIABLE, RemoteOptions
 from redraft.backoff import Backoff
 from redraft.errors import ModelError, first_sentence
 
-#: How long a server that is busy, or not there, is tried again.
+#: Delays and time limit for retrying a server that is busy or unreachable.
 RETRIES = Backoff(first=0.1, longest=1.0, patience=1.0)
-#: Seconds for a connection.
+#: Timeout of connecting in seconds.
 CONNECT = 5.0
 _BUSY = {429, 502, 503, 504}
 _REFUSED = {401, 403}
 
 
 class MalformedAnswer(ModelError):
-    """The server's answer does not have what was asked for."""
+    """The server's response lacks a part or has the wrong form."""
 
 
 class Absent(ModelError):
-    """The server does not have this route, or not this model."""
+    """The server does not have this route or this model."""
 
 
 class RemoteClient:
-    """Talks to one server; may be used from several threads.
+    """Client of one server; thread-safe.
 
     Args:
-        engine: what messages call the server's software.
+        engine: the server's software, for messages.
         server: scheme, host and port.
         key: API key, sent as a bearer token; empty for none.
-        options: time limit, and connections as many as slots.
-        transport: in place of the network, for tests.
+        options: timeout and slots; there is a connection per slot.
+        transport: replaces the network in tests.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RemoteClient:
         options: RemoteOptions,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        #: How many requests were sent, those that were sent again included.
+        #: Number of requests sent, including repeated ones.
         self.requests = 0
         self._counting = threading.Lock()
         self._name, self._timeout = f"the {engine} server at {server}", options.timeout
@@ -68,28 +68,28 @@ class RemoteClient:
         )
 
     def get(self, path: str) -> Any:
-        """What a route answers.
+        """Send a GET request and return the JSON response.
 
         Raises:
-            ModelError: the server cannot be reached, refuses, or does not answer with JSON.
+            ModelError: the server cannot be reached, refuses, or does not return JSON.
         """
         return self._read(self._send("GET", path, None))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What a route answers to a JSON body.  Raises as `get`."""
+        """Send a POST request with a JSON body and return the JSON response; raises as `get`."""
         return self._read(self._send("POST", path, body))
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Generator[Any, None, None]:
-        """What a route answers to a JSON body, event by event as they come; closing it ends the request.
+        """Send a POST request and yield the events of the response; closing the generator ends the request.
 
         Raises:
-            ModelError: as `get`, or the connection is lost meanwhile, or the server reports an error.
+            ModelError: as in `get`, or the connection is lost, or the server reports an error.
         """
         with closing(self._send("POST", path, body, stream=True)) as answer, self._failures():
             if answer.status_code != 200:
                 answer.read()
                 raise self._refusal(answer)
-            # Read to its end, so that the connection can be used again.
+            # Read to the end, so that the connection can be reused.
             for line in answer.iter_lines():
                 if line.startswith("data:") and line[5:].strip() != "[DONE]":
                     yield self._event(line[5:])
@@ -99,7 +99,7 @@ class RemoteClient:
         self._http.close()
 
     def malformed(self, what: str) -> MalformedAnswer:
-        """The error for an answer that lacks something."""
+        """Return the error for a response that lacks something."""
         return MalformedAnswer(f"{self._name} gave an answer {what}")
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, stream: bool = False) -> httpx2.Response:
@@ -124,7 +124,7 @@ class RemoteClient:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Turn failures of the connection into sentences."""
+        """Convert connection failures to one-sentence errors."""
         try:
             yield
         except httpx2.TimeoutException as error:
@@ -159,7 +159,7 @@ class RemoteClient:
 
 
 def _reason(answer: httpx2.Response) -> str:
-    """What a refusal says: its message, if it is JSON with one, or its text."""
+    """Return the message of an error response: its JSON message, or its text."""
     try:
         message = _message(answer.json())
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""What differs between servers: how they are asked, and what their answers look like."""
+"""The interface to different servers: requests and responses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from redraft.errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model as the server describes it.
+    """A model as described by the server.
 
     Attributes:
-        name: what requests call it.
-        files: the folder or hub name that the server has loaded.
-        context_length: ids that prompt and output may have together.
+        name: its name in requests.
+        files: folder or hub name that the server has loaded.
+        context_length: maximum number of ids of prompt and output.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Continuation:
     """A request for greedy tokens.
 
     Attributes:
-        model: its name.
-        prefix: ids that they follow.
-        count: the most tokens, 1 or more.
-        k: how many best tokens their rows have.
-        ends: ids after which there are no more.
-        draft: of the output, for a server that verifies drafts itself.
-        bias: of the rule that it verifies with (`redraft.decoding.types.HasBias`).
+        model: name of the model.
+        prefix: ids to continue.
+        count: maximum number of tokens, at least 1.
+        k: number of best tokens in each row.
+        ends: ids that end the output.
+        draft: draft of the output, for a server that verifies drafts itself.
+        bias: bias of the acceptance rule (`redraft.decoding.types.HasBias`).
     """
 
     model: str
@@ -52,23 +52,23 @@ class Continuation:
 
 
 class RemoteDialect(ABC):
-    """One kind of server; all ids are of the model's own vocabulary.
+    """A kind of server; all ids are those of the model's vocabulary.
 
     Args:
-        client: of the server.
+        client: client of the server.
 
     Attributes:
-        verifies: whether the server verifies drafts by itself and decodes on, in one request.
+        verifies: whether the server verifies a draft and continues decoding in one request.
     """
 
     def __init__(self, client: RemoteClient) -> None:
         self._client, self.verifies = client, False
 
     def served(self, wanted: str) -> Served:
-        """The model of that name, from the list that servers give in OpenAI's form; of no name, the only one.
+        """Return the model called ``wanted``, or the only model if the name is empty, from OpenAI's list of models.
 
         Raises:
-            ModelError: it is not served.
+            ModelError: the model is not served.
         """
         with reading(self._client, "without a list of models"):
             models = {str(each["id"]): each for each in self._client.get("/v1/models")["data"]}
@@ -82,7 +82,7 @@ class RemoteDialect(ABC):
             return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
 
     def tokenize(self, model: str, text: str) -> list[int] | None:
-        """The server's ids of a text, no special tokens added; None if it has no such route."""
+        """Return the server's ids of a text without special tokens; None if it has no such route."""
         body = {"model": model, "prompt": text, "add_special_tokens": False}
         try:
             answer = self._client.post("/tokenize", body)
@@ -93,36 +93,38 @@ class RemoteDialect(ABC):
 
     @abstractmethod
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
-        """(n + 1,) rows of the root and of every draft token, with the ``k`` best tokens and the draft's own.
+        """Return (n + 1,) rows of the root and of every draft token, with the ``k`` best tokens and the draft's own.
 
         Raises:
-            MalformedAnswer: rows are missing, or are of other tokens.
+            MalformedAnswer: rows are missing, or belong to other tokens.
             ModelError: the server does not answer.
         """
 
     @abstractmethod
     def continued(self, wanted: Continuation) -> Steps:
-        """At least one and at most ``count`` tokens, chosen greedily, up to and with one of ``ends``.
+        """Yield between 1 and ``count`` greedy tokens, up to and including one of ``ends``.
 
         Raises:
-            MalformedAnswer, ModelError: as `verify`.
+            MalformedAnswer: rows are missing, or belong to other tokens.
+            ModelError: the server does not answer.
         """
 
     def probe(self, model: str, tokens: Sequence[int]) -> bool:
-        """Whether the server verifies drafts by itself.
+        """Whether the server verifies drafts itself.
 
         Args:
-            tokens: a few different ids, none of which ends an output; no model would choose them one after another.
+            model: name of the model.
+            tokens: a few different ids, none of which ends an output, that no model would generate in this order.
         """
         return False
 
 
 @contextmanager
 def reading(client: RemoteClient, what: str) -> Iterator[None]:
-    """While an answer is taken apart: whatever is not as it should be is a malformed answer.
+    """Convert exceptions while parsing a response to `MalformedAnswer`.
 
     Raises:
-        MalformedAnswer: with ``what``.
+        MalformedAnswer: the response is malformed; the message contains ``what``.
     """
     try:
         yield

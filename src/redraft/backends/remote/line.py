@@ -1,6 +1,6 @@
-"""What a server has said along one line of ids, and the stream that says more of it.
+"""A line of ids with known rows, and the stream that extends it.
 
-The requests of the decode loop that follow are answered from the line for as long as they go the same way.
+Later requests of the decoding loop are answered from the line as long as they follow it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Generator, Sequence
 from redraft.backends.remote.rows import UNLIKELY, ChosenToken, RemoteRow
 from redraft.decoding.types import Score, common_prefix
 
-#: Tokens of the server's choice, as they come; closing it ends the request.
+#: Greedy tokens of the server as they arrive; closing the generator ends the request.
 Steps = Generator[ChosenToken, None, None]
 
 
 class Line:
-    """Rows along a line of ids: the first is that of the last id of the prefix, the others follow id by id.
+    """Rows along a line of ids: the first is the row after the prefix, the others follow id by id.
 
     Args:
-        prefix: one id or more; without it nothing is answered.
-        steps: what the server goes on with.
-        draft: whose rows are known instead; behind it comes nothing.
+        prefix: at least one id; an empty one answers nothing.
+        steps: the server's continuation.
+        draft: a draft with known rows, instead of a continuation.
         rows: (n + 1,) rows of the root and of the draft.
     """
 
@@ -35,7 +35,7 @@ class Line:
         self._rows, self._steps = list(rows), steps
 
     def answer(self, score: Score) -> tuple[RemoteRow, ...]:
-        """The rows of a request, at most to the draft token that leaves the line; waits for the server if need be.
+        """Return the rows of a request, up to the draft token that leaves the line; waits for the server if necessary.
 
         Raises:
             ModelError: the server fails meanwhile.
@@ -50,13 +50,13 @@ class Line:
                 return tuple(self._rows[first:wanted])
 
     def close(self) -> None:
-        """End the request, if it is still under way."""
+        """End the request if it is still running."""
         if self._steps is not None:
             self._steps.close()
             self._steps = None
 
     def _reaches(self, prefix: list[int]) -> bool:
-        """Whether the line goes through all of a prefix, or will."""
+        """Whether the line contains a whole prefix, or will."""
         if not self._start or len(prefix) < self._start:
             return False
         while len(self._ids) < len(prefix):
@@ -65,7 +65,7 @@ class Line:
         return self._ids[: len(prefix)] == prefix
 
     def _next(self) -> bool:
-        """Wait for one token more; whether there was one."""
+        """Wait for the next token; return False if there is none."""
         step = next(self._steps, None) if self._steps is not None else None
         if step is None:
             return False
@@ -75,9 +75,9 @@ class Line:
 
 
 def beside(steps: Steps, draft: Sequence[int], k: int) -> Steps:
-    """Tokens chosen along a draft, with rows that know the drafted token where it was not chosen.
+    """Yield the tokens chosen along a draft, with rows that include the drafted token where it was not chosen.
 
-    If it is not among the best there, nothing is known of it, so no rule keeps it.
+    A drafted token that is not among the best has unknown probability, so no rule accepts it.
     """
     try:
         on_draft = True

@@ -1,7 +1,7 @@
-"""Opens a model on a server: asks what it serves, and reads the model's tokenizer and configuration here.
+"""Open a model on a server: find out what it serves, and read the model's tokenizer and configuration locally.
 
-Prompts are made on this machine, by the tokenizer of the model itself and by the same rules as for models of
-transformers, so that a transcript cannot write control tokens; the server is sent ids.
+Prompts are made on this machine with the model's own tokenizer, as for transformers models, so that a transcript cannot
+insert control tokens; the server receives ids.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 
 
 def open_remote(address: Address, options: RemoteOptions, key: str = "", count: int = 1) -> list[RemoteBackend]:
-    """Connect to a model on a server, one or several times.
+    """Connect to a model on a server, once or several times.
 
     Args:
-        address: where it is.
-        options: of each backend.
-        key: API key of the server; empty for none.
-        count: backends, each with connections of its own.
+        address: the address.
+        options: options of each backend.
+        key: the server's API key; empty for none.
+        count: number of backends, each with its own connections.
 
     Raises:
-        ModelError: the server cannot be reached or refuses, it does not serve the model, or there is no tokenizer.
+        ModelError: the server cannot be reached or refuses, does not serve the model, or there is no tokenizer.
         CapabilityError: the model is an encoder-decoder.
     """
     clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
@@ -54,7 +54,7 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
 
 
 def _unlikely(model: RemoteModel) -> list[int]:
-    """Ids of several places of the vocabulary, one after another: no model chooses them."""
+    """Return ids from different parts of the vocabulary, which no model would generate in this order."""
     size = model.vocabulary_size
     return [token for token in (size // part for part in (2, 7, 3, 5, 11, 4)) if token not in model.end_tokens]
 
@@ -64,7 +64,7 @@ def _dialect(engine: str, client: RemoteClient) -> RemoteDialect:
 
 
 def _described(served: Served, address: Address) -> RemoteModel:
-    """The model by its own files: where the address says, or where the server has them."""
+    """Read the model's description from its files: at the address's tokenizer, or where the server has them."""
     name = address.tokenizer or served.files
     source = source_of(name)
     try:
@@ -79,7 +79,7 @@ def _described(served: Served, address: Address) -> RemoteModel:
         raise CapabilityError(f"model {served.name!r} is an encoder-decoder, which a remote model cannot be")
     try:
         generation = loaded(GenerationConfig, name, source)
-    except ModelError:  # not every model has a file of its own for these settings
+    except ModelError:  # not every model has a file for these settings
         generation = GenerationConfig.from_model_config(config)
     ends, size = end_tokens(generation, tokenizer), int(config.get_text_config().vocab_size)
     facts = dict(metadata(config, tokenizer, served.name.rpartition("/")[2]))

@@ -1,6 +1,6 @@
-"""What a server says of a model's distributions: the probabilities of a few tokens each.
+"""Partial distributions from a server: the probabilities of a few tokens each.
 
-`RemoteRows` answers from them; what they do not hold is asked for, as far as servers give it, or refused by name.
+`RemoteRows` answers from them.  Anything else is requested again, as far as the server can provide it, or rejected.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 
 from redraft.errors import CapabilityError
 
-#: The most tokens a row may have: vLLM's own default for ``--max-logprobs``.
+#: Maximum tokens per row: vLLM's default for ``--max-logprobs``.
 MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteRow:
-    """Part of one distribution.
+    """Part of a distribution.
 
     Attributes:
-        best: (k,) the most probable tokens with their log-probabilities, best first, lower ids first among equals.
-        others: log-probabilities of further tokens.
+        best: (k,) the most probable tokens with log-probabilities, best first, lower ids first among equals.
+        others: log-probabilities of other tokens.
     """
 
     best: tuple[tuple[int, float], ...]
@@ -30,10 +30,10 @@ class RemoteRow:
 
     @classmethod
     def of(cls, known: Mapping[int, float], k: int) -> RemoteRow:
-        """The row of the ``k`` best tokens and perhaps others, in any order.
+        """Make a row from the ``k`` best tokens and possibly others, in any order.
 
         Raises:
-            ValueError: there are fewer than ``k``, or a value is no log-probability.
+            ValueError: there are fewer than ``k``, or a value is not a log-probability.
         """
         if len(known) < k or not all(is_logprob(value) for value in known.values()):
             raise ValueError("no row")
@@ -42,13 +42,13 @@ class RemoteRow:
 
 
 def is_logprob(value: Any) -> bool:
-    """Whether a value can be a log-probability; servers round those near 0 up a little."""
+    """Whether a value can be a log-probability; servers may round values near 0 up."""
     return isinstance(value, float | int) and not isinstance(value, bool) and value <= 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenToken:
-    """A token that the server has chosen greedily, with the row that it was chosen from."""
+    """A token that the server chose greedily, with its row."""
 
     token: int
     row: RemoteRow
@@ -58,9 +58,9 @@ class RemoteRows:
     """Implements `redraft.decoding.types.Rows` for one request.
 
     Args:
-        rows: those that are known, that of the root first; a draft of n tokens has n + 1.
-        vocabulary_size: how many tokens a row can have.
-        ask_again: asks the server for all rows, with at least so many best tokens.
+        rows: the known rows, starting with the root's; n + 1 for a draft of n tokens.
+        vocabulary_size: number of tokens in the vocabulary.
+        ask_again: requests all rows again with at least the given number of best tokens.
     """
 
     def __init__(
@@ -69,22 +69,22 @@ class RemoteRows:
         self._rows, self._size, self._ask_again = rows, vocabulary_size, ask_again
 
     def argmax(self, node: int) -> int:
-        """The most probable token; the lowest id among equals."""
+        """Return the most probable token, the lowest id among equals."""
         return self._row(node).best[0][0]
 
     def best(self, node: int, k: int) -> list[int]:
-        """The ``k`` best tokens.
+        """Return the ``k`` most probable tokens.
 
         Raises:
-            CapabilityError: that is more than servers give.
+            CapabilityError: ``k`` is more than servers provide.
         """
         return [token for token, _ in self.top_k(node, k)]
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """The ``k`` best tokens with log-probabilities.
+        """Return the ``k`` most probable tokens with log-probabilities.
 
         Raises:
-            CapabilityError: that is more than servers give.
+            CapabilityError: ``k`` is more than servers provide.
         """
         k = min(k, self._size)
         if k > MOST:
@@ -94,10 +94,10 @@ class RemoteRows:
         return list(self._row(node).best[:k])
 
     def logprob(self, node: int, token: int) -> float:
-        """Natural log of the probability of a token of the draft, or of one of the best.
+        """Return the natural log of the probability of a draft token or of one of the best.
 
         Raises:
-            CapabilityError: it is neither.
+            CapabilityError: the token is neither.
         """
         row = self._row(node)
         found = row.others.get(token)
@@ -112,7 +112,7 @@ class RemoteRows:
         return found
 
     def entropy(self, node: int) -> float:
-        """Not given by any server.
+        """Servers do not provide the entropy.
 
         Raises:
             CapabilityError: always.
@@ -127,5 +127,5 @@ class RemoteRows:
         return self._rows[node + 1]
 
 
-#: A draft token that is not among the best, where the server did not say more.
+#: Log-probability of a draft token that is not among the best, if the server did not report it.
 UNLIKELY = -math.inf

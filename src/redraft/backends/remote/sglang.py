@@ -1,4 +1,4 @@
-"""SGLang: ``/generate`` on ids; of the prompt only the rows from the draft on are worked out and sent."""
+"""SGLang: ``/generate`` on ids; rows of the prompt are computed only from the draft on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from redraft.backends.remote.dialect import Continuation, RemoteDialect, reading
 from redraft.backends.remote.line import Steps
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
-#: The model's own distribution and nothing else.
+#: Sample from the model's own distribution.
 _GREEDY = {
     "temperature": 0,
     "top_p": 1,
@@ -22,13 +22,13 @@ _GREEDY = {
 
 
 class Sglang(RemoteDialect):
-    """SGLang's own server, which has one model, so requests do not name it."""
+    """SGLang's own server; it has one model, so requests do not name it."""
 
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
-        """Rows from ``input_top_logprobs``; the last one from the one token that is generated."""
+        """Read rows from ``input_top_logprobs``, and the last one from the single generated token."""
         facts = self._generate([*prefix, *draft], 1, k, {"logprob_start_len": len(prefix) - 1})
         with reading(self._client, "without the log-probabilities of the draft"):
-            # The first entry is that of the last prefix token, which nothing before it predicts.
+            # The first entry is the last prefix token, which has no prediction.
             own, best = facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:]
             if [entry[1] for entry in own] != list(draft) or len(best) != len(draft):
                 raise ValueError("not one row for every token of the draft")
@@ -36,9 +36,9 @@ class Sglang(RemoteDialect):
         return [*rows, self._steps(facts, 1, k)[0].row]
 
     def continued(self, wanted: Continuation) -> Steps:
-        """Tokens that SGLang chooses, with their rows; all at once."""
+        """Yield SGLang's tokens with their rows, all at once."""
         sampling = {"stop_token_ids": list(wanted.ends)}
-        # No row of the prompt is wanted.
+        # skips the rows of the prompt
         start = {"logprob_start_len": len(wanted.prefix) - 1}
         facts = self._generate(wanted.prefix, wanted.count, wanted.k, start, sampling)
         yield from self._steps(facts, wanted.count, wanted.k)
@@ -69,5 +69,5 @@ class Sglang(RemoteDialect):
 
 
 def _row(entries: Sequence[Sequence[Any]], k: int) -> RemoteRow:
-    """The row of ``[log-probability, id, text]`` triples."""
+    """Make a row from ``[log-probability, id, text]`` triples."""
     return RemoteRow.of({int(entry[1]): entry[0] for entry in entries}, k)

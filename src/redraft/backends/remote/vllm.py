@@ -1,6 +1,6 @@
-"""vLLM: ``/v1/completions`` on ids, with the log-probabilities of the prompt's own tokens.
+"""vLLM: ``/v1/completions`` on ids, with log-probabilities of the prompt's tokens.
 
-With the plug-in ``redraft-vllm`` a request carries a draft, which the engine verifies before it decodes on.
+With the plug-in ``redraft-vllm``, a request carries a draft, which the engine verifies before it continues decoding.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from redraft.backends.remote.rows import ChosenToken, RemoteRow
 from redraft.errors import ModelError
 
 _ROUTE = "/v1/completions"
-#: The model's own distribution and nothing else; vLLM would take defaults from the model's generation settings.
+#: Sample from the model's own distribution; vLLM would apply the model's generation settings.
 _GREEDY = {
     "temperature": 0,
     "top_p": 1,
@@ -33,7 +33,7 @@ class Vllm(RemoteDialect):
     """vLLM's OpenAI-compatible server."""
 
     def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
-        """Rows from ``prompt_logprobs``; the last one from the one token that is generated."""
+        """Read rows from ``prompt_logprobs``, and the last one from the single generated token."""
         choice = self._complete(_body(model, [*prefix, *draft], 1, k, {"prompt_logprobs": k}))
         with reading(self._client, "without the log-probabilities of the draft"):
             entries = choice["prompt_logprobs"]
@@ -43,7 +43,7 @@ class Vllm(RemoteDialect):
         return [*rows, self._steps(choice, 1, k)[0].row]
 
     def continued(self, wanted: Continuation) -> Steps:
-        """Tokens that vLLM chooses, with their rows, as they are streamed."""
+        """Yield vLLM's tokens with their rows as they are streamed."""
         more: dict[str, Any] = {"stop_token_ids": list(wanted.ends), "stream": True}
         if wanted.draft:
             more["vllm_xargs"] = _carried(wanted.draft, wanted.bias)
@@ -57,7 +57,7 @@ class Vllm(RemoteDialect):
             steps = [] if nothing else self._steps(choice, left, wanted.k)
             left -= len(steps)
             if ended:
-                # Nothing follows; once that is read, the connection can be used again.
+                # There are no more events; reading the end lets the connection be reused.
                 for _ in events:
                     pass
             yield from steps
@@ -65,15 +65,15 @@ class Vllm(RemoteDialect):
             raise self._client.malformed("without a completion")
 
     def probe(self, model: str, tokens: Sequence[int]) -> bool:
-        """Whether the engine keeps a draft that no model would choose, because the request says so.
+        """Whether the engine accepts a draft that no model would generate, if the request asks for it.
 
-        So what runs is proved, not what is installed, and no route or option of the server is needed.
+        This tests the running engine rather than what is installed, and needs no extra route or option.
         """
         carried = {"vllm_xargs": _carried(tokens, 1.0)}
         try:
             choice = self._complete(_body(model, tokens[-1:], len(tokens), 0, carried))
             return bool(choice["token_ids"] == list(tokens))
-        except (ModelError, LookupError, TypeError):  # older servers refuse the field
+        except (ModelError, LookupError, TypeError):  # older servers reject the field
             return False
 
     def _complete(self, body: Mapping[str, Any]) -> Any:
@@ -97,7 +97,7 @@ def _body(model: str, ids: Sequence[int], count: int, k: int, more: Mapping[str,
 
 
 def _carried(draft: Sequence[int], bias: float) -> dict[str, Any]:
-    """What ``redraft-vllm`` reads."""
+    """Return the fields that ``redraft-vllm`` reads."""
     return {"ssbd_draft": list(draft), "ssbd_bias": bias}
 
 
@@ -109,5 +109,5 @@ def _prompt_row(entry: Mapping[str, Mapping[str, Any]], drafted: int, k: int) ->
 
 
 def _id(name: str) -> int:
-    """The id in ``token_id:5``."""
+    """Return the id in ``token_id:5``."""
     return int(name.removeprefix("token_id:"))

@@ -1,18 +1,18 @@
 """Biased acceptance (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).
 
-The paper mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and keeps the
-draft token while it is the argmax of P'.  That is so exactly when
+The paper mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the
+draft token if it is the argmax of P'.  That is equivalent to
 
     p_max - p_draft <= beta / (1 - beta)
 
-a difference, not a ratio.  From beta = 0.5 on the right side is at least 1 and the rule is continuous decoding.
+which bounds a difference, not a ratio.  From beta = 0.5 the right side is at least 1, and the rule is continuous
+decoding.
 
-Two departures, each off in the paper's setting:
+There are two departures from the paper, each disabled in its setting:
 
-* ``floor`` (default 0): the bias keeps no token of a lower probability.  At beta = 0.2 *any* token passes where
-  p_max <= 0.25; a small floor stops that.
-* Below beta = 0.5 the end of the output is the target's own decision: the bias neither keeps a drafted end token that
-  is not the argmax nor overrules an end token that is.
+* ``floor`` (default 0): the bias accepts no token of lower probability.  At beta = 0.2 *any* token passes if p_max <=
+0.25; a small floor prevents that. * Below beta = 0.5 the end of the output is the target's own decision: the bias
+neither accepts a drafted end token that is not the argmax nor overrides an end token that is.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from redraft.decoding.types import Draft, Rows, Verdict
 
 
 class Biased:
-    """Keeps draft tokens that are nearly as probable as the target's best.
+    """Accepts draft tokens that are nearly as probable as the target's best.
 
     Args:
         beta: bias strength in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
-        floor: least probability of a token kept by the bias, in [0, 1].
+        floor: minimum probability of a token accepted by the bias, in [0, 1].
         end_tokens: ids that end an output.
 
     Attributes:
@@ -43,7 +43,7 @@ class Biased:
         self._floor, self._end_tokens = floor, end_tokens
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The longest path of tokens that the biased target keeps."""
+        """Accept the longest path of tokens that the biased target prefers."""
         if self._keeps_all:
             return Everything().judge(draft, rows)
 
@@ -57,11 +57,11 @@ class Biased:
         return walk(draft, rows, choose)
 
     def keeps(self, rows: Rows, node: int, drafted: int) -> bool:
-        """Whether a drafted token may stand after ``node``."""
+        """Whether a drafted token may follow ``node``."""
         best = rows.argmax(node)
         if self._keeps_all or drafted == best:
             return True
-        # An exact rule must not be loosened by ties of equal probability, hence the test for a margin of 0.
+        # An exact rule must not accept ties of equal probability, hence the test for a margin of 0.
         if self._margin == 0 or best in self._end_tokens or drafted in self._end_tokens:
             return False
         probability = math.exp(rows.logprob(node, drafted))

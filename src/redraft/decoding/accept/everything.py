@@ -1,4 +1,4 @@
-"""Accept everything: the draft is taken as is and only continued (continuous decoding, CD, in the SSBD papers)."""
+"""Accept everything: the draft is used as is and continued (continuous decoding, CD, in the SSBD papers)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from redraft.decoding.types import Draft, Rows, Verdict
 
 
 class Everything:
-    """Keeps the whole draft (of a tree, the path of first children) without asking the target."""
+    """Accepts the whole draft (of a tree, the path of first children) without consulting the target."""
 
     bias = 1.0
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The whole draft."""
+        """Accept the whole draft."""
         return walk(draft, rows, lambda _node, children: children[0])

@@ -1,4 +1,4 @@
-"""Exact acceptance: a draft token is kept if the target would have chosen it, so the output is greedy decoding's."""
+"""Exact acceptance: a draft token is accepted if it is the target's choice, so the output equals greedy decoding."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from redraft.decoding.types import Draft, Rows, Verdict
 
 
 def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
-    """The child of ``node`` that is the target's best token there; None if that was not drafted."""
+    """Return the child of ``node`` that is the target's most probable token; None if it was not drafted."""
     best = rows.argmax(node)
     return next((child for child in children if draft.tokens[child] == best), None)
 
 
 class Exact:
-    """Keeps a draft token only where it is the target's argmax."""
+    """Accepts a draft token only if it is the target's argmax."""
 
     bias = 0.0
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The path of argmaxes through the draft tree."""
+        """Accept the path of argmaxes through the draft tree."""
         return walk(draft, rows, partial(favourite, draft, rows))

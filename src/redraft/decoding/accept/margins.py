@@ -1,8 +1,8 @@
-"""How sure the target is of what a rule keeps; the display hides what it is not sure of (`redraft.captions.stabilise`).
+"""The target's confidence in accepted tokens; the display hides uncertain ones (`redraft.captions.stabilise`).
 
-The margin of a token is its probability less that of the best other token after the same prefix: above 0 for the
-target's own choice, below 0 for a token that a bias has kept against it.  Biased acceptance
-(`redraft.decoding.accept.biased`) keeps draft tokens of a margin of -beta / (1 - beta) and more.
+The margin of a token is its probability minus that of the best other token after the same prefix: above 0 for the
+target's own choice, below 0 for a token that a bias has kept.  Biased acceptance (`redraft.decoding.accept.biased`)
+accepts draft tokens with a margin of at least -beta / (1 - beta).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from redraft.decoding.types import ROOT, Draft, HasBias, Rows, Rule, Verdict
 
 
 class Margins:
-    """Judges as another rule does, and notes the margin of every token that is kept.
+    """Applies another rule, and records the margin of every token in the output.
 
     Args:
-        rule: the one that decides.
+        rule: the rule to apply.
 
     Attributes:
-        margins: of the tokens of the output so far, an end token included.
-        bias: of the rule that decides, if it has one.
+        margins: margins of the output tokens so far, including an end token.
+        bias: the rule's bias, if it has one.
     """
 
     def __init__(self, rule: Rule) -> None:
@@ -29,7 +29,7 @@ class Margins:
         self.margins: list[float] = []
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """The verdict of the rule."""
+        """Return the verdict of the rule."""
         verdict = self._rule.judge(draft, rows)
         node = ROOT
         for child in verdict.accepted:
@@ -44,14 +44,14 @@ class Margins:
 
 
 class Sure(Margins):
-    """Counts only for how long the target is sure of what is kept, which is cheaper.
+    """Records only where the target becomes uncertain, which is cheaper.
 
     Args:
-        rule: the one that decides.
-        least: the least margin of a token that the target is sure of.
+        rule: the rule to apply.
+        least: minimum margin of a certain token.
 
     Attributes:
-        kept: how many tokens were decided before the first one with a smaller margin; an end token counts too.
+        kept: number of tokens before the first one with a smaller margin, including an end token.
     """
 
     def __init__(self, rule: Rule, least: float) -> None:
@@ -61,13 +61,13 @@ class Sure(Margins):
         self.kept = 0
 
     def _note(self, rows: Rows, node: int, token: int) -> None:
-        # Behind the first doubt nothing is shown, so nothing more need be known.
+        # Nothing after the first uncertain token is shown, so later margins do not matter.
         self._doubtful = self._doubtful or not _reaches(rows, node, token, self._least)
         self.kept += not self._doubtful
 
 
 def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:
-    """Whether a margin is ``least`` or more; probabilities are worked out only where their order does not tell."""
+    """Whether a margin is at least ``least``; probabilities are computed only if the ranking does not decide it."""
     best = token == rows.argmax(node)
     if best and least <= 0:
         return True
@@ -75,7 +75,7 @@ def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:
 
 
 def margin(rows: Rows, node: int, token: int) -> float:
-    """The probability of ``token`` after ``node`` less that of the best other token, from -1 to 1."""
+    """Return the probability of ``token`` after ``node`` minus that of the best other token, from -1 to 1."""
     (best, first), (_, second) = rows.top_k(node, 2)
     if token == best:
         return math.exp(first) - math.exp(second)

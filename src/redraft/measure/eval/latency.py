@@ -90,9 +90,7 @@ def atd(
     source_unit: float = 1.0,
     target_unit: float = 1.0,
 ) -> float | None:
-    """Average token delay (Kano et al.
-
-    2023): from the end of a source token to the end of the corresponding target token.
+    """Average token delay (Kano et al. 2023): between the ends of corresponding source and target tokens.
 
     Target token t corresponds to source token t, or to an earlier one if more target tokens than source tokens came
     before its chunk, and never to a token that had not been read.  A chunk is what was read or shown at one delay.
