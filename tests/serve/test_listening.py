@@ -276,6 +276,7 @@ def test_places_are_bounded_and_given_back() -> None:
             socket.start("de")
             socket.say("audio", stream="1")
         until_listening(first, True)
+        assert second.hear()["listening"] is False
         refused = second.hear()
         assert (refused["code"], refused["fatal"]) == ("capacity", False)
         assert refused["message"].startswith("all 1 places for speech recognition on this server are taken")

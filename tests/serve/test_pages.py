@@ -116,7 +116,7 @@ def test_colours_stand_out(front: str, grounds: tuple[str, ...], least: float, t
 
 
 def test_the_page_is_small() -> None:
-    assert sum((WEB / name).stat().st_size for name in FILES) < 130_000
+    assert sum((WEB / name).stat().st_size for name in FILES) < 160_000
     assert max((WEB / name).read_text(encoding="utf-8").count("\n") for name in FILES) < 250
 
 

@@ -93,6 +93,7 @@ class Listening:
             try:
                 stream = self._open(wanted)
             except Refused as refused:
+                self._tell(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
                 return _error(refused.code, refused.sentence)
         elif stream.name != wanted.stream:
             return _error("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")

@@ -11,7 +11,7 @@ import { Player } from "./player.js";
 import { notice, problem } from "./problem.js";
 import { Session } from "./session.js";
 import { showLinks } from "./share.js";
-import { canListen, DEAF, Speech } from "./speech.js";
+import { Speaking } from "./speaking.js";
 import { showState } from "./state.js";
 import { listenToTyping } from "./typing.js";
 import { addViewTools } from "./viewtools.js";
@@ -26,6 +26,10 @@ const offer = await insist("/v1/offer", () => notice(`${GONE}. This page keeps t
 notice("");
 showModel(at("model"), offer);
 const memory = new Memory(sessionStorage, () => problem("The browser's storage is full: a reload would lose captions."));
+/** The session; null before it begins and after it is left. */
+let session = null;
+/** Plain re-translation beside it, to compare. */
+let plain = null;
 /** The captions; null before the first session. */
 let columns = null;
 /** What stands in the place of captions before there are any. */
@@ -35,13 +39,8 @@ const panel = new Panel(at("panel"));
 const operator = new Operator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const player = new Player(memory, (...update) => session?.send(...update), showControls);
-const speech = new Speech(showControls, problem);
+const speaking = new Speaking(offer, { ready, language: () => at("wanted").source.value, changed: showControls, problem });
 const typing = listenToTyping(at("typed"), ready);
-
-/** The session; null before it begins and after it is left. */
-let session = null;
-/** Plain re-translation beside it, to compare. */
-let plain = null;
 
 // A session's life
 
@@ -94,7 +93,7 @@ function listenTo(made, start) {
 /** The session is over; what it has shown stays until the next one begins. */
 function left() {
   player.stop();
-  if (speech.listening) speech.stop();
+  speaking.leave();
   typing.reset();
   plain?.leave();
   session = plain = null;
@@ -149,7 +148,6 @@ function showControls() {
   const playing = player.run !== null;
   for (const button of document.querySelectorAll(".play")) button.hidden = playing;
   for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
-  at("listen").textContent = speech.listening ? "Stop listening" : "Listen";
   // The focus goes on to what has taken the place of what had it.
   if (focused?.hidden) (focused.form?.querySelector(".play:not([hidden]), .stop:not([hidden])") ?? kind()).focus({ preventScroll: true });
 }
@@ -184,13 +182,8 @@ at("paste-form").addEventListener("submit", async (event) => {
   if (body) play(planOf(body.sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });
-at("listen").addEventListener("click", () => {
-  if (!canListen) problem(DEAF);
-  else if (speech.listening) speech.stop();
-  else if (ready()) speech.start(at("wanted").source.value, session);
-});
 at("end").addEventListener("click", () => {
-  if (speech.listening) speech.stop();
+  speaking.stop();
   player.stop();
   session.end();
 });
@@ -210,8 +203,6 @@ function showSource() {
 }
 
 at("compare").closest("label").hidden = !offer.methods.includes("ar");
-at("listen").setAttribute("aria-disabled", String(!canListen));
-at("deaf").textContent = canListen ? "" : DEAF;
 showSource();
 showControls();
 if (memory.session) restore();

@@ -2,6 +2,8 @@
 //
 // Every final caption has an entry of its own, so that adding one does not write all others again.
 
+export const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
+
 const PREFIX = "redraft.";
 
 /** Keeps nothing beyond the page: for sessions that a reload may end. */

@@ -72,7 +72,7 @@ export class Operator {
   }
 
   #say(message) {
-    if (!this.#session.control(message)) this.#problem(LOST);
+    if (!this.#session.say(message)) this.#problem(LOST);
   }
 }
 

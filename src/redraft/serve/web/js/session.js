@@ -1,26 +1,20 @@
 // A session of one's own on the server: updates out, captions in, whatever happens to the connection or the page.
 //
 // Events carry the server's message as `detail`: "started", "partial", "final" (again, if it was corrected), "stats",
-// "paused", "hidden", "done", and "failed" for an error in place of a final caption.  Besides there are
-// "problem" {code, message, fatal}, "said" (an update that was sent or will be) and "state": "connecting", "live",
-// "waiting" (to try again) or "over".
+// "listening" and "recognised" (of audio), "paused", "hidden", "done", and "failed" for an error in place of a final
+// caption.  Besides there are "problem" {code, message, fatal}, "said" (an update that was sent or will be, or was
+// recognised) and "state": "connecting", "live", "waiting" (to try again) or "over".
 
+import { address } from "./address.js";
 import { Backoff } from "./backoff.js";
+import { keyOf } from "./memory.js";
+import { hiding, restoring } from "./restore.js";
 
 const PROTOCOL = 1;
 /** What a server refuses that may go well a little later. */
 const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
-/** Characters of one `restore` message; servers take at least as many bytes. */
-const RESTORE = 5_000;
-
-export const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
-
-/** The address of a websocket of this server. */
-export function address(path) {
-  const url = new URL(path, location.href);
-  url.protocol = url.protocol.replace("http", "ws");
-  return url;
-}
+/** Messages that are passed on as they are. */
+const TOLD = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
 
 export class Session extends EventTarget {
   #memory;
@@ -31,6 +25,8 @@ export class Session extends EventTarget {
   #server = "";
   #live = false;
   #waiting = false;
+  /** Whether audio is on its way to the server, whose recogniser it is that ends utterances. */
+  speaking = false;
 
   /** @param {import("./memory.js").Memory} memory what is known already */
   constructor(memory) {
@@ -59,24 +55,46 @@ export class Session extends EventTarget {
     return String(this.#memory.session.runs);
   }
 
+  /** Seconds since the session began. */
+  clock() {
+    return Math.max(0, Date.now() - this.#memory.session.begun) / 1000;
+  }
+
   /** Send the whole text of an utterance so far. */
   send(utterance, text, final) {
     const earlier = this.#memory.open.get(utterance);
-    const seq = (earlier?.seq ?? -1) + 1;
-    const time = Math.max(0, Date.now() - this.#memory.session.begun) / 1000;
+    const time = this.clock();
     const begun = earlier?.begun ?? time; // the server may never get the first update: it is not sent again
-    const update = { type: "update", utterance, seq, text, final, time, begun };
+    this.#put({ type: "update", utterance, seq: (earlier?.seq ?? -1) + 1, text, final, time, begun });
+  }
+
+  #put(update) {
     this.#memory.keepOpen(update);
-    this.#unsent.delete(utterance);
-    this.#unsent.set(utterance, update);
+    this.#unsent.delete(update.utterance);
+    this.#unsent.set(update.utterance, update);
     this.#tell("said", update);
     this.#flush();
   }
 
-  /** Make final what was left open, of utterances whose name `chosen` accepts. */
+  /** Send samples of audio, if there is a connection. */
+  sendAudio(samples) {
+    if (this.#live) this.#socket.send(samples);
+  }
+
+  /** Make final what was left open, of utterances whose name `chosen` accepts; what the server hears, it ends itself. */
   finishOpen(chosen = () => true) {
-    const left = [...this.#memory.open.values()].filter((update) => !update.final && chosen(update.utterance));
+    const left = this.#unfinished.filter((update) => !update.spoken && chosen(update.utterance));
     for (const { utterance, text } of left) this.send(utterance, text, true);
+  }
+
+  /** Make final what was heard, and will never be by the server. */
+  finishSpoken() {
+    const left = this.#unfinished.filter((update) => update.spoken);
+    for (const update of left) this.#put({ ...update, seq: update.seq + 1, final: true, spoken: undefined });
+  }
+
+  get #unfinished() {
+    return [...this.#memory.open.values()].filter((update) => !update.final);
   }
 
   /** No more updates will come. */
@@ -86,8 +104,8 @@ export class Session extends EventTarget {
     this.#flush();
   }
 
-  /** Say what viewers are to see: `pause`, `hide` or `correct`; false without a connection. */
-  control(message) {
+  /** Send a message; false without a connection. */
+  say(message) {
     if (this.#live) this.#say(message);
     return this.#live;
   }
@@ -117,7 +135,7 @@ export class Session extends EventTarget {
 
   #flush() {
     if (!this.#live) return;
-    for (const update of this.#unsent.values()) this.#say(update);
+    for (const update of this.#unsent.values()) this.#say({ ...update, spoken: undefined });
     this.#unsent.clear();
     if (this.#memory.session.ending) this.#say({ type: "end" });
   }
@@ -129,11 +147,12 @@ export class Session extends EventTarget {
       final: () => this.#concluded(message, message),
       paused: () => this.#memory.note({ paused: message.paused }),
       hidden: () => this.#hide(message),
+      recognised: () => this.#recognised(message),
       error: () => this.#failed(message),
       done: () => this.#done(),
     }[message.type];
     hear?.();
-    if (["started", "partial", "stats", "paused", "hidden", "done"].includes(message.type)) this.#tell(message.type, message);
+    if (TOLD.has(message.type)) this.#tell(message.type, message);
   }
 
   #started({ token, session, targets, resumed, server }) {
@@ -142,30 +161,28 @@ export class Session extends EventTarget {
     this.#backoff.reset();
     this.#server = server;
     if (resumed || !this.#memory.finals.size) this.#restored();
-    if (!resumed) this.#restore();
-    this.#unsent = new Map(this.#memory.open);
+    if (!resumed) for (const each of restoring(this.#memory)) this.#say(each);
+    this.#unsent = new Map([...this.#memory.open].filter(([, { spoken, final }]) => !spoken || (final && !resumed)));
     this.#live = true;
     this.#waiting = false;
+    if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // of the page before a reload
+    if (!this.speaking && !resumed) this.finishSpoken();
     this.#flush();
-    if (!resumed) this.#hideOpen();
+    if (!resumed) for (const each of hiding(this.#memory)) this.#say(each);
     this.#tell("state", "live");
   }
 
-  /** Tell a server that has not the latest of the session what it lacks. */
-  #restore() {
-    const { paused, hidden = [] } = this.#memory.session;
-    if (paused) this.#say({ type: "pause" }); // before there is anything that viewers could see
-    let finals = [];
-    let length = 0;
-    for (const [key, final] of [...this.#memory.finals].filter(([, each]) => each)) {
-      finals.push(hidden.includes(key) ? { ...final, hidden: true } : final);
-      length += JSON.stringify(final).length;
-      if (length > RESTORE) {
-        this.#say({ type: "restore", finals });
-        [finals, length] = [[], 0];
-      }
-    }
-    if (finals.length) this.#say({ type: "restore", finals });
+  /** The server has heard something: a restarted one must be told of it. */
+  #recognised({ utterance, seq, text, final, time }) {
+    if (this.#isConcluded(utterance)) return;
+    const begun = this.#memory.open.get(utterance)?.begun ?? time;
+    const update = { type: "update", utterance, seq, text, final, time, begun, spoken: true };
+    this.#memory.keepOpen(update);
+    this.#tell("said", update);
+  }
+
+  #isConcluded(utterance) {
+    return this.#memory.session.targets.every((language) => this.#memory.finals.has(keyOf({ utterance, language })));
   }
 
   /** The server has all of the session, so that it may be resumed there. */
@@ -179,22 +196,14 @@ export class Session extends EventTarget {
     this.#memory.note({ hidden: hidden ? [...others, key] : others });
   }
 
-  /** Tell a restarted server which unfinished utterances are hidden, and have all that are confirmed. */
-  #hideOpen() {
-    for (const key of this.#memory.session.hidden ?? []) {
-      const [utterance, language] = JSON.parse(key);
-      this.#say({ type: "hide", utterance, language });
-    }
-  }
-
   /** An utterance has ended in a language; what comes a second time is acknowledged again and passed over. */
   #concluded({ utterance, language }, final) {
     const key = keyOf({ utterance, language });
-    const { finals, session } = this.#memory;
+    const { finals } = this.#memory;
     if (!finals.has(key)) {
       this.#memory.keepFinal(key, final);
       if (final) this.#tell("final", final);
-      if (session.targets.every((each) => finals.has(keyOf({ utterance, language: each })))) this.#memory.dropOpen(utterance);
+      if (this.#isConcluded(utterance)) this.#memory.dropOpen(utterance);
     } else if (final?.corrected) {
       this.#memory.keepFinal(key, final);
       this.#tell("final", final);

@@ -5,26 +5,25 @@ const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecog
 export const canListen = Boolean(Recognition);
 export const DEAF = "This browser has no speech recognition. Chrome, Edge and Safari have; or type, or paste a text.";
 
-/** What recognition cannot go on after. */
+/** What recognition cannot go on after: how the microphone is then, and why. */
 const HOPELESS = {
-  "not-allowed": "The browser blocks the microphone on this page. Check its settings; the page also needs https.",
-  "service-not-allowed": "The browser does not allow speech recognition here.",
-  "language-not-supported": "The browser does not recognise this language.",
-  "audio-capture": "There is no microphone.",
+  "not-allowed": ["denied", "The browser blocks the microphone on this page. Check its settings; the page also needs https."],
+  "service-not-allowed": ["denied", "The browser does not allow speech recognition here."],
+  "language-not-supported": ["error", "The browser does not recognise this language."],
+  "audio-capture": ["error", "There is no microphone."],
 };
 
 export class Speech {
   #recognition = null;
-  #changed;
-  #problem;
+  #told;
 
   /**
-   * @param {() => void} changed called when listening begins or ends
-   * @param {(sentence: string) => void} problem told what goes wrong
+   * @param {object} told
+   * @param {(state: string) => void} told.state told "asking", "listening", "off", "denied" or "error"
+   * @param {(sentence: string) => void} told.problem told what goes wrong
    */
-  constructor(changed, problem) {
-    this.#changed = changed;
-    this.#problem = problem;
+  constructor(told) {
+    this.#told = told;
   }
 
   get listening() {
@@ -32,10 +31,11 @@ export class Speech {
   }
 
   /** Listen until `stop`; what is heard goes to the session. */
-  start(language, session) {
+  start(session, language) {
     const recognition = new Recognition();
     let run = session.nextRun();
     Object.assign(recognition, { lang: language, continuous: true, interimResults: true });
+    recognition.onstart = () => this.#recognition === recognition && this.#told.state("listening");
     recognition.onresult = ({ resultIndex, results }) => {
       for (let index = resultIndex; index < results.length; index++) {
         session.send(`${run}.${index}`, results[index][0].transcript.trim(), results[index].isFinal);
@@ -43,8 +43,9 @@ export class Speech {
     };
     recognition.onerror = ({ error }) => {
       if (error === "no-speech" || error === "aborted") return;
-      this.#problem(HOPELESS[error] ?? `Speech recognition failed (${error}); trying again.`);
-      if (error in HOPELESS) this.stop();
+      const [state, sentence] = HOPELESS[error] ?? ["asking", `Speech recognition failed (${error}); trying again.`];
+      if (error in HOPELESS) this.stop(state);
+      this.#told.problem(sentence);
     };
     // Browsers stop listening after a silence, and count results from 0 when they begin again.
     recognition.onend = () => {
@@ -54,14 +55,19 @@ export class Speech {
       setTimeout(() => this.#recognition === recognition && recognition.start(), 300);
     };
     this.#recognition = recognition;
+    this.#told.state("asking");
     recognition.start();
-    this.#changed();
   }
 
-  stop() {
+  stop(state = "off") {
     const recognition = this.#recognition;
     this.#recognition = null;
     recognition?.stop();
-    this.#changed();
+    this.#told.state(state);
+  }
+
+  /** Have nothing to do with the session any more. */
+  leave() {
+    if (this.listening) this.stop();
   }
 }

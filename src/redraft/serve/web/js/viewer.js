@@ -7,7 +7,7 @@
 
 import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
-import { address } from "./session.js";
+import { address } from "./address.js";
 
 const ABSENT = 404;
 /** How a room stands -> how that is shown. */

@@ -1,0 +1,406 @@
+"""The microphone of the page, in a real browser that takes a file for one."""
+
+from __future__ import annotations
+
+import math
+import os
+import wave
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from redraft.speech.audio import RATE
+from tests.cli.test_serve import served
+from tests.serve.browsers import CHROMIUM, final, finals, session_of, until, wait_for_finals
+from tests.serve.conftest import DESKTOP
+from tests.serve.hearing import SENTENCE, command
+from tests.serve.servers import Running, running
+from tests.speech.recognisers import spoken
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+PHONE = {"width": 360, "height": 740}
+#: Keeps what the page has got of the microphone, and what it is to be refused.
+WATCHED = """
+window.tracks = [];
+const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = async (wanted) => {
+  if (window.refusal) throw new DOMException("no", window.refusal);
+  const stream = await open(wanted);
+  window.tracks.push(...stream.getTracks());
+  return stream;
+};
+"""
+
+
+def arguments(recording: Path, *more: str) -> list[str]:
+    """Those of a browser for which a recording is what the microphone hears."""
+    made = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={recording}", *more]
+    return [*made, "--no-sandbox"] if os.geteuid() == 0 else made
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One whose microphone hums for ever."""
+    path = tmp_path_factory.mktemp("microphone") / "hum.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(48_000)
+        file.writeframes((8000 * np.sin(np.arange(48_000) * 2 * math.pi * 200 / 48_000)).astype("<i2").tobytes())
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments(path))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    with running(busy=1.0, recogniser="pocketsphinx", listeners=1) as found:
+        found.hub.ears.command = command()
+        yield found
+
+
+@pytest.fixture
+def speaker(visit: Callable[..., Any]) -> Callable[..., Any]:
+    """Opens the page, ready to listen."""
+
+    def open_page(**options: Any) -> Any:
+        page = visit(script=WATCHED, permissions=["microphone"], **options)
+        page.get_by_text("Speak", exact=True).click()
+        return page
+
+    return open_page
+
+
+def microphone(page: Any, state: str) -> None:
+    """Wait until the page says how the microphone is."""
+    words = {
+        "off": "Microphone off",
+        "listening": "Listening",
+        "paused": "Microphone paused",
+        "denied": "Microphone not allowed",
+        "error": "Microphone stopped",
+    }
+    expect(page.locator("#microphone span")).to_have_text(words[state], timeout=20_000)
+    expect(page.locator("#microphone")).to_have_attribute("data-state", state)
+    expect(page.locator("#microphone")).to_be_visible()
+
+
+def is_released(page: Any) -> bool:
+    return bool(page.evaluate("tracks.length > 0 && tracks.every((track) => track.readyState === 'ended')"))
+
+
+def lost(server: Running) -> float:
+    """Seconds of audio that were lost."""
+    (line,) = (
+        each for each in server.ask("/metrics").text.splitlines() if each.startswith("redraft_lost_audio_seconds_total")
+    )
+    return float(line.split()[1])
+
+
+def wait_for(page: Any, number: int) -> None:
+    """Wait for so many finals in German."""
+    until(page, f"document.querySelectorAll('{final('de')}').length >= {number}")
+
+
+def until_free(page: Any, server: Running) -> None:
+    for _ in range(200):
+        if server.hub.ears.taken == 0:
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("the recogniser's place was not given back")
+
+
+def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    microphone(page, "off")
+    assert page.is_checked("[name=ear][value=server]")
+    expect(page.locator("#server-hint")).to_have_text(
+        "The audio goes to this server, which recognises it with pocketsphinx and does not keep it."
+    )
+    page.click("#listen")
+    microphone(page, "listening")
+    expect(page.locator("#listen")).to_have_text("Stop listening")
+    until(page, "document.getElementById('level').value > 0.2")
+    wait_for(page, 2)
+    assert page.locator(".cell.source").all_inner_texts()[:2] == [SENTENCE, SENTENCE]
+    assert not is_released(page)
+    page.click("#listen")
+    microphone(page, "off")
+    assert is_released(page)
+    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")  # what was said last is ended
+    until_free(page, server)
+    assert lost(server) == 0
+    page.click("#listen")  # and once more, as another stream
+    microphone(page, "listening")
+    count = len(finals(page, "de"))
+    wait_for(page, count + 1)
+    page.click("text=End session")
+    expect(page.locator("#state")).to_have_text("Ended")
+    microphone(page, "off")
+    assert is_released(page) and page.locator(".cell:not(.final, .source)").count() == 0
+
+
+def test_a_paused_microphone_gives_silence(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    expect(page.locator("#mute")).not_to_be_visible()
+    page.click("#listen")
+    wait_for(page, 1)
+    page.click("#mute")
+    microphone(page, "paused")
+    assert page.evaluate("tracks[0].enabled") is False
+    expect(page.locator("#mute")).to_have_text("Resume")
+    page.click("#mute")
+    microphone(page, "listening")
+    until(page, "document.getElementById('level').value > 0.2")
+    page.click("#mute")
+    page.click("#listen")
+    microphone(page, "off")
+    assert is_released(page)
+
+
+def test_a_drop_loses_nothing_that_was_said(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    page.click("#listen")
+    wait_for(page, 1)
+    session = server.hub.find(str(session_of(page)["name"]))
+    for _ in range(2):
+        assert session.delivery.owner is not None
+        server.call(partial(session.delivery.owner.close, 1012, "dropped"))
+        count = len(finals(page, "de"))
+        wait_for(page, count + 2)
+    page.click("#listen")
+    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    names = page.locator(".utterance").evaluate_all("(rows) => rows.map((row) => row.dataset.utterance)")
+    assert names == [f"1.{number}" for number in range(1, len(names) + 1)]
+    assert lost(server) == 0
+    times = [each.time or 0.0 for each in session.transcript.finals if each.language == "de"]
+    assert times[:-1] == pytest.approx([times[0] + 2.0 * number for number in range(len(times) - 1)])
+
+
+def test_a_server_that_has_forgotten_everything_goes_on_with_the_utterance(
+    server: Running, speaker: Callable[..., Any]
+) -> None:
+    page = speaker()
+    page.click("#listen")
+    wait_for(page, 1)
+    session = server.hub.find(str(session_of(page)["name"]))
+
+    def forget() -> None:
+        assert session.delivery.owner is not None
+        session.delivery.owner.close(1012, "started anew")
+        server.hub._forget(session)
+
+    server.call(forget)
+    wait_for(page, 4)
+    page.click("#listen")
+    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    assert set(page.locator(".cell.source").all_inner_texts()[:4]) == {SENTENCE}
+    again = server.hub.find(str(session_of(page)["name"]))
+    assert again is not session and lost(server) == 0
+    kept = [each.source for each in again.transcript.finals if each.language == "de"]
+    assert kept[:4] == [SENTENCE] * 4
+
+
+def test_a_reload_releases_the_microphone_and_keeps_what_was_heard(
+    server: Running, speaker: Callable[..., Any]
+) -> None:
+    page = speaker()
+    page.click("#listen")
+    wait_for(page, 1)
+    until(page, "document.querySelector('.cell:not(.final, .source)')")
+    page.reload()
+    expect(page.locator("#state")).to_have_text("Live")
+    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    assert len(finals(page, "de")) >= 2
+    expect(page.locator("#microphone")).not_to_be_visible()
+    until_free(page, server)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "state", "sentence"),
+    [
+        ("NotAllowedError", "denied", "The browser does not allow this page to use the microphone."),
+        ("NotFoundError", "error", "No microphone was found."),
+        ("NotReadableError", "error", "The microphone cannot be used. Perhaps another program is using it."),
+        ("AbortError", "error", "The microphone cannot be opened: no"),
+    ],
+)
+def test_a_microphone_that_cannot_be_had(
+    speaker: Callable[..., Any], refusal: str, state: str, sentence: str, server: Running
+) -> None:
+    page = speaker()
+    page.evaluate(f"window.refusal = '{refusal}'")
+    page.click("#listen")
+    microphone(page, state)
+    expect(page.locator("#problem")).to_contain_text(sentence)
+    expect(page.locator("#listen")).to_have_text("Listen")
+    page.evaluate("window.refusal = ''")
+    page.click("#listen")
+    microphone(page, "listening")
+    expect(page.locator("#problem")).not_to_be_visible()
+    wait_for(page, 1)
+
+
+def test_a_page_without_a_secure_address_says_what_is_needed(speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined })")
+    page.click("#listen")
+    microphone(page, "error")
+    expect(page.locator("#problem")).to_contain_text("only on https pages and on the server's own machine")
+
+
+def test_a_microphone_that_is_unplugged(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    page.click("#listen")
+    wait_for(page, 1)
+    page.evaluate("tracks[0].dispatchEvent(new Event('ended'))")
+    microphone(page, "error")
+    expect(page.locator("#problem")).to_contain_text("The microphone has been disconnected.")
+    assert is_released(page)
+    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+
+
+def test_audio_that_the_browser_stops_for_a_while(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    context = "class extends Context { constructor() { super(); window.audio = this; } }"
+    page.evaluate(f"((Context) => {{ window.AudioContext = {context}; }})(AudioContext)")
+    page.click("#listen")
+    wait_for(page, 1)
+    page.evaluate("audio.suspend()")
+    microphone(page, "paused")
+    expect(page.locator("#problem")).to_contain_text("The browser has paused the microphone. Press Resume to go on.")
+    page.wait_for_timeout(2500)
+    count = len(finals(page, "de"))
+    page.evaluate("audio.resume()")
+    microphone(page, "listening")
+    wait_for(page, count + 2)
+    expect(page.locator("#problem")).to_contain_text("seconds of audio were lost on the way")
+    assert 1 < lost(server) < 20
+
+
+def test_a_recogniser_that_dies_ends_listening(server: Running, speaker: Callable[..., Any]) -> None:
+    server.hub.ears.command = command("--dies-after", "2.7")
+    page = speaker()
+    page.click("#listen")
+    microphone(page, "error")
+    expect(page.locator("#problem")).to_contain_text(
+        "The recogniser stopped after 2.8 s of audio: RuntimeError: out of memory", ignore_case=True
+    )
+    assert is_released(page)
+    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    assert page.locator(".cell.source").all_inner_texts() == [SENTENCE, "we"]
+
+
+def test_when_all_places_are_taken(server: Running, speaker: Callable[..., Any]) -> None:
+    with server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", stream="1")
+        socket.until("listening")
+        page = speaker()
+        page.click("#listen")
+        microphone(page, "error")
+        expect(page.locator("#problem")).to_contain_text("places for speech recognition on this server are taken")
+        assert is_released(page)
+
+
+def test_the_browser_can_be_chosen(speaker: Callable[..., Any], server: Running) -> None:
+    page = speaker()
+    page.check("[name=ear][value=browser]")
+    expect(page.locator("#own-hint")).to_contain_text("Some browsers send the audio to their vendor")
+    expect(page.locator("#server-hint")).not_to_be_visible()
+    page.check("[name=ear][value=server]")
+    expect(page.locator("#own-hint")).not_to_be_visible()
+
+
+def test_without_a_recogniser_none_is_offered(visit: Callable[..., Any], browser: Any) -> None:
+    with running(busy=1.0) as plain:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(plain.url)
+        page.get_by_text("Speak", exact=True).click()
+        expect(page.locator("#listen")).to_be_visible()
+        for part in ("#ears", "#server-hint", "#mute", "#level"):
+            expect(page.locator(part)).not_to_be_visible()
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_the_microphone_is_seen_wherever_one_looks(
+    server: Running, speaker: Callable[..., Any], scheme: str
+) -> None:
+    page = speaker(viewport=PHONE, has_touch=True, is_mobile=True, color_scheme=scheme)
+    page.click("#listen")
+    microphone(page, "listening")
+    wait_for(page, 1)
+    pill = page.locator("#microphone")
+    for scrolled in ("scrollTo(0, 0)", "scrollTo(0, document.body.scrollHeight)"):
+        page.evaluate(scrolled)
+        box = pill.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= PHONE["height"]
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    page.click("text=Captions only")
+    expect(pill).to_be_visible()
+    expect(page.locator("#theme")).not_to_be_visible()
+    page.click("text=Show controls")
+    page.click("#listen")
+    page.click("text=Captions only")
+    expect(page.locator("header")).not_to_be_visible()
+
+
+@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000, 96_000])
+def test_audio_of_any_rate_becomes_16_khz(visit: Callable[..., Any], rate: int) -> None:
+    page = visit()
+    resample = """async ([rate, pitch]) => {
+      const { Resampler } = await import("/js/resample.js");
+      const resampler = new Resampler(rate, 16000);
+      const made = [];
+      const input = Float32Array.from({ length: rate }, (_, n) => Math.sin((2 * Math.PI * pitch * n) / rate));
+      for (let place = 0; place < rate; place += 128) made.push(...resampler.push(input.slice(place, place + 128)));
+      return made;
+    }"""
+    time = np.arange(RATE) / RATE
+    for pitch in (300, 3000, 6500 if rate > RATE else 1000):
+        made = np.array(page.evaluate(resample, [rate, pitch]))
+        assert RATE - 200 <= len(made) <= RATE  # the rest waits for what follows
+        wanted = np.sin(2 * np.pi * pitch * time)[: len(made)]
+        assert np.abs(made - wanted)[200:].max() < 0.01
+    if rate > RATE:  # what 16 kHz cannot hold is left out, and does not come back as something else
+        made = np.array(page.evaluate(resample, [rate, 9500]))
+        assert np.abs(made[200:]).max() < 0.01
+
+
+@pytest.mark.slow
+def test_a_spoken_talk_becomes_german_captions(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("pocketsphinx")
+    soundfile = pytest.importorskip("soundfile")
+    parts = [np.zeros(2 * 22_050)]  # until the page listens
+    for number, line in enumerate(["My name is Mary.", "We also found two bicycles."]):
+        audio, rate = soundfile.read(spoken(tmp_path / f"{number}.wav", [line]))
+        parts += [audio, np.zeros(rate)]
+    soundfile.write(tmp_path / "talk.wav", np.concatenate(parts), rate, "PCM_16")
+    with served("--model", "demo", "--recogniser", "pocketsphinx", "--port", "0") as (_, port):
+        own = browser.browser_type.launch(
+            executable_path=CHROMIUM, args=arguments(Path(f"{tmp_path / 'talk.wav'}%noloop"))
+        )
+        page = own.new_context(viewport=DESKTOP, permissions=["microphone"]).new_page()
+        page.goto(f"http://127.0.0.1:{port}")
+        page.get_by_text("Speak", exact=True).click()
+        page.click("#listen")
+        microphone(page, "listening")
+        wait_for_finals(page, "de", 2)
+        assert "my name is mary" in page.locator(".cell.source").first.inner_text()
+        first, second = finals(page, "de")
+        assert "Mar" in first and second
+        until(page, "document.querySelector('#microphone span').textContent === 'No sound from the microphone'")
+        page.click("#listen")
+        microphone(page, "off")
+        own.close()
