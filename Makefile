@@ -17,10 +17,11 @@ DOCS_READY := $(VENV)/.ready-docs,serve
 RECIPE_READY := $(VENV)/.ready-recipe
 # vLLM pins what it needs, so it has an environment of its own.
 SCALE_READY := .venv-scale/.ready
+RAY_READY := $(VENV)/.ready-dev,ray,serve
 SCALE_TESTS_READY := $(VENV)/.ready-dev,hf,remote,serve
 
 .NOTPARALLEL:
-.PHONY: help demo test test-scale fuzz check fix docs size train benchmarks
+.PHONY: help demo test test-ray test-scale fuzz check fix docs size train benchmarks
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +38,9 @@ fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of al
 test-scale: $(SCALE_TESTS_READY) $(SCALE_READY) ## run the tests that need a real vLLM server (4 GB)
 	REDRAFT_VLLM_PYTHON=$(CURDIR)/.venv-scale/bin/python $(BIN)/python -m pytest -m scale tests/backends/remote $(ARGS)
 	$(BIN)/python -m pytest plugins/redraft-vllm $(ARGS)
+
+test-ray: $(RAY_READY) ## run the tests of the server on a Ray cluster of three nodes on this machine
+	$(BIN)/python -m pytest -m scale tests/serve/test_ray.py $(ARGS)
 
 check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff check .

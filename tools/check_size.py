@@ -14,7 +14,7 @@ from tools.setup_env import prepare
 
 #: Of all of site-packages, pip included, in bytes on the disk.
 LIMIT = 200_000_000
-UNWANTED = ("torch", "transformers")
+UNWANTED = ("ray", "redis", "torch", "transformers")
 
 
 def sizes(site_packages: Path) -> Counter[str]:

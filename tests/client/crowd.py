@@ -6,13 +6,43 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.talk import load_talk
-from redraft.client import Backoff, Client
+from redraft.client import Backoff, Client, ServerError
 
 #: Quick to come back, patient with servers that start.
 PATIENT = Backoff(0.1, 2.0, 300.0)
+
+
+class Timed(Client):
+    """A client that notes each time why its connection ended, and for how many seconds it had none."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.away: list[float] = []
+        self.reasons: list[str] = []
+        self._lost: float | None = None
+
+    async def _talk(self, socket: ClientConnection) -> None:
+        reason = "connection"
+        try:
+            await super()._talk(socket)
+        except ServerError as error:
+            reason = error.code
+            raise
+        finally:
+            if not self._done:
+                self._lost = time.monotonic()
+                self.reasons.append(reason)
+
+    async def _begin(self, socket: ClientConnection) -> None:
+        await super()._begin(socket)
+        if self._lost is not None:
+            self.away.append(time.monotonic() - self._lost)
 
 
 class Speaker:
@@ -25,7 +55,7 @@ class Speaker:
     """
 
     def __init__(self, server: str, to: Sequence[str], pause: float) -> None:
-        self.client = Client(server, to, method="ar", backoff=PATIENT)
+        self.client = Timed(server, to, method="ar", backoff=PATIENT)
         self.to, self.events, self.said = tuple(to), list[Event](), 0
         self._pause, self._stopping = pause, asyncio.Event()
 
@@ -33,6 +63,10 @@ class Speaker:
     def finals(self) -> list[tuple[str, str, str]]:
         """Utterance, language and text of every final caption, as they came."""
         return [(e.utterance, e.language, e.text) for e in self.events if isinstance(e, Caption) and e.final]
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -105,20 +139,23 @@ class Crowd:
                 await asyncio.sleep(0.02)
 
     async def progress(self, utterances: int = 2, seconds: float = 120) -> None:
-        """Wait until every speaker has received some more utterances."""
-        wanted = {speaker: speaker.said + utterances for speaker in self.speakers}
-        await self.until(lambda speaker: any(name == str(wanted[speaker]) for name, *_ in speaker.finals), seconds)
+        """Wait until everybody who still speaks has received some more utterances."""
+        wanted = {speaker: str(speaker.said + utterances) for speaker in self.speakers if not speaker.stopped}
+        await self.until(lambda each: each not in wanted or wanted[each] in (name for name, *_ in each.finals), seconds)
 
-    async def returns(self, seconds: float = 60) -> list[float]:
-        """Watch for so long, or until all are back, how many seconds it takes speakers to have another connection."""
-        before = {speaker: speaker.client.reconnected for speaker in self.speakers}
-        begun, found = time.monotonic(), dict[Speaker, float]()
-        while (now := time.monotonic() - begun) < seconds and len(found) < len(self.speakers):
-            for speaker in self.speakers:
-                if speaker.client.reconnected > before[speaker]:
-                    found.setdefault(speaker, now)
-            await asyncio.sleep(0.005)
-        return sorted(found.values())
+    def away(self, reason: str) -> list[float]:
+        """For how many seconds speakers were without a connection, each time since this was last asked, in order.
+
+        Args:
+            reason: why all these connections must have ended: ``connection``, or what the server said.
+        """
+        clients = [speaker.client for speaker in self.speakers]
+        found = sorted(seconds for client in clients for seconds in client.away)
+        assert {each for client in clients for each in client.reasons} <= {reason}
+        for client in clients:
+            client.away.clear()
+            client.reasons.clear()
+        return found
 
     async def finish(self, seconds: float = 120) -> None:
         """Have everybody stop and receive what is left, and check what everybody has."""

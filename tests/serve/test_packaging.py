@@ -90,3 +90,14 @@ def test_the_unit_and_the_readme_leave_time_to_drain() -> None:
     stop = re.search(r"--stop-timeout (\d+)", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"))
     assert stop
     assert min(int(unit()["TimeoutStopSec"]), int(stop[1])) >= load(PACKAGING / "serve.toml").drain_seconds + 10
+
+
+def test_the_settings_of_the_ray_cluster_can_be_used() -> None:
+    yaml = pytest.importorskip("yaml")
+    config = yaml.safe_load((PACKAGING / "ray.yaml").read_text(encoding="utf-8"))
+    (application,) = config["applications"]
+    found = load(**application["args"])
+    assert (found.host, found.keys) == (config["http_options"]["host"], Path("/etc/redraft/keys.txt"))
+    module, _, name = application["import_path"].partition(":")
+    source = (ROOT / "src" / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
+    assert f"\ndef {name}(args" in source and f'name="{application["deployments"][0]["name"]}"' in source

@@ -11,19 +11,14 @@ from types import FrameType
 import uvicorn
 from rich.console import Console
 
-from redraft import interrupt
 from redraft.errors import OptionError
-from redraft.serve.app import make_app, make_hub, open_backends
-from redraft.serve.compat import check_compat
-from redraft.serve.ears import check_ears, try_ears
+from redraft.serve.app import make_app
 from redraft.serve.engine import Stopped
 from redraft.serve.files import allow_open_files
 from redraft.serve.greeting import greet, url
 from redraft.serve.hub import Hub
-from redraft.serve.rooms import check_rooms
-from redraft.serve.security import Keys
-from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
+from redraft.serve.startup import check, open_hub
 
 log = logging.getLogger(__name__)
 
@@ -135,16 +130,10 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
     Raises:
         RedraftError: something cannot be used as the settings say, or the engine has stopped.
     """
-    # What is wrong with these is better said before the models are loaded.
-    if not settings.viewers_only:
-        check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
-    check_compat(settings)
-    check_ears(settings)
+    check(settings)
     allow_open_files()
-    if settings.fanout:
-        asyncio.run(_check_fanout(settings))
     with listen(settings.host, settings.port) as listening:
-        hub = _hub(settings)
+        hub = open_hub(settings)
         host, port = listening.getsockname()[:2]
         if console is None:
             log.info("listening on %s", url(host, port))
@@ -154,30 +143,3 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         asyncio.run(server.serve(sockets=[listening]))
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")
-
-
-async def _check_fanout(settings: ServeSettings) -> None:
-    """Whether captions can go through Redis.
-
-    Raises:
-        MissingExtra: a package is not installed.
-        OptionError: the address is invalid, or nothing answers there.
-    """
-    from redraft.serve.fanout.store import Store  # needs an extra
-
-    store = Store(settings)
-    try:
-        await store.check()
-    finally:
-        await store.close()
-
-
-def _hub(settings: ServeSettings) -> Hub:
-    """The sessions, with their models if there are to be any."""
-    if settings.viewers_only:
-        return make_hub(settings, None, [])
-    with interrupt.ends_process():
-        engines = open_backends(settings)
-    service = Service(engines[0], settings)
-    try_ears(settings, service.languages[0])
-    return make_hub(settings, service, engines)

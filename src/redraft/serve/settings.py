@@ -257,7 +257,8 @@ def _refusal(error: ValidationError, file: Path | None, flags: Collection[str]) 
     first = error.errors(include_url=False)[0]
     name, *inside = map(str, first["loc"])
     if name not in ServeSettings.model_fields:
-        return f"settings file {str(file)!r}: {name!r} is not a setting{_nearest(name)}"
+        place = "" if name in flags else f"settings file {str(file)!r}: "
+        return f"{place}{name!r} is not a setting{_nearest(name)}"
     if name in flags:
         place = f"setting {name}"
     elif any(variable.lower() == f"{_PREFIX}{name}".lower() for variable in os.environ):
