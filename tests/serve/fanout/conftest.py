@@ -22,8 +22,8 @@ collect_ignore_glob = [] if find_spec("redis") else ["test_*.py"]
 class RedisServer:
     """A Redis on a free port, which keeps nothing on disk: once killed, it comes back empty."""
 
-    def __init__(self, program: str, folder: Path) -> None:
-        self._program, self._folder = program, folder
+    def __init__(self, program: str, folder: Path, *options: str) -> None:
+        self._program, self._folder, self._options = program, folder, options
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -35,7 +35,8 @@ class RedisServer:
 
     def start(self) -> None:
         options = f"--port {self.port} --bind 127.0.0.1 --appendonly no --dir {self._folder}".split()
-        self._process = subprocess.Popen([self._program, *options, "--save", ""], stdout=subprocess.DEVNULL)
+        command = [self._program, *options, *self._options, "--save", ""]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         until = time.monotonic() + SECONDS
         while True:
             try:

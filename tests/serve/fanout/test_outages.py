@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosedOK
 
 from redraft.serve.fanout import feed
 from tests.serve.fanout.conftest import RedisServer, replica
@@ -142,3 +144,42 @@ def test_many_viewers_on_two_replicas_miss_nothing_while_redis_is_killed(redis: 
         counts = asyncio.run(all_of_it())
     once = Counter({(str(number), target): 1 for number in range(utterances) for target in ("de", "ja")})
     assert all(count == once for count in counts)
+
+
+def test_viewers_stay_while_their_session_s_replica_is_stopped(redis: RedisServer, viewers: Running) -> None:
+    """As in a rolling update: the speaker goes on with another replica."""
+    with ExitStack() as stack:
+        with replica(redis) as first, first.socket() as socket:
+            started = socket.start(method="ar")
+            name, token = started["session"], started["token"]
+            say(socket, "we saw")
+            kept = socket.until("final")[-1]
+            viewer = stack.enter_context(watch(viewers, name))
+            with watch(first, name) as here:
+                first.call(first.server.stop)
+                assert here.until("error")[-1]["code"] == "draining"
+        second = stack.enter_context(replica(redis))
+        with second.socket() as socket:
+            assert socket.start(method="ar", token=token)["session"] == name
+            socket.say("restore", finals=[kept])
+            say(socket, "her duck", utterance="2")
+            socket.say("end")
+            heard = viewer.until("done")
+        assert finals(heard) == [("1", "de", expected("we saw")), ("2", "de", expected("her duck"))]
+        assert not [each for each in heard if each["type"] == "error"]
+
+
+def test_viewers_of_a_session_that_nobody_takes_up_are_let_go(
+    redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redraft.serve.fanout.fanout._LOOK", 0.5)
+    with ExitStack() as stack:
+        with replica(redis) as speakers, speakers.socket() as socket:
+            name = begin(socket)
+            viewer = stack.enter_context(watch(viewers, name))
+            speakers.call(speakers.server.stop)
+            socket.until("error")
+        assert redis.ask("DEL", f"redraft:session:{name}") == b":1\r\n"  # as it expires after a while
+        with pytest.raises(ConnectionClosedOK) as closed:
+            viewer.until("nothing else")
+        assert closed.value.rcvd and (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "the session is over")

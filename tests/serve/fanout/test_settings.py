@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,29 @@ def test_a_password_that_is_missing_or_wrong(redis: RedisServer, monkeypatch: py
     assert "open sesame" not in repr(settings)
     with pytest.raises(Exception, match="no such model"):
         run.serve(settings)
+
+
+def test_a_connection_with_tls(tmp_path: Path) -> None:
+    redis_server, openssl = shutil.which("redis-server"), shutil.which("openssl")
+    if redis_server is None or openssl is None:
+        pytest.skip("there is no redis-server, or no openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = f"req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 1 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([openssl, *made.split(), *names], check=True, capture_output=True, timeout=60)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    tls = f"--tls-port {port} --tls-cert-file {certificate} --tls-key-file {key} --tls-auth-clients no"
+    redis = RedisServer(redis_server, tmp_path, *tls.split())
+    try:
+        url = f"rediss://127.0.0.1:{port}/0"
+        with pytest.raises(OptionError, match="cannot be used: .*certificate"):
+            run.serve(load(port=0, fanout=url, model="no such model"))
+        with pytest.raises(Exception, match="no such model"):
+            run.serve(load(port=0, fanout=f"{url}?ssl_ca_certs={certificate}", model="no such model"))
+    finally:
+        redis.kill()
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

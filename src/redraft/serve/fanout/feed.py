@@ -90,7 +90,10 @@ class Publisher:
                 self._lost(self.session)
                 return
             except TROUBLE as error:
-                log.warning("captions cannot be published: %s", type(error).__name__)
+                self._store.failed(error)
+                await asyncio.sleep(next(waits))
+            except Exception:  # else nobody elsewhere would see this session any more
+                log.exception("captions could not be published")
                 await asyncio.sleep(next(waits))
             finally:
                 self._feed = self.session.delivery.feed = None
@@ -99,6 +102,7 @@ class Publisher:
         """Write the log from its beginning, then what comes, until it has to be written again."""
         name, store = self.session.name, self._store
         first = self.position = await store.begin(name, _about(self.session))
+        store.worked()
         feed = self._feed = Feed(self._most)
         self.session.publish(feed)
         await self._write(await _waiting(feed), tell=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol
 
 from redraft.serve.fanout.feed import RETRIES
 from redraft.serve.fanout.store import TROUBLE, Store
@@ -71,10 +71,13 @@ class Listener:
                     await self._pubsub.subscribe(_ALWAYS)
                     if self._topics:  # those that are added from now on are subscribed to at once
                         await self._pubsub.subscribe(*self._topics)
+                    self._store.worked()
                     waits = RETRIES.waits()
                     await self._listen()
             except TROUBLE as error:
-                log.warning("captions of other replicas cannot be heard: %s", type(error).__name__)
+                self._store.failed(error)
+            except Exception:  # else nobody here would see sessions of other replicas any more
+                log.exception("the connection to Redis failed")
             await asyncio.sleep(next(waits))
 
     async def _listen(self) -> None:
@@ -95,13 +98,13 @@ class Listener:
             silent = False
             topic = self._topics.get(message["channel"] or "")
             if topic is not None and message["type"] == "subscribe":
-                await topic.catch_up()
+                await self._attempt(topic.catch_up())
             elif topic is not None and message["type"] == "message":
-                await self._hand_on(topic, message["data"])
+                await self._attempt(topic.heard(message["data"]))
 
-    async def _hand_on(self, topic: Topic, text: str) -> None:
+    async def _attempt(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await topic.heard(text)
+            await work
         except TROUBLE:
             raise
         except Exception:  # one session's news must not keep those of others from coming

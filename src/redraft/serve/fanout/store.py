@@ -13,6 +13,7 @@ greatest: a replica that has lost a session to another one is told so, and canno
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ try:
     from redis.exceptions import RedisError, ResponseError
 except ModuleNotFoundError as error:
     raise MissingExtra("fanout needs redis, which is not installed: pip install 'redraft[fanout]'") from error
+
+log = logging.getLogger(__name__)
 
 #: What an operation raises while Redis cannot be used.
 TROUBLE = (RedisError, OSError)
@@ -137,6 +140,7 @@ class Store:
             self.redis = Redis(connection_pool=BlockingConnectionPool.from_url(url, **options))
         except ValueError:
             raise _bad_address() from None
+        self._failing = False
         #: Seconds after which Redis forgets what no replica keeps.
         self.expire = int(max(60, settings.keep_seconds))
 
@@ -151,6 +155,18 @@ class Store:
         except TROUBLE as error:
             why = str(error).strip().rstrip(".").rpartition(". ")[2] or type(error).__name__
             raise OptionError(f"fanout: Redis at {self.place} cannot be used: {why}") from None
+
+    def failed(self, error: BaseException) -> None:
+        """Log that Redis cannot be used, once until it can be again."""
+        if not self._failing:
+            log.warning("Redis cannot be used, so viewers on other servers have to wait: %s", type(error).__name__)
+        self._failing = True
+
+    def worked(self) -> None:
+        """Log that it can be used again."""
+        if self._failing:
+            log.info("Redis can be used again")
+        self._failing = False
 
     async def close(self) -> None:
         """Close all connections."""
