@@ -139,6 +139,27 @@ def test_captions_pass_through_nginx(tmp_path: Path) -> None:
                     pass
 
 
+def test_a_server_that_is_back_gets_all_its_connections_at_once(tmp_path: Path) -> None:
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+    from websockets.sync.server import serve
+
+    with backend("away") as port:  # free as soon as it has ended
+        pass
+    with ExitStack() as stack:
+        place = stack.enter_context(proxied(tmp_path, {"sessions": port, "viewers": port})).replace("http", "ws")
+        for _ in range(2):
+            with pytest.raises(InvalidStatus, match="502"):
+                connect(f"{place}/v1/live", proxy=None)
+        server = stack.enter_context(serve(lambda socket: [None for _ in socket], "127.0.0.1", port))
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        stack.callback(thread.join, SECONDS)
+        stack.callback(server.shutdown)
+        for _ in range(3):
+            stack.enter_context(connect(f"{place}/v1/live", proxy=None))
+
+
 def test_every_request_of_the_server_has_a_tier() -> None:
     """A new one must be thought of in the configurations."""
     known = {re.sub(r"/(name|secret|hall-1)", "/{}", path) for path in TIERS} | {"/v1/sessions/{}", "/metrics"}
