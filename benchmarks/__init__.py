@@ -1,1 +1,1 @@
-"""What measures: each module is one command, ``python -m benchmarks.NAME --help``."""
+"""Measurements: each module is a command, ``python -m benchmarks.NAME --help``."""

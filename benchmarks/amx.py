@@ -1,9 +1,9 @@
-"""What AMX is worth: passes and methods with llama.cpp's own kernels and without those for AMX, in one run.
+"""Measure the gain from AMX: passes and methods with llama.cpp's own kernels and without its AMX kernels, in one run.
 
-For the demo model every method translates the sentences with both kinds of kernels, taking turns update by update.  A
-shape has random weights, so there the passes of the demo model's output are priced by the shape's T(n), by which the
-methods also draft.  All times are CPU time of the only thread.  That leaves out the time that other programs take, but
-not what they do to caches and memory, so the load of the machine stands in every row.
+For the demo model, every method translates the sentences with both sets of kernels, taking turns update by update.  A
+shape has random weights, so its times are computed from the passes for the demo model's output and the shape's T(n),
+which the methods also use for drafting.  All times are CPU time of the single thread.  That excludes the time of other
+programs, but not their effect on caches and memory, so every row has the machine's load.
 
 python -m benchmarks.amx --to de --limit 40
 """
@@ -47,10 +47,10 @@ METHODS: Mapping[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
     "tree": ("redraft-tree", (("beta", 0.2),)),
     "tree_flat": ("redraft-tree", (("beta", 0.2), ("cost", "flat"))),
 }
-#: New tokens of the passes that are shown.
+#: Numbers of new tokens whose passes are shown.
 SHOWN = (1, 2, 4, 8, 16, 32, 64)
 PROGRESS = Console(stderr=True)
-#: Whether llama.cpp chooses its kernels; False leaves out those for AMX.
+#: Whether llama.cpp chooses its kernels; False excludes those for AMX.
 KERNELS = {"AMX": True, "no AMX": False}
 
 
@@ -63,7 +63,7 @@ KERNELS = {"AMX": True, "no AMX": False}
 @click.option("--format", "formats", multiple=True, default=["Q8_0", "Q4_K_M"], type=click.Choice(list(FORMATS)))
 @click.option("--rounds", default=9, help="Of measuring T(n); the least counts.", show_default=True)
 def main(data: str, to: str, limit: int, lag: int, shapes: Sequence[str], formats: Sequence[str], rounds: int) -> None:
-    """Measure and print a row for every model, format and kind of kernels."""
+    """Measure, and print a row for every model, format and set of kernels."""
     if not processor().has_amx or not kernels.trusted():
         raise click.ClickException("this needs a processor with AMX, and a build of llama.cpp that is right on it")
     stream = lag_stream(load_set(data, to, limit), to, lag)
@@ -87,7 +87,7 @@ Found = dict[str, tuple[CostCurve, dict[str, float]]]
 
 
 def _figures(curve: CostCurve, seconds: Mapping[str, float]) -> dict[str, float]:
-    """T(n) in milliseconds, the seconds of re-translation, and how many times faster each other method is."""
+    """Return T(n) in milliseconds, the seconds of re-translation, and the speed-up of each other method."""
     return {
         **{f"t{size}_ms": round(curve(size) * 1e3, 3) for size in SHOWN},
         "ar_seconds": round(seconds["ar"], 3),
@@ -106,7 +106,7 @@ def _written(folder: Path, model: str, weights: str) -> Path:
 
 
 def _opened(stack: ExitStack, path: Path, slots: int) -> dict[str, LlamaCpp]:
-    """The model with either kind of kernels."""
+    """Open the model with both sets of kernels."""
     options = LlamaOptions(context_length=512, slots=slots, branches=BRANCHES_OF_A_TREE * min(slots, 2), threads=1)
     opened = {}
     for name, trusted in KERNELS.items():
@@ -116,7 +116,7 @@ def _opened(stack: ExitStack, path: Path, slots: int) -> dict[str, LlamaCpp]:
 
 
 def _curves(backends: Mapping[str, LlamaCpp], rounds: int) -> dict[str, CostCurve]:
-    """T(n) of backends that take turns; the first round warms up."""
+    """Measure T(n) of backends that take turns; the first round is a warm-up."""
     slots = {name: backend.open_slot() for name, backend in backends.items()}
     samples: dict[str, list[list[float]]] = {name: [] for name in backends}
     for _ in track(range(rounds + 1), "T(n)", console=PROGRESS):
@@ -128,7 +128,7 @@ def _curves(backends: Mapping[str, LlamaCpp], rounds: int) -> dict[str, CostCurv
 
 
 def _demo(path: Path, to: str, updates: Sequence[Update], rounds: int) -> Found:
-    """Thread time of every method with every kind of kernels."""
+    """Return the thread time of every method with both sets of kernels."""
     with ExitStack() as stack:
         backends = _opened(stack, path, slots=len(METHODS) + 1)
         curves = _curves(backends, rounds)
@@ -147,7 +147,7 @@ def _demo(path: Path, to: str, updates: Sequence[Update], rounds: int) -> Found:
 
 
 def _shape(path: Path, to: str, updates: Sequence[Update], rounds: int) -> Found:
-    """What the demo model's passes cost by the T(n) of a shape, when they are drafted by it."""
+    """Return the cost of the demo model's passes under a shape's T(n), with drafts chosen by it."""
     with ExitStack() as stack:
         curves = _curves(_opened(stack, path, slots=1), rounds)
     found: Found = {}

@@ -1,4 +1,4 @@
-"""Greedy decoding and beam search on transformers: what the quality of the exact methods is to be compared with.
+"""Quality of greedy decoding and beam search on transformers, to compare the exact methods with.
 
 python -m benchmarks.beam --data tatoeba2021 --to de --limit 200
 """
@@ -41,7 +41,7 @@ BEAMS = (1, 5)
 @click.option("--threads", default=0, help="CPU threads; 0 takes all cores.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool) -> None:
-    """One line for each number of beams; one beam is greedy decoding."""
+    """Print a line for each number of beams; one beam is greedy decoding."""
     test = load_set(data, to, limit)
     figures: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -78,13 +78,13 @@ def main(data: str, to: str, model: str, limit: int, threads: int, as_json: bool
 
 @torch.inference_mode()
 def beam_search(backend: HfBackend, prompt: Prompt, beams: int, limit: int) -> tuple[int, ...]:  # type: ignore[type-arg]
-    """Output ids of the best of ``beams`` hypotheses, without the end token; at most ``limit`` of them."""
+    """Return the output ids of the best of ``beams`` hypotheses, at most ``limit``, without the end token."""
     read = torch.tensor([prompt.ids], device=backend.device)
     inputs = {"input_ids": read, "attention_mask": torch.ones_like(read)}
     if prompt.encoder:
         source = torch.tensor([prompt.encoder], device=backend.device)
         inputs = {"input_ids": source, "attention_mask": torch.ones_like(source), "decoder_input_ids": read}
-        # The prompt has the start token and the target's code already; ``generate`` would add its own to them.
+        # The prompt already has the start token and the target's code, which ``generate`` would add again.
         inputs |= {"decoder_start_token_id": prompt.ids[0], "forced_bos_token_id": None}
     found = backend.model.generate(
         **inputs,

@@ -1,8 +1,8 @@
-"""What a captioning tool shows when this server stands in for its translation service, and what that costs.
+"""Simulate a captioning tool that uses this server as its translation service: flicker and cost.
 
 The tool is LiveCaptions-Translator.  It reads the text of Windows' Live Captions 40 times a second.  It sends the last
-sentence when that has ended, when it has changed so many times, and once more when it has stood still for a while.  The
-demo talk is what is said.  The same requests are answered twice: as utterances that grow, and each from scratch.
+sentence when that has ended, after a number of changes, and once more when it has been unchanged for a while.  The
+speech is the demo talk.  The same requests are answered twice: as growing utterances, and each from scratch.
 
 python -m benchmarks.captioning --to de --to ja --requests 500 --interval 0
 """
@@ -39,7 +39,7 @@ ENDS = ".?!"
 
 @dataclass(frozen=True)
 class Sent:
-    """A request of the tool: a text, the number of the sentence that it belongs to, and when it is sent, in seconds."""
+    """A request of the tool: its text, the number of its sentence, and its time in seconds."""
 
     sentence: int
     text: str
@@ -47,7 +47,7 @@ class Sent:
 
 
 def live_captions(updates: Iterable[Update]) -> Iterator[tuple[float, str]]:
-    """When Live Captions shows which text: new words one by one, revisions at once, the last sentences before them."""
+    """Yield the times and texts of Live Captions: new words one by one, revisions at once, after earlier sentences."""
     said, shown, latest = "", "", 0.0
     for update in updates:
         words, old = update.text.split(), shown.split()
@@ -60,12 +60,12 @@ def live_captions(updates: Iterable[Update]) -> Iterator[tuple[float, str]]:
 
 
 def requests(updates: Iterable[Update], interval: int = 5, idle: int = 20) -> Iterator[Sent]:
-    """What the tool sends.
+    """Yield the tool's requests.
 
     Args:
-        updates: what was recognised.
-        interval: changes that it lets pass between two requests.
-        idle: polls without a change after which it sends the text once more.
+        updates: the recogniser's updates.
+        interval: changes ignored between two requests.
+        idle: polls without a change after which the text is sent once more.
     """
     frames = list(live_captions(updates))
     place, now, before, changes, still, sentence = 0, 0.0, "", 0, 0, 0
@@ -92,7 +92,7 @@ def requests(updates: Iterable[Update], interval: int = 5, idle: int = 20) -> It
 
 
 def _latest_sentence(text: str) -> str:
-    """What stands behind the last full stop; a short beginning gives way to the sentence before it."""
+    """Return the text after the last full stop; if it is short, with the sentence before it."""
     last = max(text[:-1].rfind(mark) for mark in ENDS)
     found = text[last + 1 :]
     if last > 0 and len(found.encode()) < SHORTEST:
@@ -104,7 +104,7 @@ def _latest_sentence(text: str) -> str:
 
 
 def erasure(shown: Iterable[tuple[Sent, str]]) -> float:
-    """Normalized erasure of what the tool shows, in words (characters where there are no spaces)."""
+    """Return normalized erasure of what the tool shows, in words (characters in languages without spaces)."""
     count, number = Erasure(), -1
     last: list[int] = []
     for sent, text in shown:
@@ -122,7 +122,7 @@ class Counted:
     """Counts the passes of a model.
 
     Args:
-        backend: the model, whose passes are counted from now on.
+        backend: the model; its `score` is wrapped.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -130,14 +130,14 @@ class Counted:
         backend.score = self.score  # type: ignore[method-assign, assignment]
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> Sequence[Rows]:
-        """A pass."""
+        """Count and run a pass."""
         self.passes += 1
         return self._score(requests)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of the requests: passes of the model, normalized erasure in words, and seconds for all of them."""
+    """Results: passes of the model, normalized erasure in words, and total seconds."""
 
     passes: int
     erasure: float
@@ -172,7 +172,7 @@ async def _compared(hub: Hub, counted: Counted, to: str, sent: Sequence[Sent]) -
 
 
 def compare(model: str, to: str, sent: Sequence[Sent]) -> tuple[Measured, Measured]:
-    """The same requests answered as utterances that grow, and each from scratch."""
+    """Answer the same requests as growing utterances, and each from scratch."""
     settings = ServeSettings(model=model, engines=1, busy=1000, starts_per_second=10_000, updates_per_second=10_000)
     engines = open_backends(settings)
     hub = make_hub(settings, Service(engines[0], settings), engines)
@@ -191,7 +191,7 @@ def compare(model: str, to: str, sent: Sequence[Sent]) -> tuple[Measured, Measur
 @click.option("--requests", "most", default=500, show_default=True, help="The most requests.")
 @click.option("--interval", default=0, show_default=True, help="Changes between two requests.")
 def main(model: str, languages: Sequence[str], most: int, interval: int) -> None:
-    """Measure it; one line of JSON a language."""
+    """Measure; print one JSON line per language."""
     sent = list(islice(requests(load_talk(), interval), most))
     for to in languages:
         growing, scratch = compare(model, to, sent)

@@ -1,8 +1,8 @@
-"""What recorded passes would cost by the cost curve T(n) of other weights, and what guesses could save at best.
+"""Estimate the cost of recorded passes under the cost curve T(n) of other weights, and the possible gain from guesses.
 
-Free guesses are the passes of redraft-tree, the first one of an update without its guesses and each later one at the
-price of a single token: no drafter that guesses as well can be faster.  T(n) is measured in process time of one thread,
-the formats taking turns; the line `flat` is a curve on which a pass costs the same whatever its length.
+"Free guesses" are the passes of redraft-tree, with the first one of an update priced without its guesses and each later
+one as a single token: no drafter with the same guesses can be faster.  T(n) is measured in process time of one thread,
+with the formats taking turns; the line `flat` is a curve on which all passes cost the same.
 
 python -m benchmarks.curves --records runs/ssbd-flores200.devtest-de.records.jsonl --format Q8_0 --format BF16
 """
@@ -29,7 +29,7 @@ from redraft.measure.eval.table import print_json
 
 SHIPPED = "as it is"
 FLAT = CostCurve((1, 2), (1.0, 1.0))
-#: New tokens whose price is shown, over that of one.
+#: Numbers of new tokens whose cost is shown, relative to one token.
 SHOWN = (2, 4, 8, 24)
 ROUNDS = 9
 
@@ -41,7 +41,7 @@ Passes = Mapping[tuple[int, int], Step]
 @click.option("--model", "models", multiple=True, default=["demo"], help="A name or a GGUF file; repeat.")
 @click.option("--format", "formats", multiple=True, type=click.Choice([*FORMATS, SHIPPED]), default=[SHIPPED])
 def main(records: Path, models: Sequence[str], formats: Sequence[str]) -> None:
-    """Measure, then count."""
+    """Measure T(n), then compute the costs."""
     lines = ("ar,", "ssbd beta=0.2,", "redraft-tree beta=0.2 cost=flat,")
     ar, ssbd, tree = (dict(_steps(records, line)) for line in lines)
     with tempfile.TemporaryDirectory() as folder:
@@ -69,14 +69,14 @@ def main(records: Path, models: Sequence[str], formats: Sequence[str]) -> None:
 
 
 def _steps(records: Path, line: str) -> Iterator[tuple[tuple[int, int], Step]]:
-    """The updates of a line of the table that had passes, by segment and number."""
+    """Yield the updates of a table's line that had passes, by segment and number."""
     for record in read_records(records):
         if record.contender.startswith(line) and "hides" not in record.contender:
             yield from (((record.segment, step.seq), step) for step in record.steps if step.passes)
 
 
 def _measured(folder: Path, models: Sequence[str], formats: Sequence[str]) -> dict[str, CostCurve]:
-    """T(n) of every model in every format."""
+    """Measure T(n) of every model in every format."""
     with ExitStack() as stack:
         opened = {}
         for path in map(resolve, models):

@@ -1,9 +1,9 @@
-"""Displays of the same outputs: what a reader sees under masks, margins and survival, and how late.
+"""Compare displays of the same outputs: flicker and lag under masks, margins and survival.
 
-Outputs are decoded once, with the margin of every token, and kept in --out, so a run that was cut off can be resumed.
-Every display is then replayed over them, which decodes nothing.  NE and lags are counted on what is shown, in words or
-characters.  With --fit the weights of `redraft.captions.stabilise.surviving` are fitted on the same outputs instead;
-fit them on other segments than those that displays are compared on.
+Outputs are decoded once, with the margin of every token, and saved in --out, so an interrupted run can be resumed. Then
+every display is applied to them without decoding.  NE and lags are those of the shown text, in words or characters.
+With --fit, the weights of `redraft.captions.stabilise.surviving` are fitted to these outputs instead; use other
+segments than for comparing displays.
 
 python -m benchmarks.displays --first 600 --data flores --fit
 python -m benchmarks.displays --limit 150 --out displays
@@ -48,9 +48,9 @@ DISPLAYS = {
     "margin 0.05": Mask(margin=0.05),
     **{f"survival {least:g}": Mask(survival=least) for least in (0.7, 0.75, 0.8, 0.85, 0.9)},
 }
-#: Reading mode by the longest wait of a line, in seconds; it reads what margin 0 shows.
+#: Reading mode by the maximum wait of a line in seconds; its input is what margin 0 shows.
 READING = {f"reading {longest:g} s": Layout(37, min(1.0, longest), longest) for longest in (0.0, 1.0, 2.0, 4.0)}
-#: Words a second, where a stream has no times.
+#: Words per second for streams without times.
 RATE = 2.5
 FIGURES = ("laal", "mean_lag", "dal", "atd")
 
@@ -69,7 +69,7 @@ Array: TypeAlias = NDArray[np.float64]
 def main(
     data: tuple[str, ...], to: tuple[str, ...], model: str, beta: float, first: int, limit: int, fit: bool, out: Path
 ) -> None:
-    """Record what is missing, then compare the displays or fit the weights."""
+    """Record missing outputs, then compare the displays or fit the weights."""
     out.mkdir(parents=True, exist_ok=True)
     backend = open_backend(model, LlamaOptions(1024, threads=1))
     events: list[tuple[list[float], bool]] = []
@@ -127,7 +127,7 @@ def _decode(backend: Backend, stream: Stream, language: str, beta: float, file: 
 
 
 def _shown(backend: Backend, stream: Stream, file: Path, mask: Mask) -> Iterator[Record]:
-    """The records that a display makes of the outputs."""
+    """Yield the records of a display of the outputs."""
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()[: len(stream.segments)]):
         updates = stream.segments[number].updates
         steps, last, shown, ages = [], list[int](), list[int](), list[int]()
@@ -147,7 +147,7 @@ def _shown(backend: Backend, stream: Stream, file: Path, mask: Mask) -> Iterator
 
 
 def _read(records: Sequence[Record], layout: Layout, language: str) -> Iterator[Record]:
-    """What reading mode makes of the records of another display."""
+    """Yield the records of reading mode on another display."""
     between = "" if language in ("zh", "ja") else " "
     for record in records:
         reading, steps, lines = Reading(layout), [], list[str]()
@@ -177,7 +177,7 @@ def _step(update: Update, ids: list[int], text: str) -> Step:
 
 
 def _events(file: Path) -> Iterator[tuple[list[float], bool]]:
-    """For every token behind a beginning that stays: what is known of it, and whether it stays too."""
+    """For every token after a stable prefix, yield its features and whether it stays too."""
     for line in file.read_text(encoding="utf-8").splitlines():
         outputs, last, ages = json.loads(line), list[int](), list[int]()
         for number, (ids, margins) in enumerate(outputs[:-1]):
@@ -190,7 +190,7 @@ def _events(file: Path) -> Iterator[tuple[list[float], bool]]:
 
 
 def _fitted(features: Array, stays: Array) -> Array:
-    """Weights of a logistic regression, by Newton's method with a little regularisation."""
+    """Return the weights of a logistic regression, by Newton's method with a little regularisation."""
     weights = np.zeros(features.shape[1])
     for _ in range(30):
         likely = 1 / (1 + np.exp(-features @ weights))

@@ -1,11 +1,11 @@
-"""With beta = 0, SSBD gives the ids of greedy re-translation; at any beta, redraft those of SSBD.
+"""Check that SSBD with beta = 0 gives the ids of greedy re-translation, and that redraft gives the ids of SSBD.
 
-Every mismatch is looked into.
+Every mismatch is examined.
 
-In 32-bit floats there should be none.  With quantised weights a batched pass differs from single ones in the last bits.
-A mismatch is explained where rounding was seen to be as large as the gap: at the first different position the two best
-tokens lie no further apart than log-probabilities were seen to differ between single and batched passes over the same
-ids, at the places of this run's mismatches and before them.
+In 32-bit floats there should be none.  With quantised weights, batched and single passes differ in the last bits.  A
+mismatch is explained by rounding if the gap between the two best tokens at the first different position is at most the
+largest difference of log-probabilities observed between single and batched passes over the same ids, up to and
+including the positions of this run's mismatches.
 
 python -m benchmarks.exact --to de --limit 200 --format F32 --exact
 """
@@ -37,7 +37,7 @@ from redraft.measure.eval.signature import signature
 Ids = tuple[int, ...]
 
 FORMATS = ("F32", "shipped")
-#: Method -> what it is compared with, and its own options.
+#: Method -> the method to compare with, and its own options.
 PAIRS: dict[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
     "ssbd": ("ar", (("beta", 0.0),)),
     "redraft": ("ssbd", (("beta", 0.2),)),
@@ -58,7 +58,7 @@ PAIRS: dict[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
 def main(
     data: str, to: str, model: str, limit: int, lag: int, method: str, format: str, exact: bool, threads: int
 ) -> None:
-    """Compare after every update; one JSON object."""
+    """Compare after every update; print a JSON object."""
     stream = lag_stream(load_set(data, to, limit), to, lag)
     with tempfile.TemporaryDirectory() as folder:
         path = resolve(model)
@@ -95,7 +95,7 @@ def main(
 
 @dataclass(slots=True)
 class Followed:
-    """A run with the ids of prompt and output after every update."""
+    """A run, with the ids of prompt and output after every update."""
 
     run: Run
     prompts: list[Ids] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Followed:
 
 
 def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable[Update]) -> list[Followed]:
-    """Run every contender over every update, and keep the ids."""
+    """Run every contender on every update, and record the ids."""
     runs = open_runs(backend, contenders)
     followed = [Followed(run) for run in runs]
 
@@ -121,9 +121,9 @@ def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable
 
 
 def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tuple[float, float]]:
-    """For every update whose ids differ: the gap of the two best tokens where they first do, and the rounding seen.
+    """For each update with different ids, return the gap of the best two tokens at the first one, and the error.
 
-    Both in nats.  Two log-probabilities that are each off by so much may change places over twice the distance.
+    Both are in nats.  Two log-probabilities with this error may change places if they are up to twice as far apart.
     """
     found = []
     for prompt, first, second in zip(plain.prompts, plain.outputs, drafted.outputs, strict=True):
@@ -137,7 +137,7 @@ def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tu
 
 
 def _one_by_one(backend: LlamaCpp, prompt: Ids, output: Ids) -> tuple[list[tuple[int, float]], list[float]]:
-    """The best token after the prompt and after each output token by a pass each, and the last two best logs."""
+    """Return the best token at each position, one pass each, and the last two best log-probabilities."""
     slot = backend.open_slot()
     best: list[tuple[int, float]] = []
     for length in range(len(output) + 1):
@@ -148,7 +148,7 @@ def _one_by_one(backend: LlamaCpp, prompt: Ids, output: Ids) -> tuple[list[tuple
 
 
 def _at_once(backend: LlamaCpp, prompt: Ids, output: Ids, tokens: Sequence[int]) -> list[float]:
-    """The log-probabilities of ``tokens`` at the same places by one pass."""
+    """Return the log-probabilities of ``tokens`` at the same positions from one pass."""
     slot = backend.open_slot()
     rows = backend.score([(slot, Score(prompt, Draft.chain(output, Provenance.PREVIOUS)))])[0]
     logs = [rows.logprob(node, token) for node, token in enumerate(tokens, ROOT)]

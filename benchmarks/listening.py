@@ -1,9 +1,8 @@
 """From speech to captions: word errors, erasure, lag and CPU share of the demo talk, read by espeak-ng.
 
-The talk is played at the speed of speech, recognised and translated live, as `redraft listen --speed 1` does.  Then all
-updates are translated again by each method, at full speed, so that their erasure can be compared.  Lag is the time from
-the end of an update's audio to its caption; for finals it includes the pause that ends the utterance.  NE is counted in
-words, and the CPU share in cores.
+The talk is played in real time, recognised and translated live, as by `redraft listen --speed 1`.  Then all updates are
+translated again by each method, at full speed, to compare erasure.  Lag is the time from the end of an update's audio
+to its caption; for final captions it includes the pause that ends the utterance.  NE is in words, CPU share in cores.
 
 python -m benchmarks.listening --sentences 14
 python -m benchmarks.listening --recogniser sherpa:zipformer-en --json
@@ -38,7 +37,7 @@ METHODS = {"ar": -1.0, "ssbd": 0.0}
 
 
 class Clock:
-    """Seconds since the first block of audio was asked for."""
+    """Seconds since the first block of audio was requested."""
 
     def __init__(self, blocks: Iterator[Samples]) -> None:
         self._blocks, self._start = blocks, 0.0
@@ -48,12 +47,12 @@ class Clock:
         return self._blocks
 
     def now(self) -> float:
-        """The seconds."""
+        """Return the seconds."""
         return time.monotonic() - self._start
 
 
 def live(path: str, recogniser: str, pause: float) -> tuple[list[Update], dict[str, Any]]:
-    """All updates of the talk, and the figures of its live translation."""
+    """Return all updates of the talk, and the figures of its live translation."""
     clock, heard = Clock(at_speed(file_blocks(path), 1.0)), list[Update]()
     partial, final, shown = list[float](), list[float](), list[Caption]()
 
@@ -71,7 +70,7 @@ def live(path: str, recogniser: str, pause: float) -> tuple[list[Update], dict[s
             for event in translator.translate(update) if isinstance(update, Update) else []:
                 if isinstance(event, Caption):
                     shown.append(event)
-                    if update.final or update.seq:  # the first update has the time of its beginning
+                    if update.final or update.seq:  # the first update has the start time instead
                         (final if event.final else partial).append(clock.now() - (update.time or 0.0))
         share = (time.process_time() - cpu) / clock.now()
     figures = {"updates": len(heard), "translated": len({(each.utterance, each.seq) for each in shown})}
@@ -82,7 +81,7 @@ def live(path: str, recogniser: str, pause: float) -> tuple[list[Update], dict[s
 
 
 def erasure(texts: Sequence[tuple[str, str, bool]]) -> float:
-    """NE in words of growing texts: utterance, text, and whether it is the last."""
+    """Return NE in words of growing texts, given as utterance, text, and whether it is the last."""
     before: dict[str, list[str]] = {}
     erased = length = 0
     for utterance, text, final in texts:
@@ -95,14 +94,14 @@ def erasure(texts: Sequence[tuple[str, str, bool]]) -> float:
 
 
 def again(updates: Sequence[Update], method: str) -> float:
-    """NE of the captions that a method makes of all updates."""
+    """Return NE of the captions that a method makes of all updates."""
     with Translator.open("demo", to=["de"], method=method, mask=Mask(margin=METHODS[method])) as translator:
         events = [event for update in updates for event in translator.translate(update)]
     return erasure([(each.utterance, each.text, each.final) for each in events if isinstance(each, Caption)])
 
 
 def word_errors(said: str, heard: str) -> float:
-    """Words that are wrong, missing or too many, for each word that was said."""
+    """Return the word error rate: wrong, missing and extra words per spoken word."""
     reference, found = (re.findall(r"[a-z0-9']+", text.lower()) for text in (said, heard))
     row = list(range(len(found) + 1))
     for word in reference:
@@ -120,7 +119,7 @@ def word_errors(said: str, heard: str) -> float:
 @click.option("--sentences", type=click.IntRange(1), help="Of the talk, from its beginning.  [default: all]")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of lines.")
 def main(recogniser: str, voice: str, words: int, pause: float, sentences: int | None, as_json: bool) -> None:
-    """Measure, and print."""
+    """Measure and print."""
     if shutil.which("espeak-ng") is None:
         raise click.ClickException("espeak-ng is not installed, which reads the talk")
     said = "\n".join([update.text for update in load_talk() if update.final][:sentences])

@@ -1,8 +1,8 @@
-"""How many threads a model should run on, alone and beside other busy processes.
+"""Measure how many threads a model should run on, alone and next to other busy processes.
 
-Every cell of the table is a process of its own, since OpenMP reads its settings when it is loaded.  It runs updates of
-a live translation, each a pass over 20 new tokens and seven over one, for a fixed time; the settings take turns.  Busy
-processes are loops in sessions of their own, as a browser is.
+Every cell of the table is a separate process, since OpenMP reads its settings when it is loaded.  For a fixed time it
+runs updates of a live translation, each a pass over 20 new tokens and seven over one; the settings take turns.  Busy
+processes are loops in separate sessions, like a browser.
 
 python -m benchmarks.threads --seconds 3 > benchmarks/results/threads.jsonl
 redraft models shape --like qwen3-0.6b --quant Q8_0 --out qwen3-0.6b-shape-Q8_0.gguf
@@ -32,7 +32,7 @@ from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.measure.eval.signature import signature
 from redraft.measure.eval.table import print_json
 
-#: Name -> threads, and what OpenMP is told.
+#: Name -> number of threads, and OpenMP's environment variables.
 SETTINGS: Mapping[str, tuple[int, Mapping[str, str]]] = {
     "default": (0, {}),
     "1 thread": (1, {}),
@@ -42,7 +42,7 @@ SETTINGS: Mapping[str, tuple[int, Mapping[str, str]]] = {
     "all, passive": (-1, {"OMP_WAIT_POLICY": "passive"}),
 }
 USUAL = ("default", "1 thread", "all", "all, spin 300000")
-#: New tokens of the passes of an update: the source and the draft, then what the draft lacked.
+#: Numbers of new tokens of an update's passes: source and draft, then single tokens.
 UPDATE = (20, 1, 1, 1, 1, 1, 1, 1)
 CONTEXT = 100
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -84,7 +84,7 @@ def main(
 
 
 def _run_cell(model: str, setting: str, seconds: float, first: bool) -> float:
-    """Updates a second of one cell."""
+    """Return the updates per second of one cell."""
     threads, environment = SETTINGS[setting]
     count = usable_cores() if threads < 0 else threads
     command = [sys.executable, "-m", "benchmarks.threads", "--model", model, "--seconds", str(seconds)]
@@ -101,7 +101,7 @@ def _run_cell(model: str, setting: str, seconds: float, first: bool) -> float:
 
 
 def measured(model: str, threads: int, seconds: float) -> float:
-    """Updates a second by wall time, as a person waits for them."""
+    """Return updates per second of wall time."""
     with closing(open_model(model, LlamaOptions(context_length=512, threads=threads))) as backend:
         slot = backend.open_slot()
         _updates(backend, slot, seconds / 4)
@@ -113,7 +113,7 @@ def _updates(backend: LlamaCpp, slot: int, seconds: float) -> float:
     draft = Draft.chain([prefix[0]] * (UPDATE[0] - 1), Provenance.GENERATED)
     scores = [Score(prefix, draft), *(Score(prefix + (prefix[0],) * more) for more in range(1, len(UPDATE)))]
     passes, taken, started = 0, 0.0, time.perf_counter()
-    # Whole updates, unless passes stall.
+    # Complete the last update, unless passes stall.
     while taken < seconds or (passes % len(scores) and taken < 2 * seconds):
         score = scores[passes % len(scores)]
         rows = backend.score([(slot, score)])[0]
@@ -126,7 +126,7 @@ def _updates(backend: LlamaCpp, slot: int, seconds: float) -> float:
 
 @contextmanager
 def others_busy(count: int, first: bool) -> Iterator[None]:
-    """As many processes that never wait, each in a session of its own."""
+    """Run ``count`` processes that never wait, each in a separate session."""
     with ExitStack() as stack:
         for _ in range(count):
             loop = subprocess.Popen(
@@ -138,7 +138,7 @@ def others_busy(count: int, first: bool) -> Iterator[None]:
 
 
 def go_first() -> None:
-    """Give the session of a process that starts the greatest share of the processors."""
+    """Give the session of a starting process the largest share of the CPU."""
     with suppress(FileNotFoundError):
         AUTOGROUP.write_text("-20", encoding="utf-8")
 
@@ -146,7 +146,7 @@ def go_first() -> None:
 def _row(
     model: str, busy: int, setting: str, cells: Sequence[float], found: Mapping[tuple[str, int, str], Sequence[float]]
 ) -> dict[str, str | int | float]:
-    """A cell with its share of what one thread reaches in the same company, and of the best."""
+    """Return a cell's row, with its speed relative to one thread under the same load, and to the best setting."""
     rates = {name: median(rates) for (of, others, name), rates in found.items() if (of, others) == (model, busy)}
     return {
         "model": Path(model).stem,

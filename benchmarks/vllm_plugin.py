@@ -1,8 +1,8 @@
-"""Live translation on a vLLM server: `ar`, `ssbd` over HTTP, and `ssbd` by the plug-in, with several sessions at once.
+"""Live translation on a vLLM server: `ar`, `ssbd` over HTTP, and `ssbd` with the plug-in, for several sessions.
 
-The demo model runs in 32-bit floats on a vLLM server on this machine.  Every session translates sentences of its own,
-which grow by three words, and sends an update as soon as the one before it is translated.  The lag of an update is the
-time from then to its caption.  `ar` is vLLM's own streaming: a request for each update, without a draft.
+The demo model runs in 32-bit floats on a local vLLM server.  Every session translates different sentences, which grow
+by three words, and sends an update as soon as the previous one is translated.  The lag of an update is the time from
+sending it to its caption.  `ar` is vLLM's own streaming: a request per update, without a draft.
 
 REDRAFT_VLLM_PYTHON=.venv-scale/bin/python python -m benchmarks.vllm_plugin > benchmarks/results/vllm_plugin.jsonl
 """
@@ -43,11 +43,12 @@ Ids = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How updates are translated.
+    """A way to translate updates.
 
     Attributes:
-        name: what the table calls it.
-        method, options: of decoding.
+        name: its name in the table.
+        method: decoding method.
+        options: its options.
         plugin: whether the server verifies drafts.
         stock: whether the server runs without the plug-in's proposer, and so with vLLM's asynchronous scheduling.
     """
@@ -71,7 +72,7 @@ WAYS = (
 
 @dataclass(slots=True)
 class Session:
-    """One session: what it has put out, and how long each update took, in seconds."""
+    """The outputs of one session, and the seconds of each update."""
 
     outputs: list[Ids] = field(default_factory=list)
     lags: list[float] = field(default_factory=list)
@@ -115,17 +116,17 @@ def main(data: str, to: str, sessions: Sequence[int], sentences: int, drafts: in
 
 
 def write_demo(folder: Path) -> None:
-    """The demo model as files of transformers, in 32-bit floats."""
+    """Write the demo model as a transformers folder, in 32-bit floats."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     path = shipped_path("demo")
     file = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
     config, read = AutoConfig.from_pretrained(**file), AutoConfig.from_pretrained(**file)
-    config.head_dim = read.head_dim = 64  # transformers does not read it from the file
+    config.head_dim = read.head_dim = 64  # transformers does not read it from GGUF
     config.redraft = {"prompt": "{source}<2{code}>", "source_languages": "en", "target_languages": "de,zh,ja"}
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    # A model that was read from a GGUF file cannot be saved.
+    # A model loaded from GGUF cannot be saved.
     model.load_state_dict(AutoModelForCausalLM.from_pretrained(**file, config=read, dtype=torch.float32).state_dict())
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(**file).save_pretrained(folder)
@@ -139,7 +140,7 @@ def measured(
     to: str,
     sentences: int,
 ) -> Iterator[dict[str, Figure]]:
-    """A row for every way and number of sessions on one server."""
+    """Yield a row for every way and number of sessions on one server."""
     for count in sessions:
         exact: list[list[Ids]] = []
         for way in ways:
@@ -170,14 +171,14 @@ def measured(
 
 
 def differing(first: Sequence[Sequence[Ids]], second: Sequence[Sequence[Ids]]) -> int:
-    """How many updates have other ids."""
+    """Return the number of updates with different ids."""
     return sum(a != b for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=True))
 
 
 def run(
     server: VllmServer, way: Way, parts: Sequence[Sequence[Sequence[Update]]], to: str
 ) -> tuple[list[Session], float, int]:
-    """All sessions at once: what they saw, the seconds of all, and the requests."""
+    """Run all sessions at once; return their results, the total seconds and the number of requests."""
     options = RemoteOptions(LENGTH, plugin=way.plugin, timeout=600)
     with ExitStack() as stack:
         backends = open_remote(Address.parse(server.model), options, count=len(parts))
@@ -194,7 +195,7 @@ def run(
 
 
 def spoken(backend: RemoteBackend, way: Way, part: Sequence[Sequence[Update]], to: str) -> Session:
-    """One session."""
+    """Run one session."""
     session = Session()
     with Translator(backend, [to], method=way.method, options=way.options) as translator:
         for sentence in part:

@@ -1,4 +1,4 @@
-"""A vLLM server on this machine's processor, for measurements and tests."""
+"""A vLLM server on this machine's CPU, for measurements and tests."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from pathlib import Path
 
 import httpx2
 
-#: The interpreter of an environment with vLLM.
+#: Variable with the interpreter of an environment with vLLM.
 PYTHON_VARIABLE = "REDRAFT_VLLM_PYTHON"
-#: What makes a server verify drafts with ``redraft-vllm``; a step verifies at most so many tokens of a draft.
+#: The proposer with which a server verifies drafts through ``redraft-vllm``.
 PROPOSER = "redraft_vllm.proposer.DraftProposer"
-#: Seconds for a server to start, on a busy machine.
+#: Timeout of a server's start in seconds, on a busy machine.
 PATIENCE = 600
 
 
 def with_drafts(tokens: int = 100) -> list[str]:
-    """Arguments of a server that uses the plug-in."""
+    """Return the arguments of a server with the plug-in; a step verifies at most ``tokens`` draft tokens."""
     config = {"method": "custom_class", "model": PROPOSER, "num_speculative_tokens": tokens}
     return ["--speculative-config", json.dumps(config)]
 
 
 class VllmServer:
-    """A server with the model in a folder, which may be ended and started again at the same port.
+    """A server for the model in a folder; it can be stopped and started again on the same port.
 
     Args:
-        folder: of the model.
-        name: what requests call it.
+        folder: the model's folder.
+        name: name of the model in requests.
         more: further arguments of the server.
-        environment: further variables.
-        key: that requests must send; empty for none.
-        python: interpreter of vLLM's environment; None takes `PYTHON_VARIABLE`.
+        environment: further environment variables.
+        key: API key that requests must send; empty for none.
+        python: interpreter of vLLM's environment; None uses `PYTHON_VARIABLE`.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class VllmServer:
 
     @property
     def model(self) -> str:
-        """What is given to ``--model``."""
+        """Value for ``--model``."""
         return f"vllm:{self.url}/{self.name}"
 
     def start(self) -> None:
-        """Start it and wait until it answers.
+        """Start the server and wait until it responds.
 
         Raises:
             RuntimeError: it does not start; the message ends with its log.
@@ -85,7 +85,7 @@ class VllmServer:
         ]
         own = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
         own |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-        # The virtual environment of the caller must not shine through.
+        # Hides the caller's virtual environment.
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -99,7 +99,7 @@ class VllmServer:
             time.sleep(0.5)
 
     def steps(self) -> int:
-        """How many passes the engine has run."""
+        """Return the number of passes that the engine has run."""
         for line in httpx2.get(f"{self.url}/metrics").text.splitlines():
             if line.startswith("vllm:iteration_tokens_total_count"):
                 return round(float(line.split()[-1]))
@@ -112,9 +112,9 @@ class VllmServer:
             return False
 
     def kill(self) -> None:
-        """End it at once, with the processes that it has started."""
+        """Kill the server and the processes that it has started."""
         if self.process is not None:
-            with suppress(ProcessLookupError):  # it has ended by itself
+            with suppress(ProcessLookupError):  # it has ended already
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             self.process = None

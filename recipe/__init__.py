@@ -1,4 +1,4 @@
-"""How the demo models were made: data, tokenizer, training, GGUF export.  Not part of the installed package.
+"""Training of the demo models: data, tokenizer, training, GGUF export.  Not part of the installed package.
 
 Needs recipe/requirements.txt.  ``python -m recipe --help`` lists the commands; `docs/training.md` explains the choices.
 """

@@ -1,4 +1,7 @@
-"""``python -m recipe``: `train` makes the demo models, from the data to the GGUF files; `align` tunes a small one."""
+"""``python -m recipe``: `train` makes the demo models, from the data to the GGUF files.
+
+`align` fine-tunes a draft model.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +26,21 @@ from redraft.backends.load import resolve
 from redraft.errors import RedraftError
 from redraft.measure.eval.signature import signature
 from redraft.measure.eval.table import print_json
-from redraft.models.shape import FORMATS  # that of the quantiser needs llama.cpp
+from redraft.models.shape import FORMATS  # the quantiser's list needs llama.cpp
 
-#: Settings that depend on the device.
+#: Default settings by device.
 USUAL: dict[str, dict[str, Any]] = {
     "cpu": {"processes": 2, "scale": 1, "workers": 0},
     "cuda": {"processes": 1, "scale": 8, "workers": 12},
 }
-#: glibc gives large blocks back to the system at once; keeping them saves a tenth of the time of a step.
+#: glibc returns large blocks to the system at once; keeping them saves a tenth of a step's time.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4000000000", "MALLOC_TRIM_THRESHOLD_": "8000000000"}
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class Recipe(click.Group):
-    """Reports what is refused in one sentence."""
+    """Prints expected errors as one sentence."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -50,7 +53,7 @@ class Recipe(click.Group):
 @click.group(cls=Recipe, context_settings=SETTINGS)
 def recipe() -> None:
     """Train the demo models; docs/training.md describes how and why."""
-    os.environ.update(KEEP_MEMORY)  # for the processes that are started
+    os.environ.update(KEEP_MEMORY)  # for child processes
 
 
 data_option = click.option(
@@ -115,7 +118,7 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     """Train one stage to its end, from its last checkpoint if there is one.
 
     Raises:
-        ModelError: its teacher has not been run.
+        ModelError: its teacher has not been trained.
     """
     out = folder.parent
     examples = taught(stage, out, data, hardware)

@@ -1,4 +1,4 @@
-"""How well a small model follows a large one: how often its most probable token is the large one's."""
+"""Measure how well a small model follows a large one: how often both have the same most probable token."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from redraft.finetune.batch import grouped
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well a model follows given outputs, each token predicted after the true beginning (teacher forcing).
+    """How well a model predicts given outputs with teacher forcing.
 
     Attributes:
-        positions: tokens predicted, ends included.
+        positions: number of tokens predicted, including ends.
         agreement: share of them that are the model's most probable token, 0-1.
-        cross_entropy: mean negative log-probability of them, in nats.
+        cross_entropy: their mean negative log-probability in nats.
     """
 
     positions: int
@@ -34,13 +34,13 @@ class Agreement:
 
 
 class GivenExamples(ExampleStream):
-    """Batches of given examples, endlessly; every round has all of them, in an order of its own."""
+    """Endless batches of given examples; each round has all examples in a new order."""
 
     def __init__(self, examples: Sequence[Example], tokenizer: Tokenizer, tokens: int, seed: int) -> None:
         super().__init__({}, tokenizer, Mixture(0.0), tokens, seed, examples)
 
     def once(self) -> Iterator[Batch]:
-        """Every example once, short ones first."""
+        """Yield every example once, short ones first."""
         lengths = [len(ids) for ids, _ in self._given]
         for places in grouped(lengths, self._tokens, padded):
             yield self._batch([self._given[place] for place in places], padded(lengths[places[-1]]))
@@ -53,7 +53,7 @@ class GivenExamples(ExampleStream):
 def agreements(
     model: Path, answered: Sequence[Calibration], tokenizer: Tokenizer, languages: Sequence[str]
 ) -> dict[str, Agreement]:
-    """The agreement of a model's file with the held-out sources of every language."""
+    """Return the agreement of a model with the held-out outputs, by language."""
     decoder, end = read_model(model).eval(), tokenizer.token_to_id(EOS)
     found = {}
     for language in languages:
@@ -65,7 +65,7 @@ def agreements(
 
 @torch.inference_mode()
 def agreement(model: Decoder, batches: Iterator[Batch]) -> Agreement:
-    """How well ``model`` predicts the learnt positions of all batches; zeros where there are none."""
+    """Return how well ``model`` predicts the targets of all batches; zeros if there are none."""
     positions, same, loss = 0, 0, 0.0
     for batch in batches:
         hidden = model.hidden(torch.from_numpy(batch.ids))

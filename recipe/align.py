@@ -1,9 +1,8 @@
-"""Prediction alignment (BiLD paper, section 3.5.1): a small model is fine-tuned on the large one's greedy outputs.
+"""Prediction alignment (BiLD paper, section 3.5.1): fine-tune a small model on the large one's greedy outputs.
 
-The large model answers a calibration set of sources, y = argmax p_large(y | x); the small one learns these pairs with
-the loss it was trained with.  What it drafts is then rejected less often.  How well it follows is measured on sources
-that neither model has learnt from: with the large model's output before it, how often is its most probable token the
-large one's?
+The large model translates a calibration set, y = argmax p_large(y | x), and the small one is trained on these pairs
+with its original loss.  Then fewer of its drafts are rejected.  The result is measured on sources that neither model
+was trained on: given the large model's output so far, how often do both have the same most probable token?
 """
 
 from __future__ import annotations
@@ -39,24 +38,26 @@ from redraft.errors import CapabilityError, ModelError, OptionError
 
 #: Share of prefix pairs.
 PREFIX = 0.5
-#: Peak learning rates, well below those of the recipe: higher ones overfit small calibration sets.
+#: Peak learning rates, well below those of the original training; higher ones overfit small calibration sets.
 RATE, EMBEDDING_RATE = 6e-4, 4e-4
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is aligned with what, and how much of it.
+    """Settings of an alignment.
 
     Attributes:
-        large, small: GGUF files of two models that the recipe has made, of one vocabulary.
+        large: GGUF file of the large model, made by the recipe.
+        small: GGUF file of the small model, made by the recipe with the same vocabulary.
         data: folder with ``train/``, as for the recipe.
-        out: the GGUF to write; the calibration data are kept beside it.
+        out: the GGUF to write; the calibration data are stored beside it.
         languages: codes of the target languages.
-        sentences, held_out: sources that the large model translates to learn from, and to measure by.
-        tokens: length of the fine-tuning, padding included.
-        format: of the weights, one of `redraft.backends.quantise.FORMATS`.
-        seed: of the sources drawn and of their order.
-        processes: how many work at the same time, one thread each.
+        sentences: number of sources to train on.
+        held_out: number of sources to measure on.
+        tokens: length of the fine-tuning in tokens, including padding.
+        format: weight format, one of `redraft.backends.quantise.FORMATS`.
+        seed: random seed of the sources and of their order.
+        processes: number of parallel processes, one thread each.
     """
 
     large: Path
@@ -73,19 +74,20 @@ class Settings:
 
     @property
     def calibration(self) -> Path:
-        """Where the large model's outputs are kept."""
+        """Path of the large model's outputs."""
         return self.out.with_suffix(".calibration.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """What came of one target language.
+    """The result for one target language.
 
     Attributes:
         target_language: its code.
-        sentences: outputs of the large model that were learnt from.
-        unfinished: outputs left out, of both kinds, since the large model did not end them.
-        before, after: the small model's `Agreement` on the held-out sources; the latter as written to the file.
+        sentences: number of the large model's outputs trained on.
+        unfinished: number of outputs left out, from both sets, because the large model did not end them.
+        before: the small model's `Agreement` on the held-out sources before training.
+        after: the same after training, for the written file.
     """
 
     target_language: str
@@ -96,7 +98,7 @@ class Alignment:
 
 
 def require_data(folder: Path) -> None:
-    """Refuse a data folder that lacks a language.
+    """Check that a data folder has all languages.
 
     Raises:
         OptionError: one is missing; the message names it.
@@ -109,12 +111,12 @@ def require_data(folder: Path) -> None:
 
 
 def align(settings: Settings) -> tuple[list[Alignment], str]:
-    """Make the aligned small model; returns what came of each language, and the fingerprint of the calibration data.
+    """Make the aligned small model; return the result by language, and the fingerprint of the calibration data.
 
     Calibration resumes an interrupted run with the same settings; fine-tuning starts over.
 
     Raises:
-        ModelError: a model was not made by the recipe, or the large one finishes none of its outputs.
+        ModelError: a model was not made by the recipe, or the large one ends none of its outputs.
         CapabilityError: the vocabularies differ.
         OptionError: the data folder lacks a file, or pairs of a language.
     """
@@ -148,10 +150,10 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
 
 
 def require_recipe(path: Path) -> None:
-    """Refuse what the recipe has not made.
+    """Check that a model was made by the recipe.
 
     Raises:
-        ModelError: it is no GGUF, or not a model of the recipe.
+        ModelError: the file is not a GGUF, or not a model of the recipe.
     """
     check_gguf(path)
     try:
@@ -167,10 +169,10 @@ def require_recipe(path: Path) -> None:
 
 
 def common_tokenizer(large: Path, small: Path) -> Tokenizer:
-    """The tokenizer of two models.
+    """Return the common tokenizer of two models.
 
     Raises:
-        CapabilityError: they have different ones.
+        CapabilityError: they have different tokenizers.
     """
     first, second = read_tokenizer(large), read_tokenizer(small)
     sizes = first.get_vocab_size(), second.get_vocab_size()
@@ -187,7 +189,7 @@ def common_tokenizer(large: Path, small: Path) -> Tokenizer:
 
 
 def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
-    """Sources to learn from, of the training part of the corpus, and sources to measure by, of the part held out."""
+    """Return sources to train on, from the training part of the corpus, and held-out sources to measure on."""
     training, kept_back = ({tag: part[tag] for tag in settings.languages} for part in split(settings.data))
     for language in settings.languages:
         if not (training[language] and kept_back[language]):
@@ -200,12 +202,12 @@ def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
 
 
 def work(number: int, settings: Settings, examples: Sequence[Example], whole: Path, rendezvous: Path) -> None:
-    """One fine-tuning process; the first of them writes ``whole``, the model in 32-bit floats.
+    """Run one fine-tuning process; the first of them writes ``whole``, the model in 32-bit floats.
 
     Args:
-        number: which process this is.
-        settings: as of `align`.
-        examples: what is learnt, as of `Calibration.example`.
+        number: rank of this process.
+        settings: as in `align`.
+        examples: training examples from `Calibration.example`.
         whole: the GGUF to write.
         rendezvous: a file that does not exist yet, by which the processes find each other.
     """
@@ -225,7 +227,7 @@ def work(number: int, settings: Settings, examples: Sequence[Example], whole: Pa
 
 
 def phase(settings: Settings) -> Phase:
-    """The fine-tuning: rates that fall to zero from the start, and batches small enough for a few hundred steps."""
+    """Return the fine-tuning phase: learning rates decay from the start, and batches allow a few hundred steps."""
     return Phase(
         tokens=settings.tokens,
         prefix=PREFIX,
@@ -240,7 +242,7 @@ def phase(settings: Settings) -> Phase:
 
 
 def fine_tune(model: Decoder, examples: Sequence[Example], tokenizer: Tokenizer, phase: Phase) -> Decoder:
-    """``model`` trained on ``examples`` with the recipe's loss and optimizers, for one phase."""
+    """Train ``model`` on ``examples`` for one phase, with the recipe's loss and optimizers, and return it."""
     trainer = Trainer(model.shape, phase)
     trainer.model.load_state_dict(model.state_dict())
     stream = GivenExamples(examples, tokenizer, phase.batch, phase.seed + rank())
@@ -256,7 +258,7 @@ def fine_tune(model: Decoder, examples: Sequence[Example], tokenizer: Tokenizer,
 
 
 def figures(rows: Sequence[Alignment]) -> Iterator[dict[str, str | int | float]]:
-    """Flat rows for tables and JSON."""
+    """Yield flat rows for tables and JSON."""
     for row in rows:
         flat: dict[str, str | int | float] = {
             "target_language": row.target_language,

@@ -1,6 +1,6 @@
-"""A model's greedy translations of sources of the recipe's kind: the data of prediction alignment.
+"""Translate sources of the recipe's kind greedily with a model: the data of prediction alignment.
 
-They are kept in a JSON Lines file as they come, so that a run that was cut off resumes.
+The outputs are written to a JSON Lines file as they come, so that an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from recipe.restart import read_model, read_tokenizer
 from recipe.tokenizer import EOS, target_tag
 from redraft.finetune.outputs import Kept, Key, Output
 
-#: Prompts that are decoded together.
+#: Number of prompts decoded together.
 ROWS = 128
-#: How many sources are drawn for each one wanted before the corpus counts as exhausted; the same may be drawn again.
+#: Draws per wanted source before the corpus counts as exhausted; draws may repeat.
 DRAWS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """One source with what the large model makes of it.
+    """A source with the large model's output.
 
     Attributes:
         language: code of the target language.
-        held_out: whether it is kept for measuring.
+        held_out: whether it is reserved for measuring.
         prompt: ids of ``<s> source <2xx>``.
-        output: what the large model makes of it, its end left out; None if it did not end within `limit`.
+        output: the large model's output without its end; None if it did not end within `limit`.
     """
 
     language: str
@@ -48,7 +48,7 @@ class Calibration:
     output: tuple[int, ...] | None = None
 
     def example(self, end: int) -> Example:
-        """All ids, and the position from which on the next id is learnt.
+        """Return all ids, and the position of the first target.
 
         Raises:
             ValueError: there is no finished output.
@@ -59,7 +59,7 @@ class Calibration:
 
 
 def limit(prompt: Sequence[int]) -> int:
-    """The most ids of an output, its end included; translations are hardly ever twice as long as their sources."""
+    """Return the maximum length of an output with its end; translations are rarely twice as long as their sources."""
     return min(2 * len(prompt) + 16, MAX_LENGTH - len(prompt))
 
 
@@ -72,7 +72,7 @@ def draw(
     held_out: bool,
     mixture: Mixture,
 ) -> list[Calibration]:
-    """At most ``number`` different sources."""
+    """Draw at most ``number`` different sources."""
     stream = ExampleStream(pairs, tokenizer, mixture, tokens=1024, seed=seed)
     languages = {tokenizer.token_to_id(target_tag(language)): language for language in pairs}
     found: dict[tuple[int, ...], Calibration] = {}
@@ -87,7 +87,7 @@ def draw(
 
 
 def _prompts(batch: Batch) -> Iterator[Key]:
-    """The prompt of every row: what stands before the first id that is learnt."""
+    """Yield the prompt of every row: the ids before the first target."""
     for row, ids in enumerate(batch.ids.tolist()):
         yield tuple(ids[: int(batch.columns[batch.rows == row][0]) + 1])
 
@@ -95,14 +95,14 @@ def _prompts(batch: Batch) -> Iterator[Key]:
 def calibrate(
     large: Path, tokenizer: Tokenizer, asked: Sequence[Calibration], file: Path, processes: int
 ) -> list[Calibration]:
-    """Have the large model answer everything that is asked; what ``file`` holds of the same question is reused.
+    """Let the large model answer all prompts; answers to the same question in ``file`` are reused.
 
     Args:
         large: GGUF of the large model.
         tokenizer: its tokenizer.
         asked: different sources without outputs.
-        file: where the outputs are kept, one JSON object a line after a line that says what was asked.
-        processes: how many decode at the same time, one thread each.
+        file: JSON Lines file for the outputs; its first line is the question.
+        processes: number of parallel processes, one thread each.
 
     Returns:
         ``asked`` with outputs, in the same order.
@@ -117,7 +117,7 @@ def calibrate(
 
 
 def fingerprint(large: Path, asked: Sequence[Calibration]) -> str:
-    """The first 12 hex digits of a hash over the large model's file and all that it is asked."""
+    """Return the first 12 hex digits of a hash over the large model's file and all its prompts."""
     digest = hashlib.sha256(large.read_bytes())
     digest.update(json.dumps([each.prompt for each in asked]).encode())
     return digest.hexdigest()[:12]
@@ -131,13 +131,13 @@ def _answered(
     large: Path, asked: Sequence[Calibration], processes: int
 ) -> Iterator[tuple[list[Calibration], list[Output]]]:
     groups = batches(asked)
-    random.Random(0).shuffle(groups)  # so that the progress bar foretells the rest rightly
+    random.Random(0).shuffle(groups)  # so that the progress bar's estimate is right
     with mp.get_context("spawn").Pool(processes, _load, (large,)) as pool:
         yield from pool.imap_unordered(_outputs, groups)
 
 
 def batches(asked: Sequence[Calibration], most: Callable[[int], int] = lambda length: ROWS) -> list[list[Calibration]]:
-    """``asked`` in groups whose prompts have one length; ``most`` says for a length how many a group may have."""
+    """Group ``asked`` by prompt length; ``most`` returns the maximum size of a group for a length."""
     by_length: dict[int, list[Calibration]] = {}
     for each in asked:
         by_length.setdefault(len(each.prompt), []).append(each)
@@ -152,7 +152,7 @@ _loaded: list[tuple[Decoder, int]] = []
 
 
 def _load(large: Path) -> None:
-    """Start of a decoding process."""
+    """Initialise a decoding process."""
     torch.set_num_threads(1)
     _loaded.append((read_model(large).eval(), read_tokenizer(large).token_to_id(EOS)))
 
@@ -162,7 +162,7 @@ def _outputs(group: list[Calibration]) -> tuple[list[Calibration], list[Output]]
 
 
 def outputs(model: Decoder, end: int, group: Sequence[Calibration]) -> list[Output]:
-    """The output for every prompt, all of one length; None where it did not end within `limit`."""
+    """Return the output for every prompt of one length; None if it did not end within `limit`."""
     prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
     found = generate(model, prompts, end, limit(group[0].prompt))
     return [None if output is None else tuple(output) for output in found]

@@ -1,8 +1,8 @@
-"""Cleans sentence pairs: one spelling of digits, quotation marks and script, and nothing that is misaligned.
+"""Clean sentence pairs: unify digits, quotation marks and script, and drop misaligned pairs.
 
-A pair is dropped when its translation is in the wrong script, holds Latin words that its source does not hold, or has
-a length that no translation of its source has.  A small model repeats such pairs: a stray word in one caption in ten
-comes from a stray word in one training pair in a hundred.
+A pair is dropped if its translation is in the wrong script, contains Latin words that are not in its source, or has an
+implausible length.  A small model repeats such errors: a stray word in one training pair in a hundred causes a stray
+word in one caption in ten.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import unicodedata
 from functools import cache
 from typing import Protocol
 
-#: Smallest and largest number of target characters per source character.  Short sources vary more.
+#: Minimum and maximum number of target characters per source character.
 LENGTH_RATIOS = {"de": (0.5, 2.4), "zh": (0.12, 0.9), "ja": (0.18, 1.3)}
-#: Characters added to both sides before the ratio is taken, so that short sources may vary.
+#: Characters added to both sides before computing the ratio, so that short sources may vary more.
 SLACK = 8
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\u3005\u3007]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LATIN_WORD = re.compile(r"[A-Za-zÀ-ɏ][A-Za-zÀ-ɏ'’-]*")
 _FOREIGN = re.compile(r"[\u0400-\u04ff\u0590-\u06ff\u0900-\u0dff\u0e00-\u0e7f\uac00-\ud7af]")
-#: Full-width letters and digits, half-width katakana: the ranges whose compatibility forms are the common spelling.
+#: Full-width letters and digits, half-width katakana; their compatibility forms are the usual ones.
 _WIDE = re.compile(r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f]+")
 _SPACES = re.compile(r"\s+")
-#: Half-width marks behind a Chinese or Japanese character.
+#: Half-width marks after a Chinese or Japanese character.
 _MARKS = str.maketrans({",": "，", ".": "。", "?": "？", "!": "！", ":": "：", ";": "；"})
 _HALF_MARK = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff])[,.?!:;]")
 _EAST_ASIAN_GAP = re.compile(
@@ -34,7 +34,7 @@ _STRAIGHT = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "…"
 
 
 def clean(source: str, target: str, language: str) -> tuple[str, str] | None:
-    """The pair in one spelling, or None if it is not usable.
+    """Return the pair in unified spelling, or None if it is not usable.
 
     Args:
         source: English text.
@@ -48,7 +48,7 @@ def clean(source: str, target: str, language: str) -> tuple[str, str] | None:
 
 
 def german(text: str) -> str:
-    """German with „…“ for all double quotation marks and a plain apostrophe."""
+    """Use „…“ for all double quotation marks, and a plain apostrophe."""
     text = text.replace("’", "'").replace("»", "„").replace("«", "“").replace("…", "...")
     if text.count('"') % 2 == 0:
         text = re.sub(r'"([^"]*)"', r"„\1“", text)
@@ -56,7 +56,7 @@ def german(text: str) -> str:
 
 
 def east_asian(text: str, language: str) -> str:
-    """Chinese or Japanese with half-width digits and letters, full-width marks, and simplified characters."""
+    """Use half-width digits and letters, full-width marks, and simplified characters."""
     text = _WIDE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
     marks = _MARKS | {ord(","): "、"} if language == "ja" else _MARKS
     text = _HALF_MARK.sub(lambda found: found[0].translate(marks), text)
@@ -68,23 +68,23 @@ def east_asian(text: str, language: str) -> str:
 
 
 class Converter(Protocol):
-    """What this module needs of OpenCC."""
+    """The interface that this module needs from OpenCC."""
 
     def convert(self, text: str) -> str:
-        """The text in the other script."""
+        """Return the text in the other script."""
 
 
 @cache
 def simplified() -> Converter:
-    """The converter from traditional to simplified characters."""
-    from opencc import OpenCC  # only Chinese text needs it
+    """Return the converter from traditional to simplified characters."""
+    from opencc import OpenCC  # only Chinese needs it
 
     converter: Converter = OpenCC("t2s")
     return converter
 
 
 def usable(source: str, target: str, language: str) -> bool:
-    """Whether a pair's script and length are those of a translation."""
+    """Whether script and length of a pair are plausible for a translation."""
     if not source or not target or _FOREIGN.search(target):
         return False
     low, high = LENGTH_RATIOS[language]
@@ -98,7 +98,7 @@ def usable(source: str, target: str, language: str) -> bool:
 
 
 def stray_words(source: str, target: str) -> list[str]:
-    """The Latin words of a Chinese or Japanese text that are not in its source; single letters are let through."""
+    """Return the Latin words of a Chinese or Japanese text that are not in its source, except for single letters."""
     known = {word.lower() for word in _LATIN_WORD.findall(source)}
     joined = "".join(sorted(known)) + source.lower()
     return [word for word in _LATIN_WORD.findall(target) if len(word) > 1 and word.lower() not in joined]

@@ -1,7 +1,7 @@
-"""Parallel text for training: which files, which licences, which share of each, what is held back.
+"""Parallel text for training: files, licences, sampling weights, and the held-out part.
 
-Every ``en-*.tsv.gz`` of ``train`` and ``train2`` is read, and each pair is judged by its own columns: some licences
-exclude it, the provenance sets how often it is drawn, and `recipe.clean` unifies its spelling or drops it.
+All files ``en-*.tsv.gz`` in ``train`` and ``train2`` are read.  Some licences exclude a pair, its provenance sets its
+sampling weight, and `recipe.clean` unifies its spelling or drops it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from recipe.clean import clean
 FOLDERS = ("train", "train2")
 LANGUAGES = ("de", "zh", "ja")
 
-#: Parts of a licence that exclude a pair.  CC BY-SA could be read to bind weights, which ship under Apache-2.0.
+#: Parts of a licence that exclude a pair.  CC BY-SA might be read to cover weights, which ship under Apache-2.0.
 #: CDLA-Sharing is used: its section 3.5 states that results carry no obligation.
 EXCLUDED_LICENCES = ("BY-SA", "research use", "NC")
 
-#: How often a pair of a source is drawn, relative to its number of pairs; keys are prefixes of the provenance column,
-#: the longest that fits counts.  Everyday speech and talks count most, since that is what captions are; documentation,
-#: dictionaries and scripture in old spelling count little.
+#: Sampling weight of a pair by source; keys are prefixes of the provenance column, the longest match applies.  Everyday
+#: speech and talks have the largest weights, since captions are mostly that; documentation, dictionaries and scripture
+#: in old spelling have small ones.
 SOURCE_WEIGHTS = {
     "agents-course": 0.4,
     "ami": 1.5,
@@ -56,7 +56,7 @@ SOURCE_WEIGHTS = {
     "xpersona": 0.5,
 }
 
-#: Share of the training tokens that each target language gets.
+#: Share of the training tokens by target language.
 LANGUAGE_SHARES = {"de": 0.38, "zh": 0.29, "ja": 0.33}
 
 HELD_OUT_PER_MILLE = 5
@@ -64,7 +64,7 @@ HELD_OUT_PER_MILLE = 5
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One sentence pair: English ``source``, ``target`` text, ``language`` of the target, sampling ``weight``."""
+    """A sentence pair: English ``source``, ``target`` text, ``language`` of the target, sampling ``weight``."""
 
     source: str
     target: str
@@ -73,10 +73,10 @@ class Pair:
 
 
 def source_weight(provenance: str) -> float:
-    """The sampling weight of a provenance label.
+    """Return the sampling weight of a provenance label.
 
     Raises:
-        KeyError: no entry of `SOURCE_WEIGHTS` fits; a person must decide the weight of a new source.
+        KeyError: `SOURCE_WEIGHTS` has no matching entry; the weight of a new source must be chosen by a person.
     """
     fitting = [prefix for prefix in SOURCE_WEIGHTS if provenance.startswith(prefix)]
     if not fitting:
@@ -85,16 +85,16 @@ def source_weight(provenance: str) -> float:
 
 
 def held_out(source: str) -> bool:
-    """Whether a pair is kept from training, for tuning.  Decided by its English text, so it holds in all languages."""
+    """Whether a pair is held out for tuning; depends only on its English text, so it holds for all languages."""
     digest = hashlib.blake2b(source.encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big") % 1000 < HELD_OUT_PER_MILLE
 
 
 def files(data: Path, language: str) -> list[Path]:
-    """The files of a target language.
+    """Return the files of a target language.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there are none.
     """
     found = sorted(path for folder in FOLDERS for path in (data / folder).glob(f"en-{language}.*tsv.gz"))
     if not found:
@@ -103,7 +103,7 @@ def files(data: Path, language: str) -> list[Path]:
 
 
 def read_pairs(data: Path, language: str) -> Iterator[Pair]:
-    """All pairs of one target language that may be used and are usable, without repeats.
+    """Yield the usable pairs of one target language, without duplicates.
 
     Raises:
         FileNotFoundError: the data folder has no file of the language.
@@ -123,7 +123,10 @@ def read_pairs(data: Path, language: str) -> Iterator[Pair]:
 
 @lru_cache(maxsize=1)
 def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
-    """``(training, held_out)`` pairs by target language; the last answer is kept, since cleaning takes minutes."""
+    """Return ``(training, held_out)`` pairs by target language.
+
+    The last result is cached, since cleaning takes minutes.
+    """
     training: dict[str, list[Pair]] = {}
     kept_back: dict[str, list[Pair]] = {}
     for language in LANGUAGES:
@@ -135,7 +138,7 @@ def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
 
 
 def cached_split(data: Path, cache: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
-    """As `split`, kept in the file ``cache``: cleaning takes minutes, and a rented GPU needs no more than that file."""
+    """Return `split`, cached in the file ``cache``: cleaning takes minutes, and a rented GPU needs only that file."""
     if not cache.exists():
         parts = split(data)
         part_file = cache.with_suffix(".part")

@@ -1,7 +1,7 @@
-"""From sentence pairs to padded batches: joining, prefix pairs, length buckets.
+"""Convert sentence pairs to padded batches: joining, prefix pairs, length buckets.
 
-An example is ``<s> source <2xx> target </s>``; the loss is taken on the target and its end only.  The tag comes after
-the source so that a source that grows keeps the cache of its prefix.
+An example is ``<s> source <2xx> target </s>``; the loss covers only the target and its end.  The tag follows the
+source, so that a growing source keeps the cache of its prefix.
 """
 
 from __future__ import annotations
@@ -20,22 +20,25 @@ from recipe.corpus import LANGUAGE_SHARES, Pair
 from recipe.tokenizer import BOS, EOS, PAD, target_tag
 from redraft.finetune.spoken import heard
 
-#: Ids of an example, and the position from which on the next id is learnt.
+#: Ids of an example, and the position of its first target.
 Example: TypeAlias = tuple[list[int], int]
 
-#: Sequences are padded to one of these, so that few shapes occur: every new one costs a compilation.  All divide
-#: `BATCH`, so that every batch has the same number of ids.
+#: Sequences are padded to one of these lengths, since each new shape costs a compilation.  All divide `BATCH`, so that
+#: every batch has the same number of ids.
 LENGTHS = (16, 24, 32, 40, 48, 64, 80, 96, 128, 192)
 BATCH = 7680
 MAX_LENGTH = LENGTHS[-1]
-#: Examples of one language that are drawn, and tokenized, at a time.
+#: Number of examples of one language drawn and tokenized at a time.
 DRAWN = 48
 SPACED = {"de"}
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """``ids`` (rows, length) int64, padded right; ``rows``/``columns`` index the positions whose next id is learnt."""
+    """A batch: ``ids`` (rows, length) int64, padded on the right.
+
+    ``rows`` and ``columns`` index the targets' predecessors.
+    """
 
     ids: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -43,19 +46,19 @@ class Batch:
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """(n,) the ids that follow the indexed positions."""
+        """The (n,) target ids, which follow the indexed positions."""
         return self.ids[self.rows, self.columns + 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """How examples are made: shares in [0, 1].
+    """Composition of the examples, as shares in [0, 1].
 
     Attributes:
-        prefix: of prefix pairs.
-        spoken: of sources as a recogniser writes them.
-        joined: of several pairs in one example.
-        given: of examples that are given, ready-made.
+        prefix: prefix pairs.
+        spoken: sources in the style of a recogniser.
+        joined: examples of several pairs.
+        given: ready-made examples.
     """
 
     prefix: float
@@ -65,10 +68,10 @@ class Mixture:
 
 
 def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
-    """A prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming").
+    """Make a prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming").
 
-    A random number of source words, and the same proportion of the target in words (German) or characters (Chinese,
-    Japanese).
+    It has a random number of source words, and the same proportion of the target in words (German) or characters
+    (Chinese, Japanese).
     """
     words = source.split(" ")
     if len(words) < 2:
@@ -81,15 +84,15 @@ def cut_in_proportion(source: str, target: str, language: str, generator: random
 
 
 def join(pairs: Sequence[Pair]) -> tuple[str, str]:
-    """Several pairs of one language as one longer text."""
+    """Join several pairs of one language to a longer text."""
     separator = " " if pairs[0].language in SPACED else ""
     return " ".join(pair.source for pair in pairs), separator.join(pair.target for pair in pairs)
 
 
 class ExampleStream(IterableDataset[Batch]):
-    """An endless, seeded stream of batches of about ``tokens`` ids each, of ``pairs`` and of ``given`` examples.
+    """An endless, seeded stream of batches of about ``tokens`` ids each, from ``pairs`` and ``given`` examples.
 
-    Each worker of a DataLoader draws with a seed of its own.
+    Each worker of a DataLoader uses a different seed.
     """
 
     def __init__(
@@ -170,5 +173,5 @@ class ExampleStream(IterableDataset[Batch]):
 
 
 def padded(length: int) -> int:
-    """The smallest of `LENGTHS` that is not below ``length``; longer than all of them stays as it is."""
+    """Return the smallest of `LENGTHS` that is at least ``length``, or ``length`` if it is larger than all."""
     return next((step for step in LENGTHS if step >= length), length)

@@ -1,4 +1,4 @@
-"""Writes a trained decoder as a GGUF that llama.cpp runs as ``qwen3``, with its tokenizer and its prompt layout."""
+"""Write a trained decoder as a GGUF that llama.cpp runs as ``qwen3``, with tokenizer and prompt format."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from recipe.model import EPSILON, ROPE_BASE, Decoder
 from recipe.tokenizer import BOS, EOS, LLAMA_CPP_PRE, PAD, target_tag
 from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 
-#: How a prompt is laid out: the source first, so that a growing source keeps its cache.
+#: Prompt format: the source comes first, so that a growing source keeps its cache.
 PROMPT = "{source}<2{code}>"
 
-#: Name of a layer's part here -> in a GGUF.
+#: Name of a layer's part here -> name in a GGUF.
 LAYER_TENSORS = {
     "attention_norm": "attn_norm",
     "query_norm": "attn_q_norm",
@@ -37,9 +37,13 @@ LAYER_TENSORS = {
 
 
 def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, facts: Mapping[str, str]) -> None:
-    """Write ``model`` in 32-bit floats; `quantise` makes smaller files of it.
+    """Write ``model`` in 32-bit floats; `quantise` makes smaller files from it.
 
     Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        path: the file to write.
+        name: name of the model in the file.
         facts: further metadata, such as ``general.license``.
     """
     shape = model.shape

@@ -1,8 +1,8 @@
-"""Writes a trained decoder as a folder of transformers' ``Qwen3ForCausalLM``, with its tokenizer and prompt layout.
+"""Write a trained decoder as a transformers folder (``Qwen3ForCausalLM``), with tokenizer and prompt format.
 
     python -m recipe.export_hf MODEL.gguf FOLDER
 
-So the demo models run on the hf backend too; quantised weights are unpacked to 32-bit floats.
+With it the demo models run on the hf backend too; quantised weights become 32-bit floats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from recipe.tokenizer import BOS, EOS, PAD
 from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.sentence import FINAL_MARK_KEY
 
-#: Name of a layer's part here -> in Qwen3.
+#: Name of a layer's part here -> name in Qwen3.
 _LAYER_TENSORS = {
     "attention_norm": "input_layernorm",
     "query_norm": "self_attn.q_norm",
@@ -40,10 +40,10 @@ _FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY)
 
 
 def gguf_to_hf(path: Path, folder: Path) -> None:
-    """Write the model of a GGUF that `recipe.export` made as a folder for transformers.
+    """Convert a GGUF made by `recipe.export` to a transformers folder.
 
     Raises:
-        ModelError: it is not of the recipe's architecture.
+        ModelError: the model does not have the recipe's architecture.
     """
     fields = GGUFReader(path).fields
     facts = {key: str(fields[key].contents()) for key in _FACTS if key in fields}
@@ -54,8 +54,11 @@ def write_hf(model: Decoder, tokenizer: Tokenizer, folder: Path, facts: Mapping[
     """Write model and tokenizer in 32-bit floats.
 
     Args:
-        facts: metadata under keys that begin with ``redraft.``: the layout of prompts, the languages.
-        context: ids that a prompt and its output may have together.
+        model: the model.
+        tokenizer: its tokenizer.
+        folder: where to write.
+        facts: metadata under keys that start with ``redraft.``: prompt format and languages.
+        context: maximum number of ids of prompt and output.
     """
     vocabulary = tokenizer.get_vocab()
     shape = model.shape
@@ -83,7 +86,7 @@ def write_hf(model: Decoder, tokenizer: Tokenizer, folder: Path, facts: Mapping[
 
 
 def _with_start(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    """The tokenizer of transformers, which puts the start token before a text as llama.cpp does."""
+    """Return the tokenizer for transformers, which adds the start token as llama.cpp does."""
     copied = Tokenizer.from_str(tokenizer.to_str())
     start = (BOS, copied.token_to_id(BOS))
     copied.post_processor = processors.TemplateProcessing(single=f"{BOS} $A", special_tokens=[start])

@@ -1,6 +1,6 @@
-"""Outputs of one of our models for many prompts at once, in torch with a key/value cache: data to train on.
+"""Generate outputs for many prompts at once, in torch with a key/value cache: training data from our own models.
 
-Prompts of one length share a batch, so all its rows stand at the same position and nothing is padded or masked.
+The prompts of a batch have the same length, so all rows are at the same position and need neither padding nor masks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recipe.model import Decoder, Layer, rotation_table
 #: Keys and values of every layer, (rows, heads, capacity, head) each.
 Cache: TypeAlias = list[tuple[Tensor, Tensor]]
 
-#: Steps between two looks at which outputs have ended: a GPU works ahead in between.
+#: Steps between two checks which outputs have ended; a GPU runs ahead in between.
 LOOK = 4
 
 
@@ -27,16 +27,17 @@ def generate(
     limit: int,
     spare: float = 0.0,
 ) -> list[list[int] | None]:
-    """The greedy output for every prompt.
+    """Return the greedy output for every prompt.
 
     Args:
+        model: the model.
         prompts: (rows, length) ids.
-        end: the id that ends an output.
-        limit: the most ids of an output, its end included.
-        spare: share of outputs, 0-1, that need not be waited for: few are much longer than all others.
+        end: id that ends an output.
+        limit: maximum length of an output, including its end.
+        spare: share of outputs, 0-1, that may be left unfinished, since a few are much longer than the others.
 
     Returns:
-        Ids without the end; None where the model has not ended its output within the limit, or in time.
+        Ids without the end; None if the output did not end within the limit, or was not waited for.
     """
     written = prompts.new_full((len(prompts), limit), -1)
     device = prompts.device
@@ -55,7 +56,7 @@ def generate(
         done = int(ended.sum())
         if len(ended) - done <= spare * len(prompts):
             break
-        if 4 * done >= len(ended):  # smaller batches are faster, but making one copies the cache
+        if 4 * done >= len(ended):  # smaller batches are faster, but shrinking one copies the cache
             going = (~ended).nonzero().squeeze(1)
             rows, new, ended = rows[going], new[going], ended[going]
             cache = [(keys[going], values[going]) for keys, values in cache]
@@ -69,7 +70,10 @@ def _empty_cache(model: Decoder, prompts: Tensor, capacity: int) -> Cache:
 
 
 def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
-    """Run ``ids`` (rows, new) after ``past`` cached positions; logits (rows, vocabulary) after the last of them."""
+    """Run ``ids`` (rows, new) after ``past`` cached positions.
+
+    Return the logits (rows, vocabulary) after the last one.
+    """
     x = model.embedding(ids)
     cosines, sines = rotation_table(past + ids.shape[1], model.shape.head, x.dtype, x.device)
     for layer, (keys, values) in zip(model.layers, cache, strict=True):
@@ -80,7 +84,7 @@ def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
 def _through_layer(
     layer: Layer, x: Tensor, rotation: tuple[Tensor, Tensor], keys: Tensor, values: Tensor, past: int
 ) -> Tensor:
-    """What `Layer.forward` does, with the keys and values of ``past`` earlier positions; adds the new ones to them."""
+    """Do `Layer.forward` with the keys and values of ``past`` earlier positions, and add the new ones to them."""
     new = x.shape[1]
     query, key, value = (each.transpose(1, 2) for each in layer.project(x, rotation))
     seen = slice(0, past + new)

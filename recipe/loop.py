@@ -1,4 +1,4 @@
-"""The training loop: Muon for the matrices, AdamW for the rest, warm-up / constant / linear decay, resumable."""
+"""The training loop: Muon for matrices, AdamW for the rest, warm-up / constant / linear decay, resumable."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from recipe.examples import BATCH, Batch, Example, ExampleStream, Mixture
 from recipe.loss import batch_loss, softmax_slope
 from recipe.model import Decoder, Shape
 
-#: Steps that a short training is to have at least, as far as batches of this many ids allow.
+#: Minimum number of steps of a short training, as far as batches between these sizes in ids allow.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One stretch of training.
+    """One phase of training.
 
     Attributes:
-        tokens: its length, padding included.
+        tokens: its length in tokens, including padding.
         prefix: share of prefix pairs, 0-1.
-        spoken: share of sources written as a recogniser does, 0-1.
-        decay: share of the phase at whose end the rates fall linearly to zero, 0-1; 0 keeps them constant.
-        batch: ids a step and process.
-        dropout: share of what every block adds that is left out, 0-1; the everyday language is seen many times over.
-        rate, embedding_rate: peak learning rates of the matrices (Muon) and of embeddings and norms (AdamW).
+        spoken: share of sources in the style of a recogniser, 0-1.
+        decay: final share of the phase in which the rates fall linearly to zero, 0-1; 0 keeps them constant.
+        batch: ids per step and process.
+        dropout: share of each block's output that is dropped, 0-1; everyday sentences are repeated many times.
+        rate: peak learning rate of the matrices (Muon).
+        embedding_rate: peak learning rate of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
-        distilled: share of examples that a model has made of its own translations, 0-1.
-        seed: of the weights and of the order of the data.
+        distilled: share of examples made of a model's own translations, 0-1.
+        seed: random seed of the weights and of the order of the data.
     """
 
     tokens: int
@@ -57,15 +58,15 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a training runs on; the model that comes out is the same but for rounding and the order of examples.
+    """Hardware of a training; the result differs only by rounding and the order of examples.
 
     Attributes:
         device: ``cpu`` or ``cuda``.
-        processes: that train together, one thread each on a CPU; 1 on a GPU.
-        compiled: fuse the work between matrix products by torch.compile; needs a C++ compiler.
-        scale: batches are this many times as large; the rates grow with its square root.
-        workers: processes that make examples beside the training; 0 makes them within it.
-        minutes: stop after so long with a checkpoint; None goes on to the end.
+        processes: number of parallel training processes, one thread each on a CPU; 1 on a GPU.
+        compiled: whether to fuse operations between matrix products with torch.compile; needs a C++ compiler.
+        scale: multiplies the batch size; learning rates grow with its square root.
+        workers: processes that make examples in parallel; 0 makes them in the training process.
+        minutes: stop with a checkpoint after this time; None trains to the end.
     """
 
     device: str = "cpu"
@@ -77,12 +78,12 @@ class Hardware:
 
 
 def batch_size(tokens: int, processes: int) -> int:
-    """Ids a step and process for a training of ``tokens``: few enough for `STEPS` steps."""
+    """Return ids per step and process for a training of ``tokens``, small enough for `STEPS` steps."""
     return max(SMALLEST_BATCH, min(LARGEST_BATCH, tokens // (STEPS * processes)))
 
 
 class Trainer:
-    """Holds a model, its optimizers and how far it has come; saves and restores all of it."""
+    """A model, its optimizers and its progress, which can be saved and restored."""
 
     def __init__(self, shape: Shape, phase: Phase, hardware: Hardware = Hardware()) -> None:
         torch.manual_seed(phase.seed)
@@ -109,9 +110,16 @@ class Trainer:
         every_s: float = 300,
         distilled: Sequence[Example] = (),
     ) -> bool:
-        """Train to the end of the phase, or of the time; returns whether the phase is complete.
+        """Train to the end of the phase or of the time; return whether the phase is complete.
 
         ``last.pt`` is written to ``folder`` every ``every_s`` seconds and at the end.
+
+        Args:
+            pairs: training pairs by target language.
+            tokenizer: the tokenizer.
+            folder: folder of the checkpoints.
+            every_s: seconds between two checkpoints.
+            distilled: examples made of a model's translations.
         """
         folder.mkdir(parents=True, exist_ok=True)
         stream = self._examples(pairs, tokenizer, distilled)
@@ -142,7 +150,7 @@ class Trainer:
     def _examples(
         self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, distilled: Sequence[Example]
     ) -> Iterable[Batch]:
-        """The stream of batches, made within this process or by workers beside it."""
+        """Return the stream of batches, made in this process or by workers."""
         phase, hardware = self.phase, self.hardware
         mixture = Mixture(phase.prefix, phase.spoken, given=phase.distilled)
         seed = phase.seed + self.tokens + rank()
@@ -156,7 +164,7 @@ class Trainer:
             log.write(json.dumps({"tokens": self.tokens, "step": self.step, "loss": loss}) + "\n")
 
     def train_step(self, batch: Batch) -> Tensor:
-        """One update; returns the mean loss per target token, in nats."""
+        """Do one optimizer step; return the mean loss per target token in nats."""
         scale = self.rate_scale()
         for optimizer, base in zip(self.optimizers, self.base_rates, strict=True):
             for group in optimizer.param_groups:
@@ -173,13 +181,13 @@ class Trainer:
         return loss.detach()
 
     def rate_scale(self) -> float:
-        """The schedule: linear warm-up, constant, then linear to zero over the last ``decay`` of the phase."""
+        """Return the learning rate's scale: linear warm-up, constant, then linear decay to zero."""
         left = (self.phase.tokens - self.tokens) / self.phase.tokens
         decay = 1.0 if self.phase.decay == 0 else max(0.0, min(1.0, left / self.phase.decay))
         return min(1.0, (self.step + 1) / self.phase.warmup_steps, decay)
 
     def save(self, path: Path) -> None:
-        """Write everything needed to go on, whole or not at all."""
+        """Write the state for resuming, atomically."""
         if rank() > 0:
             return
         state = {
@@ -195,7 +203,7 @@ class Trainer:
         part.replace(path)
 
     def restore(self, path: Path) -> None:
-        """Go on from a checkpoint that `save` has written."""
+        """Resume from a checkpoint written by `save`."""
         state = torch.load(path, map_location=self.hardware.device)
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
@@ -204,20 +212,20 @@ class Trainer:
 
 
 def world_size() -> int:
-    """Processes that train together; 1 without torch.distributed."""
+    """Return the number of training processes; 1 without torch.distributed."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """This process's number among them."""
+    """Return the rank of this process."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def average_gradients(model: nn.Module, tokens: int) -> int:
-    """Average gradients over processes; returns the sum of their ``tokens``, the same for all of them.
+    """Average gradients over processes; return the sum of their ``tokens``.
 
-    On two CPU cores two processes of one thread train 1.4 times as fast as one process of two threads, whose many small
-    parallel regions wait for each other.
+    On two CPU cores, two processes of one thread train 1.4 times as fast as one process of two threads, whose many
+    small parallel regions wait for each other.
     """
     if world_size() == 1:
         return tokens

@@ -1,4 +1,4 @@
-"""The loss: cross-entropy of the learnt positions with its gradient, in chunks that stay in the cache."""
+"""The loss: cross-entropy of the targets with its gradient, in chunks that fit the cache."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from recipe.model import Decoder, product_type
 
 
 def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of a chunk: its sum over rows with a target of 0 or more, and ``scale`` times its gradient.
+    """Return the cross-entropy of a chunk, summed over rows with a target, and ``scale`` times its gradient.
 
     Args:
         logits: (n, vocabulary).
-        targets: (n,) ids, -1 in rows that do not count.
-        scale: what the gradient is multiplied by, ().
+        targets: (n,) ids, -1 in rows that are ignored.
+        scale: () factor of the gradient.
     """
     numbers = logits.float()
     wanted = targets[:, None] == torch.arange(logits.shape[1], device=logits.device)[None]
@@ -35,7 +35,10 @@ def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tenso
 def batch_loss(
     model: Decoder, batch: Batch, device: str, slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
 ) -> Tensor:
-    """Mean cross-entropy over the learnt positions; no label smoothing, which would flatten what the bias compares."""
+    """Return the mean cross-entropy of the targets.
+
+    There is no label smoothing, which would flatten the probabilities that the bias compares.
+    """
     ids, rows, columns, targets = (
         moved(array, device) for array in (batch.ids, batch.rows, batch.columns, batch.targets)
     )
@@ -47,7 +50,7 @@ def batch_loss(
 
 
 def moved(array: NDArray[np.int64], device: str) -> Tensor:
-    """``array`` on a device; a copy to a GPU does not wait for the work before it."""
+    """Move ``array`` to a device; a copy to a GPU is asynchronous."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor
 
@@ -55,18 +58,18 @@ def moved(array: NDArray[np.int64], device: str) -> Tensor:
 class TiedCrossEntropy(torch.autograd.Function):
     """Mean cross-entropy of ``hidden @ weight.T`` in chunks of rows.
 
-    The gradients are computed in the forward pass, so the (n, vocabulary) logits are never stored; on a CPU that is
-    twice as fast as the plain way, which is bound by memory.
+    The gradients are computed in the forward pass, so the (n, vocabulary) logits are never stored; on a CPU this is
+    twice as fast as the usual implementation, which is limited by memory bandwidth.
     """
 
-    #: Rows a chunk: as many as stay in a CPU's cache with their logits, or fill a GPU.
+    #: Rows per chunk by device: with their logits, they fit a CPU's cache or fill a GPU.
     CHUNK: ClassVar = {"cpu": 512, "cuda": 8192}
 
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, slope: Callable[..., tuple[Tensor, Tensor]]
     ) -> Tensor:
-        """``hidden`` (n, hidden), ``weight`` (vocabulary, hidden), ``targets`` (n,) -> a scalar."""
+        """Map ``hidden`` (n, hidden), ``weight`` (vocabulary, hidden) and ``targets`` (n,) to a scalar."""
         n, chunk = len(hidden), TiedCrossEntropy.CHUNK[hidden.device.type]
         padding = -n % chunk
         rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(product_type(hidden.device.type))
@@ -86,6 +89,6 @@ class TiedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Scale what `forward` has kept."""
+        """Scale the gradients computed by `forward`."""
         grad_hidden, grad_weight = ctx.saved_tensors
         return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None, None

@@ -1,6 +1,6 @@
-"""The demo models' architecture in torch: Qwen3's shape (RMSNorm, rotary, SwiGLU, query/key norm), tied embeddings.
+"""The demo models' architecture in torch: Qwen3's (RMSNorm, rotary, SwiGLU, query/key norm) with tied embeddings.
 
-Plain enough to train fast on a CPU; `recipe.export` writes it as a GGUF that llama.cpp runs as ``qwen3``.
+It is simple enough to train fast on a CPU; `recipe.export` writes it as a GGUF that llama.cpp runs as ``qwen3``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from torch.nn import functional as F
 from redraft.backends.machine import processor
 
 EPSILON = 1e-6
-#: Features of processors that multiply bfloat16 themselves; others are three times as fast in 32 bits.
+#: Features of processors with bfloat16 multiplication; others are three times as fast in 32 bits.
 BF16 = {"avx512_bf16", "amx_bf16", "bf16"}
 ROPE_BASE = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a model; all in units of elements."""
+    """Dimensions of a model, in elements."""
 
     vocabulary: int
     hidden: int
@@ -34,19 +34,19 @@ class Shape:
 
 
 class Norm(nn.Module):
-    """Root-mean-square norm over the last dimension."""
+    """RMSNorm over the last dimension."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x`` (..., size) -> the same shape."""
+        """Map ``x`` (..., size) to the same shape."""
         return F.rms_norm(x, (x.shape[-1],), self.weight.to(x.dtype), EPSILON)
 
 
 class Layer(nn.Module):
-    """One pre-norm transformer block."""
+    """A pre-norm transformer block."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Layer(nn.Module):
         self.down = nn.Linear(shape.feed_forward, shape.hidden, bias=False)
 
     def project(self, x: Tensor, rotation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of ``x`` (rows, length, hidden): (rows, length, heads, head) each."""
+        """Return queries, keys and values of ``x`` (rows, length, hidden): (rows, length, heads, head) each."""
         rows, length, _ = x.shape
         split = (rows, length, self.shape.heads, self.shape.head)
         h = self.attention_norm(x)
@@ -72,9 +72,9 @@ class Layer(nn.Module):
         return query, key, self.value(h).view(split)
 
     def combine(self, x: Tensor, mixed: Tensor, keep: tuple[Tensor | float, Tensor | float] = (1.0, 1.0)) -> Tensor:
-        """``x`` with what attention has ``mixed`` (rows, length, heads, head), and the feed-forward, added.
+        """Add attention's output ``mixed`` (rows, length, heads, head) and the feed-forward to ``x``.
 
-        ``keep`` scales what each of the two adds: masks of `Dropout`, or 1.
+        ``keep`` scales both additions: masks of `Dropout`, or 1.
         """
         rows, length, _ = x.shape
         x = x + self.output(mixed.reshape(rows, length, -1)) * keep[0]
@@ -84,9 +84,9 @@ class Layer(nn.Module):
 
 
 class Dropout:
-    """Dropout masks cut from a pool of random numbers at random places.
+    """Dropout masks cut from a pool of random numbers at random positions.
 
-    Drawing a fresh mask costs a CPU three times as much as the matrix product that it is applied to.
+    Drawing a new mask costs a CPU three times as much as the matrix product to which it is applied.
     """
 
     POOL = 1 << 24
@@ -96,7 +96,7 @@ class Dropout:
         self._pool = ((torch.rand(size, device=like.device) >= share) / (1.0 - share)).to(like.dtype)
 
     def mask(self, shape: torch.Size) -> Tensor:
-        """0 where a number is dropped, 1 / (1 - share) elsewhere."""
+        """Return 0 for dropped elements, 1 / (1 - share) for the others."""
         start = int(torch.randint(0, len(self._pool) - shape.numel(), ())) // 32 * 32
         return self._pool[start : start + shape.numel()].view(shape)
 
@@ -104,7 +104,7 @@ class Dropout:
 def _attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Causal attention, (rows, length, heads, head) each.
 
-    Written out on a CPU, where for sequences this short it is four times as fast as torch's fused kernel.
+    Written out on a CPU, where it is four times as fast as torch's fused kernel for sequences this short.
     """
     rows, length, heads, head = query.shape
     if query.is_cuda:
@@ -118,7 +118,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 class Decoder(nn.Module):
-    """A decoder-only language model; in training a share ``dropout`` of what every block adds is left out."""
+    """A decoder-only language model; ``dropout`` is the share of each block's output dropped in training."""
 
     def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
@@ -140,14 +140,14 @@ class Decoder(nn.Module):
             nn.init.normal_(module.weight, std=0.02)
 
     def compile_blocks(self) -> None:
-        """Fuse what stands between the matrix products, for training; every number of ids is compiled once."""
+        """Fuse the operations between matrix products for training; each number of ids is compiled once."""
         self._project = torch.compile(Layer.project, dynamic=False)
         self._combine = torch.compile(Layer.combine, dynamic=False)
 
     def hidden(self, ids: Tensor) -> Tensor:
-        """``ids`` (rows, length) -> normed hidden states (rows, length, hidden)."""
+        """Map ``ids`` (rows, length) to normed hidden states (rows, length, hidden)."""
         rows, length = ids.shape
-        # All but attention sees one long row, so batches of the same number of ids are one shape whatever their length.
+        # All modules except attention see one long row, so batches with the same number of ids share a shape.
         x = self.embedding(ids.reshape(1, -1))
         if torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))
@@ -169,25 +169,25 @@ class Decoder(nn.Module):
         return self._dropout.mask(x.shape), self._dropout.mask(x.shape)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Hidden states (n, hidden) -> (n, vocabulary), by the tied embedding."""
+        """Map hidden states (n, hidden) to logits (n, vocabulary) with the tied embedding."""
         return F.linear(hidden, self.embedding.weight)
 
 
 @cache
 def product_type(device: str) -> torch.dtype:
-    """The numbers that matrices are multiplied in: bfloat16 where ``device`` does so fast, else 32 bits."""
+    """Return the dtype of matrix products: bfloat16 if ``device`` is fast with it, otherwise 32 bits."""
     return torch.bfloat16 if device == "cuda" or BF16 & processor().features else torch.float32
 
 
 def rotation_table(length: int, head: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of the rotary embedding, (length, 1, head / 2) each."""
+    """Return cosines and sines of the rotary embedding, (length, 1, head / 2) each."""
     inverse = ROPE_BASE ** (-torch.arange(0, head, 2, device=device, dtype=torch.float32) / head)
     angles = torch.outer(torch.arange(length, device=device, dtype=torch.float32), inverse)
     return angles.cos().to(dtype)[:, None, :], angles.sin().to(dtype)[:, None, :]
 
 
 def _rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
-    """Rotary position embedding, halves of the head paired (NEOX order)."""
+    """Apply rotary position embedding, pairing halves of the head (NEOX order)."""
     cos, sin = rotation
     first, second = x.chunk(2, dim=-1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)

@@ -1,4 +1,4 @@
-"""Many examples in little memory, and in a file: millions as Python lists of ids would fill it."""
+"""Compact storage of examples in memory and in files; millions of Python lists would fill the memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Packed(Sequence[Example]):
     """A sequence of examples.
 
     Attributes:
-        ids: (total,) uint16, one example after another.
-        ends: (n,) where each ends in ``ids``.
-        starts: (n,) the position in each from which on the next id is learnt.
+        ids: (total,) uint16, all examples concatenated.
+        ends: (n,) end of each in ``ids``.
+        starts: (n,) position of each example's first target.
     """
 
     def __init__(self, ids: NDArray[np.uint16], ends: NDArray[np.int64], starts: NDArray[np.uint16]) -> None:
@@ -25,7 +25,7 @@ class Packed(Sequence[Example]):
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Packed:
-        """These examples; no id may be above 65,535."""
+        """Pack examples; no id may be above 65,535."""
         given = list(examples)
         lengths = [len(ids) for ids, _ in given]
         ids = np.fromiter((number for ids, _ in given for number in ids), np.uint16, sum(lengths))
@@ -33,7 +33,7 @@ class Packed(Sequence[Example]):
 
     @classmethod
     def joined(cls, parts: Sequence[Packed]) -> Packed:
-        """All examples of several, in order."""
+        """Concatenate several sequences."""
         before = np.cumsum([0, *(len(part.ids) for part in parts[:-1])])
         return cls(
             np.concatenate([part.ids for part in parts]),
@@ -50,7 +50,7 @@ class Packed(Sequence[Example]):
         return self.ids[begin : self.ends[place]].tolist(), int(self.starts[place])
 
     def save(self, file: Path) -> None:
-        """Write them, whole or not at all."""
+        """Write the examples, atomically."""
         part = file.with_suffix(".part")
         with part.open("wb") as out:
             np.savez(out, ids=self.ids, ends=self.ends, starts=self.starts)
@@ -58,6 +58,6 @@ class Packed(Sequence[Example]):
 
     @classmethod
     def load(cls, file: Path) -> Packed:
-        """What `save` has written."""
+        """Load examples written by `save`."""
         with np.load(file) as arrays:
             return cls(arrays["ids"], arrays["ends"], arrays["starts"])

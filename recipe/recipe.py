@@ -1,12 +1,12 @@
-"""The recipe: which models are trained, for how long.  Counts of tokens include padding.
+"""The recipe: the models and the length of their training.  Token counts include padding.
 
-    demo           learns the corpus: it ships
-    tiny           the same at a quarter of the size: it ships, and drafts for the demo model
+    demo           trained on the corpus; ships
+    tiny           the same at a quarter of the size; ships, and drafts for the demo model
 
-Two more take the next step, sequence-level distillation.  They have not been run to their end yet:
+Further stages do sequence-level distillation; they have not been run to their end yet:
 
-    teacher        three times as large as what ships; it stays at home
-    demo-taught    learns the teacher's translations of every English source, beside the corpus
+    teacher        three times as large as the demo model; does not ship
+    demo-taught    trained on the teacher's translations of every English source, and on the corpus
     tiny-taught    the same at a quarter of the size
 
 `python -m recipe align` then aligns the tiny model with the demo model.
@@ -25,18 +25,19 @@ TEACHER = Shape(VOCABULARY, hidden=768, layers=10, heads=12, feed_forward=2048)
 LARGE = Shape(VOCABULARY, hidden=512, layers=6, heads=8, feed_forward=1408)
 TINY = Shape(VOCABULARY, hidden=256, layers=4, heads=4, feed_forward=768)
 
-#: Share of sources as a recogniser writes them; finals of a recogniser are among them.
+#: Share of sources in the style of a recogniser, partial or final.
 SPOKEN = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One trained model of the recipe.
+    """A trained model of the recipe.
 
     Attributes:
-        shape, phase: of the model and of its training.
-        teacher: the stage whose translations it learns.
-        distillation: how these become examples; stages of one teacher and one distillation share them.
+        shape: shape of the model.
+        phase: its training.
+        teacher: stage whose translations it is trained on.
+        distillation: how these become examples; stages with the same teacher and distillation share them.
     """
 
     shape: Shape
@@ -45,9 +46,9 @@ class Stage:
     distillation: Distillation | None = None
 
 
-#: What small models learn of the teacher.
+#: Examples of the teacher for small models.
 TAUGHT = Distillation(700_000)
-#: Rates for batches of `recipe.examples.BATCH`; those of a GPU are eight times as large (`Hardware.scale`).
+#: Rates for batches of `recipe.examples.BATCH`; those on a GPU are eight times as large (`Hardware.scale`).
 DEMO = Phase(
     tokens=229_000_000,
     prefix=0.35,
@@ -71,7 +72,7 @@ STAGES: dict[str, Stage] = {
     "tiny-taught": Stage(TINY, replace(TINY_PHASE, tokens=120_000_000, distilled=0.65), "teacher", TAUGHT),
 }
 
-#: Stages that are run unless others are asked for.
+#: Stages that are run by default.
 SHIPPED = ("demo", "tiny")
-#: Stages whose end is written as a GGUF.
+#: Stages whose result is exported as GGUF.
 EXPORTED = (*SHIPPED, "demo-taught", "tiny-taught")

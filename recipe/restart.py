@@ -1,6 +1,6 @@
-"""Reads weights and tokenizer back from a GGUF that `recipe.export` wrote, to train it further.
+"""Read weights and tokenizer from a GGUF written by `recipe.export`, to continue training.
 
-The optimizers' moments are not in the file; a warm-up brings them back.
+The file has no optimizer state; a warm-up restores it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from redraft.errors import ModelError
 
 
 def read_model(path: Path) -> Decoder:
-    """The model of a checkpoint (``.pt``) or of a GGUF in torch; quantised weights are unpacked.
+    """Load a checkpoint (``.pt``) or a GGUF in torch; quantised weights are dequantised.
 
     Raises:
-        ModelError: it is not of the recipe's architecture.
+        ModelError: the model does not have the recipe's architecture.
     """
     if path.suffix == ".pt":
         state = torch.load(path, map_location="cpu")
@@ -53,7 +53,7 @@ def read_model(path: Path) -> Decoder:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a GGUF."""
+    """Return the tokenizer of a GGUF."""
     reader = GGUFReader(path)
     tokens, merges = (reader.fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges"))
     kinds = reader.fields["tokenizer.ggml.token_type"].contents()

@@ -1,4 +1,4 @@
-"""Log-probabilities of given outputs by a model of the recipe, many at once."""
+"""Log-probabilities of given outputs under a model of the recipe, in batches."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from recipe.examples import padded
 from recipe.model import Decoder, product_type
 from redraft.finetune.batch import grouped
 
-#: (prompt ids, output ids without the end)
+#: Prompt ids, and output ids without the end.
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
-#: By device: ids that are scored together, padding included, and rows of logits: as many as a CPU's cache holds, or a
-#: GPU is filled by.
+#: Maximum ids scored together, including padding, and rows of logits, by device: they fit a CPU's cache or fill a GPU.
 TOKENS = {"cpu": 4096, "cuda": 65_536}
 ROWS = {"cpu": 256, "cuda": 8192}
 
 
 @torch.inference_mode()
 def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.float32]]:
-    """For every pair, the (length,) log-probabilities of the output's tokens, the end token ruled out."""
+    """For each pair, return the (length,) log-probabilities of the output's tokens, without the end token."""
     found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
     device = model.embedding.weight.device
     for group in grouped([len(prompt) + len(output) for prompt, output in pairs], TOKENS[device.type], padded):

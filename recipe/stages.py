@@ -1,6 +1,6 @@
-"""Runs one stage of the recipe in one process, and exports what a stage has made.
+"""Run one stage of the recipe in one process, and export its result.
 
-Apart from the command line, since processes that are started afresh must be able to import it.
+Separate from the command line, because spawned processes must be able to import it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from recipe.tokenizer import load_tokenizer
 from redraft import __version__
 from redraft.errors import ModelError
 
-#: The cleaned corpus, beside the stages.
+#: The cleaned corpus, stored beside the stages.
 PAIRS = "pairs.tsv.gz"
-#: What is learnt of a teacher.
+#: Examples made by a teacher.
 EXAMPLES = "examples.npz"
-#: What a finished stage has made, in its folder.
+#: Result of a finished stage, in its folder.
 FINAL = "final.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
@@ -41,15 +41,18 @@ def work(
     examples: Path | None,
     meet: Path,
 ) -> None:
-    """One training process of a stage; resumes from its last checkpoint if there is one.
+    """Run one training process of a stage, from its last checkpoint if there is one.
 
-    The finished stage leaves `FINAL` in its folder, one that is out of time ``last.pt``.
+    A finished stage leaves `FINAL` in its folder, one that ran out of time ``last.pt``.
 
     Args:
-        rank: which process this is.
-        folder: of the stage; the tokenizer is beside it.
-        cache: where the cleaned pairs of ``data`` are kept.
-        examples: what it learns of a teacher, as `recipe.packed.Packed`.
+        rank: rank of this process.
+        stage: the stage.
+        folder: its folder; the tokenizer is beside it.
+        data: folder of the corpus.
+        cache: file with the cleaned pairs of ``data``.
+        hardware: the hardware.
+        examples: examples of a teacher as `recipe.packed.Packed`; None without a teacher.
         meet: a file that does not exist yet, by which the processes find each other.
     """
     if hardware.device == "cpu":
@@ -71,10 +74,10 @@ def work(
 
 
 def checkpoint(out: Path, name: str) -> Path:
-    """What a stage has made.
+    """Return the path of a stage's result.
 
     Raises:
-        ModelError: it has not been run.
+        ModelError: the stage has not been run.
     """
     file = out / name / FINAL
     if not file.exists():
@@ -83,10 +86,10 @@ def checkpoint(out: Path, name: str) -> Path:
 
 
 def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | None:
-    """The file of what a stage learns of its teacher, made unless it is there; None without a teacher.
+    """Return the file of a teacher's examples for a stage, made if it does not exist; None without a teacher.
 
     Raises:
-        ModelError: the teacher has not been run.
+        ModelError: the teacher has not been trained.
     """
     if stage.teacher is None or stage.distillation is None:
         return None
@@ -108,7 +111,7 @@ def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | No
 
 
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:
-    """Write a checkpoint as ``{name}-f32.gguf`` and in ``format``; returns the latter's path."""
+    """Export a checkpoint as ``{name}-f32.gguf`` and in ``format``; return the latter's path."""
     from redraft.backends.quantise import quantise  # needs llama.cpp, which a rented GPU lacks
 
     full, small = out / f"{name}-f32.gguf", out / f"{name}-{format.lower()}.gguf"

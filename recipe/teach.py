@@ -1,9 +1,9 @@
-"""A large teacher's translations of every English source into every language: most of what the small models learn.
+"""Translate every English source into every language with a large teacher: most of the small models' training data.
 
-Sequence-level knowledge distillation (Kim and Rush 2016): of the many translations that a corpus has for similar
-sentences a small model learns one, the teacher's, which is easier to learn and steadier.  The corpus of one language
-also holds English that the others lack; the teacher translates that too, so every source is learnt in all languages.
-Beginnings of a source are taught the beginning of the same translation that they support (`redraft.finetune.prefixes`).
+Sequence-level knowledge distillation (Kim and Rush 2016): a corpus has many translations of similar sentences; the
+small model is trained on only one, the teacher's, which is easier to learn and more stable.  The corpus of one language
+also contains English sources that the others lack; the teacher translates these too.  A source prefix is paired with
+the prefix of the same translation that it supports (`redraft.finetune.prefixes`).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from recipe.tokenizer import BOS, EOS, load_tokenizer, target_tag
 from redraft.errors import ModelError
 from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
 
-#: Positions of the key/value cache, by device: rows that are decoded together have no more.
+#: Maximum number of cache positions of rows decoded together, by device.
 POSITIONS = {"cpu": 16_384, "cuda": 75_000}
-#: Share of outputs that are not waited for.
+#: Share of outputs that may be left unfinished.
 SPARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
-    """How many examples are made, and of what kind.
+    """Number and kinds of examples.
 
     Attributes:
-        sources: whole sources that the teacher translates.
+        sources: number of whole sources that the teacher translates.
         joined: share of sources of several sentences, 0-1.
-        cuts: how prefix pairs are made of each.
-        seed: of what is drawn.
+        cuts: how prefix pairs are made from each.
+        seed: random seed.
     """
 
     sources: int
@@ -57,7 +57,7 @@ class Distillation:
 
 
 def every_source(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, list[Pair]]:
-    """For each language the English sources of all of them, with their largest weight and without translations."""
+    """Return for each language the English sources of all languages, with maximum weights and no translations."""
     weights: dict[str, float] = {}
     for pair in (pair for of_language in pairs.values() for pair in of_language):
         weights[pair.source] = max(pair.weight, weights.get(pair.source, 0.0))
@@ -74,15 +74,17 @@ def teach(
     processes: int,
     device: str,
 ) -> Packed:
-    """Examples of what ``teacher`` says; parts that ``folder`` holds from an earlier run are not made again.
+    """Make examples of ``teacher``'s translations; parts from an earlier run in ``folder`` are reused.
 
     Args:
         teacher: a checkpoint of the recipe or a GGUF.
         tokenizer: file of its tokenizer.
-        data, cache: as for `recipe.corpus.cached_split`.
-        how: what is made.
-        processes: that work at the same time, and parts that are made.
-        device: of all of them.
+        data: as in `recipe.corpus.cached_split`.
+        cache: as in `recipe.corpus.cached_split`.
+        how: number and kinds of examples.
+        folder: folder of the parts.
+        processes: number of parallel processes, and of parts.
+        device: device of all processes.
 
     Raises:
         ModelError: none of its translations is usable.
@@ -91,7 +93,7 @@ def teach(
     files = [folder / f"{number}-of-{processes}.npz" for number in range(processes)]
     missing = [number for number, file in enumerate(files) if not file.exists()]
     if missing:
-        cached_split(data, cache)  # once, and not by every process
+        cached_split(data, cache)  # once, rather than in every process
         share = replace(how, sources=-(-how.sources // processes))
         task = (teacher, tokenizer, data, cache, share, device)
         with mp.get_context("spawn").Pool(processes, _load, task) as pool, tqdm(total=len(missing), unit="part") as bar:
@@ -125,12 +127,12 @@ def _part(number: int) -> tuple[int, Packed]:
 
 
 def most(length: int) -> int:
-    """The most ids of an output, its end included, for a prompt of ``length``: half as much again."""
+    """Return the maximum output length, including its end, for a prompt of ``length``: 1.5 times as long."""
     return min(length + length // 2 + 8, MAX_LENGTH - length)
 
 
 def translated(model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration]) -> Iterator[Calibration]:
-    """``asked`` with greedy outputs, short prompts first; those that are not ended or not `usable` are left out."""
+    """Yield ``asked`` with greedy outputs, short prompts first; unfinished and not `usable` ones are left out."""
     positions = POSITIONS[model.embedding.weight.device.type]
     in_order = sorted(asked, key=lambda each: len(each.prompt))
     for group in batches(in_order, lambda length: max(1, positions // (length + most(length)))):
@@ -144,7 +146,7 @@ def translated(model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration
 def examples(
     teacher: RecipeTeacher, part: Sequence[Calibration], how: Cuts, generator: random.Random
 ) -> Iterator[Example]:
-    """The whole of every translated source, and `Cuts.beginnings` of it."""
+    """Yield every translated source as a whole, and `Cuts.beginnings` prefixes of it."""
     wholes = [
         TranslatedSource(teacher.text(each.prompt), each.language, each.prompt, each.output, teacher.end)
         for each in part
@@ -155,21 +157,21 @@ def examples(
 
 
 class RecipeTeacher:
-    """A model of the recipe, as a `redraft.finetune.prefixes.Teacher`."""
+    """A model of the recipe as a `redraft.finetune.prefixes.Teacher`."""
 
     def __init__(self, model: Decoder, tokenizer: Tokenizer) -> None:
         self._model, self._tokenizer = model, tokenizer
         self.end: int = tokenizer.token_to_id(EOS)
 
     def prompt(self, source: str, language: str) -> Ids:
-        """Ids of ``<s> source <2xx>``."""
+        """Return the ids of ``<s> source <2xx>``."""
         ids = self._tokenizer.encode(source).ids
         return (self._tokenizer.token_to_id(BOS), *ids, self._tokenizer.token_to_id(target_tag(language)))
 
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[NDArray[np.float32]]:
-        """As `recipe.score.score`."""
+        """Return log-probabilities; see `recipe.score.score`."""
         return score(self._model, pairs, self.end)
 
     def text(self, ids: Sequence[int]) -> str:
-        """Special tokens are left out."""
+        """Decode ids without special tokens."""
         return str(self._tokenizer.decode(ids))

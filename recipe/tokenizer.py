@@ -1,7 +1,7 @@
-"""One byte-level BPE for all four languages.
+"""A byte-level BPE for all four languages.
 
-Digits stand alone and the rest splits as in GPT-2: llama.cpp knows this split as ``smollm``, so that the exported
-GGUF tokenizes exactly as the training did.
+Digits are separate tokens and the rest is split as in GPT-2.  llama.cpp has this pre-tokenizer as ``smollm``, so the
+exported GGUF tokenizes exactly as in training.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ BOS, EOS, PAD = "<s>", "</s>", "<pad>"
 
 
 def target_tag(language: str) -> str:
-    """The special token that ends the source and asks for a language, e.g. ``<2de>``."""
+    """Return the special token that ends the source and selects a language, e.g. ``<2de>``."""
     return f"<2{language}>"
 
 
 def train_tokenizer(
     pairs: Mapping[str, Sequence[Pair]], vocabulary: int, characters_per_side: int = 8_000_000
 ) -> Tokenizer:
-    """A BPE of ``vocabulary`` entries, trained on equal amounts (in bytes) of every language's text."""
+    """Train a BPE of ``vocabulary`` entries on equal amounts (in bytes) of every language's text."""
     tokenizer = blank_tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
@@ -38,7 +38,7 @@ def train_tokenizer(
 
 
 def blank_tokenizer(model: models.Model) -> Tokenizer:
-    """A tokenizer that splits and decodes as ours do, around a given BPE."""
+    """Return a tokenizer that splits and decodes as ours do, for a given BPE model."""
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -51,7 +51,7 @@ def blank_tokenizer(model: models.Model) -> Tokenizer:
 
 
 def _balanced_text(pairs: Mapping[str, Sequence[Pair]], budget: int) -> Iterator[str]:
-    """Texts by sampling weight until each target side and the English beside it have used their budget of bytes."""
+    """Yield texts by sampling weight until each target side and its English have used their budget in bytes."""
     generator = random.Random(0)
     for of_language in pairs.values():
         used = 0
@@ -60,10 +60,10 @@ def _balanced_text(pairs: Mapping[str, Sequence[Pair]], budget: int) -> Iterator
             for pair in generator.choices(of_language, weights, k=1000):
                 used += len(pair.target.encode())
                 yield pair.target
-                if generator.random() < 0.4:  # three languages share one English
+                if generator.random() < 0.4:  # three languages share one English side
                     yield pair.source
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer saved as JSON."""
+    """Load a tokenizer saved as JSON."""
     return Tokenizer.from_file(str(path))

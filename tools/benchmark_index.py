@@ -1,4 +1,4 @@
-"""The index of docs/benchmarks: for every table a link, what it answers, and its headline figures."""
+"""The index of docs/benchmarks: for every table a link, its question, and headline figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ been trained further or replaced since; their pages name the models. [Metrics](.
 
 These pages are generated from `benchmarks/results` by `python -m tools.build_benchmarks`; do not edit them.
 """
-#: Page -> what it answers.
+#: Page -> the question that it answers.
 ABOUT = {
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
@@ -36,7 +36,7 @@ ABOUT = {
     "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
     "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
 }
-#: Page -> the lines (as `redraft.measure.eval.columns.named` has them) and the columns that the index shows.
+#: Page -> lines (named as by `redraft.measure.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
     "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
@@ -54,7 +54,7 @@ HEADLINES = {
 
 
 def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
-    """The index of the pages of results and of measurements that are not benches."""
+    """Return the index of result pages and of other measurements."""
     parts = [INTRODUCTION]
     for name, bench in groupby(results, key=page_name):
         found = list(bench)
@@ -74,14 +74,14 @@ def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatur
 
 
 def _where(group: Sequence[Result]) -> str:
-    """The data set and all languages."""
+    """Return the data set and all languages."""
     *most, last = [result.language_name for result in group]
     languages = f"{', '.join(most)} and {last}" if most else last
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
 def _headline(name: str, group: Sequence[Result]) -> str:
-    """The figures of the lines that count, over all languages; nothing if no line is there."""
+    """Return the headline figures of the selected lines over all languages; empty if no line exists."""
     pattern, fields = HEADLINES.get(name, ("", ()))
     rows = [row for result in group for row in result.rows if re.fullmatch(pattern, named(row))]
     lines: dict[str, list[Row]] = {}

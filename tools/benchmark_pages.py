@@ -1,4 +1,4 @@
-"""The page of one bench: its command, tables, claims that fail, and pictures, and what its columns mean."""
+"""The page of one benchmark: command, tables, failed claims, pictures, and the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.checks import BACK, below, folded
 from tools.claims import verdicts
 from tools.reproduce import reproduce
 
-#: Columns beside those of the terminal.
+#: Columns in addition to those of the terminal.
 MORE = {
     "ssbd": ("bleu", "tokens_per_second"),
     "redraft": ("ne_output", "chrf", "model_share"),
@@ -28,7 +28,7 @@ MORE = {
     "capacity": ("lanes_a_pass",),
     "load": ("seconds", "sessions", "refusals", "caption_lag_slope", "lanes_a_pass"),
 }
-#: Bench -> its plots that are shown.
+#: Benchmark -> the plots to show.
 PICTURES = {
     "ssbd": ("quality", "limit", "acceptance", "cost"),
     "redraft": ("speedups",),
@@ -41,33 +41,34 @@ PICTURES = {
     "replay": ("speedups", "limit", "cost"),
     "capacity": ("talks",),
 }
-#: Tables of more rows are folded.
+#: Number of rows from which a table is folded.
 FOLDED = 20
 
 
 def page_name(result: Result) -> str:
-    """The name of the page that shows a result: the bench's; a replay has a page of its own."""
+    """Return the name of the page for a result: the benchmark's name; replays have their own page."""
     if not result.replayed or result.bench == "replay":
         return result.bench
     return f"replay-{result.bench}"
 
 
 def title(result: Result) -> str:
-    """The heading of the page that shows a result."""
+    """Return the heading of the page for a result."""
     return heading(result).rstrip(".")
 
 
 def groups(results: Sequence[Result]) -> Iterator[list[Result]]:
-    """The results of one bench on one data set by one model, in all languages."""
+    """Yield the results of one benchmark on one data set with one model, in all languages."""
     for _, group in groupby(results, key=lambda each: (each.replayed, each.bench, each.data, each.other_model)):
         yield list(group)
 
 
 def page(results: Sequence[Result], notes: Path) -> str:
-    """The page of the results of one bench.
+    """Return the page for the results of one benchmark.
 
     Args:
-        notes: a folder with what there is to say about the tables of a bench, in a file ``BENCH.md``.
+        results: the results.
+        notes: folder of remarks, in a file ``BENCH.md`` for each benchmark.
     """
     parts = [f"# {title(results[0])}\n", BACK]
     for group in groups(results):
@@ -84,7 +85,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
 def _section(group: Sequence[Result]) -> Iterator[str]:
     command = reproduce(group)
     if command:
-        # Blocks of sh are tried by the tests; the recording of a replay is not checked in.
+        # Blocks marked ``sh`` are run by the tests, and the recording of a replay is not checked in.
         yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
     for result in group:
         yield f"## {result.name}{' (replay)' if result.replayed else ''}\n"
@@ -97,7 +98,7 @@ def _section(group: Sequence[Result]) -> Iterator[str]:
 
 
 def markdown(result: Result) -> str:
-    """The table of a result, with the columns that matter for its bench."""
+    """Return the table of a result, with the columns of its benchmark."""
     fields = _columns(result)
     columns = [column(field, result.rows) for field in fields]
     rows = [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows]
@@ -112,7 +113,7 @@ def _columns(result: Result) -> list[str]:
 
 
 def _claims(result: Result) -> str:
-    """The claims that do not hold, open to see; nothing where all hold."""
+    """Return the claims that do not hold, unfolded; empty if all hold."""
     found = verdicts(result.rows)
     failed = [each for each in found if each.broken]
     if not failed:
@@ -122,7 +123,7 @@ def _claims(result: Result) -> str:
 
 
 def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
-    """File name, plot and results of every picture of one bench and data set."""
+    """Return file name, plot and results of every picture for one benchmark and data set."""
     found = []
     for plot in PLOTS:
         drawn = [result for result in group if plot in plots_of(result)]

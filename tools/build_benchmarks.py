@@ -1,11 +1,11 @@
-"""Writes docs/benchmarks with its pictures, and a sentence of README.md, from the rows that benches have left.
+"""Write docs/benchmarks with its pictures, and a sentence of README.md, from the rows of benchmark runs.
 
     python -m tools.build_benchmarks            write them
     python -m tools.build_benchmarks --check    fail where a page is out of date; pictures are not compared
 
-``benchmarks/results`` holds a ``.rows.jsonl`` file for every run of ``redraft bench``, and ``benchmarks/notes`` what is
-to be said of a bench, in a file of its name.  No figure is typed by hand.  Where there are no rows nothing is written.
-The folder docs/benchmarks holds nothing else: files that no result accounts for are out of date and are removed.
+``benchmarks/results`` has a ``.rows.jsonl`` file for every run of ``redraft bench``; ``benchmarks/notes`` has the
+remarks on a benchmark, in a file of its name.  No figure is typed by hand.  Without rows, nothing is written.
+docs/benchmarks contains nothing else: files that belong to no result are removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CARD = Path("src") / "redraft" / "models" / "README.md"
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
-    """Every page that is made from results, whole or in part, as it ought to read."""
+    """Return path -> text of every page that is generated from results, completely or in part."""
     results = read_results(root / "benchmarks" / "results")
     found = checks(root / "benchmarks" / "results")
     pages = {}
@@ -51,7 +51,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 
 
 def summary(result: Result) -> str:
-    """What the README says of a result of the table ``beta``: one sentence, with the processor that it is of."""
+    """Return a sentence for the README on a result of the table ``beta``, naming the processor."""
     rows = {named(row): row for row in result.rows}
     before, after = rows["ar"], rows["ssbd beta=0.2"]
     processor = result.facts.get("processor", "not recorded").replace("not recorded", "processor not recorded")
@@ -64,7 +64,7 @@ def summary(result: Result) -> str:
 
 
 def drawn(root: Path) -> dict[Path, tuple[Plot, Sequence[Result]]]:
-    """Every picture, with its plot and the results that it shows."""
+    """Return path -> plot and results of every picture."""
     return {
         root / PAGES / name: (plot, results)
         for group in groups(read_results(root / "benchmarks" / "results"))
@@ -73,13 +73,13 @@ def drawn(root: Path) -> dict[Path, tuple[Plot, Sequence[Result]]]:
 
 
 def surplus(root: Path, wanted: set[Path]) -> list[Path]:
-    """The pages and pictures in docs/benchmarks that are not wanted."""
+    """Return the pages and pictures in docs/benchmarks that are not wanted."""
     there = (root / PAGES).iterdir() if (root / PAGES).is_dir() else ()
     return sorted(path for path in there if path.suffix in (".md", ".svg") and path not in wanted)
 
 
 def write(root: Path = ROOT) -> None:
-    """Write all pages and pictures again, and remove those that no result accounts for."""
+    """Write all pages and pictures, and remove those that belong to no result."""
     pages, shown = documents(root), drawn(root)
     for path in (*pages, *shown):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def write(root: Path = ROOT) -> None:
 
 
 def stale(root: Path = ROOT) -> list[str]:
-    """The pages that do not read as they ought to, the pictures that are missing, and what belongs to no result."""
+    """Return the pages that are out of date, the missing pictures, and the files that belong to no result."""
     pages, shown = documents(root), drawn(root)
     old = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     absent = [path for path in shown if not path.exists()]
@@ -101,7 +101,7 @@ def stale(root: Path = ROOT) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> str | None:
-    """Do what the command line says; returns what is wrong, if anything."""
+    """Run the command line; return an error message, or None."""
     parser = argparse.ArgumentParser(description="Write docs/benchmarks from the results of benches.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where pages are out of date")
     if not parser.parse_args(arguments).check:

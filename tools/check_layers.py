@@ -1,9 +1,9 @@
-"""Checks that imports inside Redraft point down one list of layers, and that the core needs the standard library only.
+"""Check that imports inside Redraft point down one list of layers, and that the core needs only the standard library.
 
     python -m tools.check_layers
 
-Every import counts: those inside functions and under ``TYPE_CHECKING`` too.  Written out, since the contracts of the
-usual import checkers forbid packages by name, while "nothing but the standard library" forbids the next one as well.
+Imports inside functions and under ``TYPE_CHECKING`` count too.  Existing import checkers forbid packages by name and
+cannot express "only the standard library", hence this one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 PACKAGE = "redraft"
 
-#: The rooms, top to bottom.  A module imports from the rooms below its own, and from its own.
+#: Layers from top to bottom; a module may import from its own layer and from those below.
 LAYERS = (
     "cli __main__",
     "measure finetune",
@@ -30,7 +30,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 
-#: The core, which knows neither engine nor web framework nor event loop: rooms, and modules of rooms.
+#: The core, which uses no engine, web framework or event loop: packages and modules.
 CORE = (
     "decoding",
     "errors",
@@ -46,7 +46,7 @@ BESIDE = {"benchmarks", "recipe", "tests", "tools"}
 
 
 def violations(root: Path) -> Iterator[str]:
-    """One sentence for each wrong import of the package in ``root``, with file and line."""
+    """Yield a sentence for each forbidden import in the package at ``root``, with file and line."""
     for path in sorted(root.rglob("*.py")):
         inside = path.relative_to(root).with_suffix("").parts
         room, place = inside[0], path.relative_to(root.parent)
@@ -75,7 +75,7 @@ def is_core(inside: Sequence[str]) -> bool:
 
 
 def imports(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    """Line and absolute dotted name of everything that a module of ``package`` imports."""
+    """Yield line and absolute dotted name of every import of a module in ``package``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)

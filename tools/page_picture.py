@@ -1,4 +1,4 @@
-"""Draws docs/page.png: the page of a server with the demo model, some seconds into the demo talk.
+"""Draw docs/page.png: the page of a server with the demo model, a few seconds into the demo talk.
 
     python -m tools.page_picture
 
@@ -19,14 +19,14 @@ from pathlib import Path
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "page.png"
 SIZE = {"width": 1180, "height": 740}
 LANGUAGES = ("de", "zh", "ja")
-#: Final captions that there are in every language.
+#: Final captions in every language before the picture is taken.
 FINALS = 2
 MOST_BYTES = 150_000
 
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The address of a server that runs while the block lasts."""
+    """Run a server while the block runs; yield its URL."""
     command = [str(Path(sys.executable).with_name("redraft")), "serve", "--model", "demo", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -38,7 +38,7 @@ def served() -> Iterator[str]:
 
 
 def draw(url: str) -> bytes:
-    """A picture of the page while the talk plays."""
+    """Return a screenshot of the page while the talk plays."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -1,4 +1,4 @@
-"""The command that measures a table, from the signature of its rows."""
+"""Reconstruct the command that measures a table from the signature of its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from redraft.models import SHIPPED
 
 
 def reproduce(group: Sequence[Result]) -> str:
-    """The command that measures results of one bench and data set, as their signature has it; nothing if none does."""
+    """Return the command that measures results of one benchmark and data set; empty if there is none."""
     result, facts = group[0], group[0].facts
     if result.replayed:
         return shlex.join(_replay(facts)) if "replay" in facts else ""
@@ -47,5 +47,5 @@ def _size(facts: Mapping[str, str]) -> list[str]:
 
 
 def _file(label: str) -> str:
-    """The name in ``name@hash``."""
+    """Return the name in ``name@hash``."""
     return label.partition("@")[0]

@@ -1,9 +1,9 @@
-"""Runs every table of docs/benchmarks with the models that ship, one after another.
+"""Run every table of docs/benchmarks with the shipped models, one after another.
 
     python -m tools.run_benchmarks [--only ssbd --only mask] [--list]
 
-A run whose rows in benchmarks/results are of the shipped model is skipped, and `redraft bench` itself goes on where a
-run was cut off, so the same command resumes.  Hours on two cores; run it when nothing else does, since times count.
+Runs whose rows in benchmarks/results are from the shipped model are skipped, and `redraft bench` resumes interrupted
+runs, so the same command resumes.  It takes hours on two cores; nothing else should run at the same time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Run:
     """One run of ``redraft bench``.
 
     Attributes:
-        table: its command.
-        data: name of the text.
-        language: code of the target.
-        limit: sentences; 0 takes all.
+        table: name of the table.
+        data: name of the data set.
+        language: code of the target language.
+        limit: number of sentences; 0 takes all.
     """
 
     table: str
@@ -43,17 +43,17 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What its files are called."""
+        """First part of its file names."""
         return f"{self.table}-{self.data}-{self.language}"
 
     def command(self, out: Path) -> list[str]:
-        """Its command line."""
+        """Return its command line."""
         chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
         return [sys.executable, "-m", "redraft", "bench", "run", self.table, *chosen, "--out", str(out)]
 
 
 def runs() -> Iterator[Run]:
-    """All of them; what is read first comes first."""
+    """Yield all runs, the most important ones first."""
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)
@@ -73,14 +73,14 @@ def runs() -> Iterator[Run]:
 
 
 def measured() -> set[str]:
-    """Names of the runs whose rows are of the shipped model."""
+    """Return the names of the runs whose rows are from the shipped model."""
     shipped = f"@{file_hash(shipped_path('demo'))}"
     files = RESULTS.glob(f"*{ENDING}")
     return {file.name.removesuffix(ENDING) for file in files if shipped in file.read_text(encoding="utf-8")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is missing; returns how many runs failed."""
+    """Run what is missing; return the number of failed runs."""
     parser = argparse.ArgumentParser(description="Run every table of docs/benchmarks with the shipped models.")
     parser.add_argument("--only", action="append", default=[], help="a table, such as ssbd; repeat")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "bench", help="records, to resume from")
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def perform(run: Run, out: Path) -> bool:
-    """Make one run and keep its rows; returns whether it went well."""
+    """Do one run and save its rows; return whether it succeeded."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     if subprocess.run(run.command(out), env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
         return False

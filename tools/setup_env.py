@@ -1,11 +1,11 @@
-"""Makes a virtual environment with Redraft in it, and compiles llama.cpp at most once per machine.
+"""Create a virtual environment with Redraft, and compile llama.cpp at most once per machine.
 
     python3 -m tools.setup_env .venv [--extras dev,eval]
 
-llama-cpp-python comes as source only.  Its wheel is compiled for this very processor (``-march=native``), so it is kept
-under ``$XDG_CACHE_HOME/redraft/wheels`` by version, Python, processor, compilers and build options, and reused by every
-later environment.  A wheel is kept only if its kernels pass a self-test.  Standard library only: nothing is installed
-yet when this runs.
+llama-cpp-python is distributed as source only.  Its wheel is compiled for this processor (``-march=native``), stored in
+``$XDG_CACHE_HOME/redraft/wheels`` by version, Python, processor, compilers and build options, and reused by later
+environments.  A wheel is stored only if its kernels pass a self-test.  Standard library only, since nothing is
+installed yet.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ SOURCES = ROOT / "src"
 ENGINE = "llama-cpp-python"
 SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-tiny-q8_0.gguf"
 
-#: Names of the processor features that decide what a compiler emits.
+#: Prefixes of the processor features that determine compiler output.
 FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", "sve")
 
-#: llama.cpp installs a second copy of its libraries, its headers, and each library under three names; one copy with the
-#: two names that the loader asks for is enough, and saves 47 MB.
+#: llama.cpp installs a second copy of its libraries, its headers, and each library under three names; one copy under
+#: the two names that the loader uses is enough, and saves 47 MB.
 SURPLUS = "/lib;/include;*.so.*.*.*"
-#: Leaves out what sees pictures: almost a third of what there is to compile.
+#: Leaves out image support, almost a third of the compilation.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
 
-#: What the build reads of the environment.
+#: Environment variables that affect the build.
 BUILD_VARIABLES = (
     "CC",
     "CFLAGS",
@@ -61,10 +61,10 @@ OTHER_COMPILER = "remove .venv and try another compiler, such as CXX=clang++ CC=
 
 
 def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
-    """Create ``venv`` if it is not there and install this project with ``extras`` (names with commas between).
+    """Create ``venv`` if necessary, and install this project with ``extras`` (names separated by commas).
 
     Raises:
-        SystemExit: with one sentence, where something is missing or fails.
+        SystemExit: something is missing or fails; the message is one sentence.
     """
     python = venv / "bin" / "python"
     if not (python.exists() and (venv / "bin" / "pip").exists()):
@@ -79,7 +79,7 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
 
 
 def check_python() -> None:
-    """Refuse what cannot make an environment, and say what would."""
+    """Check that this Python can create an environment; otherwise say what is needed."""
     if sys.version_info < (3, 11):  # noqa: UP036 - this runs before anything has looked at requires-python
         raise SystemExit(
             f"Python must be 3.11 or newer, not {platform.python_version()}: say which with PYTHON=python3.11"
@@ -89,13 +89,13 @@ def check_python() -> None:
 
 
 def pip(python: Path, command: str) -> list[str]:
-    """The start of a pip command line."""
+    """Return the start of a pip command line."""
     quiet = ["--quiet", "--disable-pip-version-check"]
     return [str(python), "-m", "pip", command, *quiet, *(["--use-pep517"] if command == "install" else [])]
 
 
 def engine_version(constraints: Path) -> str:
-    """The version of llama-cpp-python to which ``constraints`` pins it."""
+    """Return the version of llama-cpp-python pinned in ``constraints``."""
     pin = re.search(rf"^{ENGINE}==(\S+)", constraints.read_text(encoding="utf-8"), re.MULTILINE)
     if not pin:
         raise SystemExit(f"{constraints.name} must hold a line {ENGINE}==VERSION")
@@ -103,13 +103,13 @@ def engine_version(constraints: Path) -> str:
 
 
 def installed_engine(python: Path) -> str:
-    """The version of llama-cpp-python in an environment, empty if it has none."""
+    """Return the version of llama-cpp-python in an environment; empty if it has none."""
     query = f"from importlib.metadata import version; print(version('{ENGINE}'))"
     return subprocess.run([python, "-c", query], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment that llama.cpp is compiled in: the caller's, and what makes the wheel small and right."""
+    """Return the environment for compiling llama.cpp: the caller's, with settings for a small and correct wheel."""
     needed = compilers.flags(compilers.compiler("CXX", environment), amx="amx_tile" in features().split())
     return {
         **environment,
@@ -120,7 +120,7 @@ def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
-    """Where the wheel for this Python, this processor, and these compilers and options is kept."""
+    """Return the folder of the wheel for this Python, processor, compilers and options."""
     known = [compilers.identity(compilers.compiler(language, build)) for language in compilers.LANGUAGES]
     options = [f"{name}={build.get(name, '')}" for name in BUILD_VARIABLES]
     digest = hashlib.sha256("\n".join((features(), *known, *options)).encode()).hexdigest()[:8]
@@ -130,20 +130,20 @@ def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
 
 
 def features() -> str:
-    """What this processor can do, as far as a compiler cares; its name where the system does not list that."""
+    """Return the processor features that matter to a compiler, or its name if the system does not list them."""
     here = redraft("machine").processor()
     return " ".join(sorted(name for name in here.features if name.startswith(FEATURES))) or here.name
 
 
 def redraft(module: str) -> Any:
-    """A module of redraft.backends that needs the standard library only; from the sources, as nothing is installed."""
+    """Import a module of redraft.backends from the sources; it may need only the standard library."""
     if str(SOURCES) not in sys.path:
         sys.path.append(str(SOURCES))
     return import_module(f"redraft.backends.{module}")
 
 
 def install_engine(python: Path, version: str) -> None:
-    """Install the kept wheel of llama-cpp-python for this machine; compile, test and keep it where there is none."""
+    """Install the stored wheel of llama-cpp-python for this machine, or compile, test and store one."""
     build = build_environment(os.environ)
     folder = wheel_folder(version, build)
     for kept in folder.glob("*.whl"):
@@ -153,7 +153,7 @@ def install_engine(python: Path, version: str) -> None:
         raise SystemExit("a C++ compiler is needed to build llama.cpp: run `sudo apt-get install g++`")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        # Past pip's own cache, which may hold a wheel made for another processor.
+        # Bypasses pip's cache, which may have a wheel for another processor.
         command = [*pip(python, "wheel"), "--no-deps", "--no-cache-dir", "--wheel-dir", scratch, f"{ENGINE}=={version}"]
         run(command, "compiling llama.cpp once, four to six minutes on two cores", environment=build)
         built = next(Path(scratch).glob("*.whl"))
@@ -164,7 +164,7 @@ def install_engine(python: Path, version: str) -> None:
 
 
 def passes_self_test(python: Path) -> bool:
-    """Whether the llama.cpp of an environment computes rightly; says what is wrong with it.
+    """Whether the llama.cpp of an environment computes correctly; prints what is wrong.
 
     Raises:
         SystemExit: it cannot be used at all.
@@ -186,15 +186,15 @@ def passes_self_test(python: Path) -> bool:
 def run(
     command: Sequence[str], message: str, *, environment: Mapping[str, str] | None = None, beat_s: float = 25
 ) -> None:
-    """Run a command, saying what it is and every ``beat_s`` seconds that it still runs.
+    """Run a command; print what it does, and every ``beat_s`` seconds that it is still running.
 
     Raises:
-        SystemExit: it failed, and its last lines have been printed; or it was stopped by Ctrl-C.
+        SystemExit: it failed, after its last lines were printed, or it was stopped by Ctrl-C.
     """
     print(f"* {message}", flush=True)
     start = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        # In a session of its own, so that what it has started ends with it: a compiler may go on for minutes.
+        # In a separate session, so that its child processes, such as a compiler, end with it.
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
         )
@@ -210,7 +210,7 @@ def run(
             print(f"\nstopped while {message}: the same command begins this step again", file=sys.stderr)
             raise SystemExit(130) from None
         finally:
-            with suppress(ProcessLookupError):  # it has ended by itself
+            with suppress(ProcessLookupError):  # it has ended already
                 os.killpg(process.pid, signal.SIGKILL)
         if status:
             log.seek(0)
@@ -219,7 +219,7 @@ def run(
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what it has started ends with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # child processes end with it
     parser = argparse.ArgumentParser(description="Make a virtual environment with Redraft in it.")
     parser.add_argument("venv", type=Path)
     parser.add_argument("--extras", default="", help="optional dependencies, with commas between")

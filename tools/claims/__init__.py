@@ -1,4 +1,4 @@
-"""What the rows of a bench ought to show, as claims that can fail."""
+"""Claims about benchmark results that can fail."""
 
 from tools.claims.verdicts import Verdict, broken, verdicts
 

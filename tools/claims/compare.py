@@ -1,4 +1,4 @@
-"""What a claim of `tools.claims` is made of: comparisons of the figures of rows."""
+"""Building blocks of claims in `tools.claims`: comparisons of figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeAlias
 from redraft.measure.eval.columns import COLUMNS, named
 from redraft.measure.eval.figures import Row
 
-#: For each comparison that could be made None if it holds, and else a sentence with the rows and their values.
+#: None for each comparison that holds; for others, a sentence with the rows and their values.
 Compared: TypeAlias = Iterator[str | None]
 
 _SIGNS = {
@@ -26,20 +26,20 @@ _SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence, and what is compared to see whether it holds."""
+    """A sentence, and the comparisons that test it."""
 
     text: str
     check: Callable[[Sequence[Row]], Compared]
 
 
 def ranked(rows: Sequence[Row], sign: str, *fields: str) -> Compared:
-    """Each row against the next one."""
+    """Compare each row with the next one."""
     for first, second in pairwise(rows):
         yield from _compare(first, sign, second, fields)
 
 
 def against(firsts: Iterable[Row], sign: str, seconds: Iterable[Row], *fields: str) -> Compared:
-    """Each row of the first group against each of the second."""
+    """Compare each row of the first group with each of the second."""
     others = list(seconds)
     for first in firsts:
         for second in others:
@@ -56,7 +56,7 @@ def _compare(first: Row, sign: str, second: Row, fields: Sequence[str]) -> Compa
 
 
 def bounded(rows: Iterable[Row], field: str, *, low: float = -inf, high: float = inf) -> Compared:
-    """Each row's figure against bounds, which are allowed themselves."""
+    """Compare each row's figure with inclusive bounds."""
     wanted = [f"{low:.4g} or more"] * (low > -inf) + [f"{high:.4g} or less"] * (high < inf)
     for row in rows:
         value = row.get(field)
@@ -66,7 +66,7 @@ def bounded(rows: Iterable[Row], field: str, *, low: float = -inf, high: float =
 
 
 def present(rows: Iterable[Row], field: str, ought: Callable[[Row], bool]) -> Compared:
-    """Whether the rows that ought to have a figure, and no others, have it."""
+    """Check that exactly the rows selected by ``ought`` have a figure."""
     for row in rows:
         if field in row:
             value, wanted = row[field], ought(row)

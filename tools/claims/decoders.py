@@ -1,4 +1,4 @@
-"""Claims on decoders of whole sentences: exact ones, Jacobi decoding, AASD and BiLD."""
+"""Claims about decoders of whole sentences: exact ones, Jacobi decoding, AASD and BiLD."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.claims.streams import ROUNDED, as_ar
 
 FAMILY = ("jacobi", "gs-jacobi", "hybrid-jacobi")
 
-#: Methods whose output is greedy decoding's by their rule, with the options that make it so.
+#: Methods whose output equals greedy decoding by their rule, with the options that make it so.
 ALIKE: dict[str, dict[str, str]] = {
     **{method: {} for method in ("pld", *FAMILY)},
     "aasd": {"verification": "exact"},
@@ -31,7 +31,7 @@ def _translations(rows: Sequence[Row]) -> Compared:
 
 
 def _passes(rows: Sequence[Row]) -> Compared:
-    # The paper's stopping iterates a whole block even where greedy decoding has given up a loop.
+    # The paper's stopping condition iterates a whole block even after greedy decoding has stopped a loop.
     prompt = [row for row in _exact(rows) if options(row).get("stopping") != "paper"]
     yield from against(prompt, "<=", pick(rows, "ar"), "target_passes")
 
@@ -50,12 +50,12 @@ def _stops(rows: Iterable[Row], stopping: str, *methods: str) -> list[Row]:
 
 
 def _block(row: Row) -> float:
-    """Positions solved together; a whole sentence is the longest block."""
+    """Return the positions solved together; a whole sentence is the longest block."""
     return inf if row["method"] == "jacobi" else float(options(row).get("block", "3"))
 
 
 def _padded(rows: Iterable[Row], stopping: str) -> list[Row]:
-    """Those that start from padding, by growing block."""
+    """Return the rows that start from padding, by ascending block."""
     found = _stops(rows, stopping, "gs-jacobi", "jacobi")
     return sorted((row for row in found if "start" not in options(row)), key=_block)
 
@@ -98,7 +98,7 @@ JACOBI = (
 
 
 def _aasd(rows: Iterable[Row], **wanted: str) -> list[Row]:
-    """AASD with these options and no others."""
+    """Return AASD with these options and no others."""
     return [row for row in pick(rows, "aasd") if options(row) == wanted]
 
 
@@ -145,7 +145,7 @@ POSTEDIT = (
 
 
 def _grid(rows: Sequence[Row], fixed: str, growing: str) -> Iterator[list[Row]]:
-    """Rows that differ in one threshold alone, by that threshold."""
+    """Yield rows that differ only in one threshold, by that threshold."""
 
     def rest(row: Row) -> tuple[str, float]:
         return str(row.get("small_model") or ""), number(row, fixed)

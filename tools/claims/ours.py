@@ -1,4 +1,4 @@
-"""Claims on `redraft`, whose output is SSBD's: what its guesses save (`tools.claims`)."""
+"""Claims about `redraft`, whose output equals SSBD's: what its guesses save (`tools.claims`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from redraft.measure.eval.figures import Row
 from tools.claims.compare import Claim, Compared, against, bounded
 
 OURS = ("redraft", "redraft-tree")
-#: What rounding may change of NE, as a share of it: guesses make passes wider, and long outputs part sooner or later.
+#: Relative change of NE that rounding may cause: guesses make passes wider, so long outputs eventually differ.
 ROUNDED = 0.3
 
 
 def _parts(row: Row) -> set[str]:
-    """The guesses that are on."""
+    """Return the guesses that are on."""
     return {part for part in PARTS if options(row).get(part) != "off"}
 
 

@@ -1,4 +1,4 @@
-"""Claims on streams: the bias, mask-k, and other libraries (`tools.claims`)."""
+"""Claims about streams: the bias, mask-k, and other libraries (`tools.claims`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from redraft.measure.bench.tables import MASKS
 from redraft.measure.eval.figures import Row
 from tools.claims.compare import Claim, Compared, against, bounded, present, ranked
 
-#: NE of what takes nothing back: a loop that is cut off is taken back all the same.
+#: NE of systems that retract nothing, except for loops that are cut off.
 NEARLY_NONE = 0.02
-#: Share of translations that must be those of `ar` where wide passes are rounded otherwise than narrow ones: near ties
-#: then fall otherwise, in long outputs sooner or later.
+#: Minimum share of translations that must equal `ar`'s if wide and narrow passes are rounded differently: near ties
+#: then change, which in long outputs happens eventually.
 ROUNDED = 0.5
-#: What the same rounding may change of NE, as a share of it.
+#: Relative change of NE that this rounding may cause.
 NEAR = 0.05
 
 UNITS = ("tokens", "words")
 
 
 def as_ar(rows: Iterable[Row], share: float) -> Compared:
-    """Whether rows have the translations of `ar` in this share of their segments."""
+    """Check that rows have the translations of `ar` in this share of their segments."""
     for row in rows:
         segments = row.get("segments")
         if isinstance(segments, int):
@@ -35,12 +35,12 @@ def as_ar(rows: Iterable[Row], share: float) -> Compared:
 
 
 def _betas(rows: Iterable[Row]) -> list[Row]:
-    """SSBD by growing beta."""
+    """Return SSBD by ascending beta."""
     return sorted((row for row in pick(rows, "ssbd") if "beta" in options(row)), key=lambda row: number(row, "beta"))
 
 
 def _continuous(rows: Sequence[Row]) -> list[Row]:
-    """What keeps the whole draft."""
+    """Return the rows that accept the whole draft."""
     return [*(row for row in _betas(rows) if number(row, "beta") >= 0.5), *pick(rows, "cd")]
 
 
@@ -111,18 +111,18 @@ BETA = (
 
 
 def _k(row: Row) -> int:
-    """The number that the field ``mask`` begins with, as in ``3 tokens, plain``."""
+    """Return the number at the start of the field ``mask``, as in ``3 tokens, plain``."""
     return int(str(row["mask"]).split()[0])
 
 
 def _masked(rows: Sequence[Row], kind: str) -> list[Row]:
-    """SSBD by growing k; ``kind`` is what the field ``mask`` ends with."""
+    """Return SSBD by ascending k; ``kind`` is the end of the field ``mask``."""
     found = [row for row in rows if row["method"] == "ssbd" and str(row.get("mask") or "").endswith(f" {kind}")]
     return sorted(found, key=_k)
 
 
 def _from_none(rows: Sequence[Row], kind: str) -> list[Row]:
-    """The same, after the row that hides nothing."""
+    """Return the same, preceded by the row that hides nothing."""
     masked = _masked(rows, kind)
     return [*pick(rows, "ssbd")[:1], *masked] if masked else []
 
@@ -133,7 +133,7 @@ def _shown(rows: Sequence[Row]) -> Compared:
 
 
 def _plain_shown(rows: Sequence[Row]) -> Compared:
-    # With a shorter draft the output itself is less calm, so that no mask at all may be the calmer one.
+    # A shorter draft makes the output itself less stable, so the unmasked row may be more stable.
     for unit in UNITS:
         yield from ranked(_masked(rows, f"{unit}, plain"), ">=", "ne_display")
 
@@ -159,12 +159,12 @@ def _words(rows: Sequence[Row]) -> Compared:
 
 
 def _margin(row: Row) -> float:
-    """The number that the field ``mask`` ends with, as in ``below margin 0.02``."""
+    """Return the number at the end of the field ``mask``, as in ``below margin 0.02``."""
     return float(str(row["mask"]).split()[-1])
 
 
 def _margins(rows: Iterable[Row]) -> list[Row]:
-    """SSBD by growing margin."""
+    """Return SSBD by ascending margin."""
     return sorted((row for row in rows if "margin" in str(row.get("mask"))), key=_margin)
 
 

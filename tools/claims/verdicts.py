@@ -1,8 +1,8 @@
-"""What the rows of a bench ought to show, as claims that can fail.
+"""Claims about benchmark results that can fail.
 
-Claims rank rows by what they count: passes, acceptance, erasure, translations.  Times are never ranked, since they are
-noisy where the machine does other things too; only the limit bounds them.  If the labels of two rows are swapped, a
-claim breaks wherever the two differ in kind.
+Claims compare counts: passes, acceptance, erasure, translations.  Times are not compared, since they are noisy on a
+busy machine; only the limit bounds them.  If the labels of two rows are swapped, a claim fails wherever the rows differ
+in kind.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ from redraft.measure.eval.figures import Row
 from tools.claims import decoders, ours, streams
 from tools.claims.compare import Claim, Compared, bounded, present
 
-#: Distance to the limit that noise may bring: T(n) and the updates are timed apart.
+#: Minimum distance to the limit with noise, since T(n) and the updates are timed separately.
 NOISY_LIMIT = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a claim: a sentence for each comparison that failed; none if it holds."""
+    """The result of a claim: a sentence for each failed comparison; none if it holds."""
 
     claim: str
     broken: tuple[str, ...]
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
-    """The claims on the rows of one bench, data set and language; those with nothing to compare are left out."""
+    """Return the verdicts on the rows of one benchmark, data set and language.
+
+    Claims with nothing to compare are left out.
+    """
     found = []
     for claim in (*ALWAYS, *CLAIMS.get(str(rows[0].get("bench")) if rows else "", ())):
         compared = list(claim.check(rows))
@@ -40,7 +43,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
 
 
 def broken(rows: Iterable[Row]) -> list[str]:
-    """A sentence for everything in the rows, of any number of benches, that is not as claimed."""
+    """Return a sentence for each failed comparison in the rows, from any number of benchmarks."""
 
     def place(row: Row) -> tuple[str, ...]:
         return tuple(str(row.get(name)) for name in ("bench", "data", "target_language"))
@@ -74,7 +77,7 @@ ALWAYS = (
     ),
 )
 
-#: Name of a bench -> its claims, beside `ALWAYS`.
+#: Benchmark -> its claims, in addition to `ALWAYS`.
 CLAIMS: Mapping[str, Sequence[Claim]] = {
     "ssbd": (*streams.BETWEEN, *streams.MARGIN, *streams.COMBINED, *decoders.EXACT, *ours.REDRAFT),
     "redraft": (*streams.BETWEEN, *ours.REDRAFT),
