@@ -1,0 +1,47 @@
+"""The pages of viewers on a server that serves viewers only, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from redraft.serve.names import new_token, public_name
+from tests.serve.browsers import CHROMIUM, finals, wait_for_finals
+from tests.serve.fanout.conftest import RedisServer
+from tests.serve.servers import Running
+from tests.serve.test_sockets import expected, say
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+
+@pytest.fixture
+def server(viewers: Running) -> Running:
+    """What is visited."""
+    return viewers
+
+
+def test_an_audience_watches_on_a_server_without_a_model(
+    redis: RedisServer, speakers: Running, visit: Callable[..., Any]
+) -> None:
+    token = new_token()
+    page = visit(f"/watch?session={public_name(token)}", tolerated="404")
+    overlay = visit("/overlay?room=hall-1&language=de")
+    expect(page.locator("#state")).to_have_text("Waiting")
+    with speakers.socket() as socket:
+        socket.start("de", token=token, room="hall-1", method="ar")
+        say(socket, "we saw", utterance="1")
+        wait_for_finals(page, "de", 1)
+        expect(page.locator("#model")).to_contain_text("Translated by")
+        redis.kill()
+        say(socket, "her duck", utterance="2")
+        socket.until("final")
+        redis.start()
+        wait_for_finals(page, "de", 2)
+        assert finals(page, "de") == [expected("we saw"), expected("her duck")]
+        expect(overlay.locator("body")).to_contain_text(expected("her duck"))
+        socket.say("end")
+        expect(page.locator("#state")).to_have_text("Ended")
