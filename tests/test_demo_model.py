@@ -134,7 +134,7 @@ def test_languages_side_by_side_are_the_languages_alone(shipped: LlamaCpp) -> No
 
 
 def test_a_language_that_the_model_does_not_know_is_refused(shipped: LlamaCpp) -> None:
-    with pytest.raises(OptionError, match="target language 'fr' is not one that this model knows: use one of"):
+    with pytest.raises(OptionError, match="target language 'fr' is not supported by this model; allowed: "):
         Translator(shipped, ["fr"])
 
 

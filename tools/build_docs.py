@@ -30,6 +30,23 @@ ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 100
 GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
+PAPERS = """\
+## Papers
+
+- **SSBD v2**: Zeng et al., *Self-Speculative Biased Decoding for Faster Re-translation*, second version of
+  *... for Faster Live Translation*
+- **AASD**: Wang et al., *Alignment-Augmented Speculative Decoding with Alignment Sampling and Conditional Verification*
+- **Parallel decoding**: Santilli et al. 2023, *Accelerating Transformer Inference for Translation via Parallel
+  Decoding*
+- **BiLD**: Kim et al. 2023, *Speculative Decoding with Big Little Decoder*
+- **Leviathan et al. 2023**: *Fast Inference from Transformers via Speculative Decoding*
+- **Chen et al. 2023**: *Accelerating Large Language Model Decoding with Speculative Sampling*
+- **Saxena 2023**: *Prompt Lookup Decoding*
+- **LLMA**: Yang et al. 2023, *Inference with Reference: Lossless Acceleration of Large Language Models*
+- **Luo et al. 2024**: *Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token
+  Recycling*
+"""
+
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Every page that is made from the code, whole or in part, as it ought to read."""
@@ -118,22 +135,26 @@ def methods_page() -> str:
         "`redraft methods` prints this list, including the methods of installed plug-ins.\n"
         "[Development](development.md#adding-a-method) shows how to add one.\n",
         methods_table(),
-        "Some methods need a capability of the backend. llama.cpp has prompt rows and trees. transformers has both,\n"
-        "and early exit, for decoder-only models. Methods with a small model take it from `--draft-model`; the demo\n"
-        "model has one that ships with it.\n",
+        "Some methods need a capability of the library that runs the model:\n\n"
+        "- *prompt rows*: the model's predictions for the tokens of the prompt (llama.cpp, and transformers with\n"
+        "  decoder-only models)\n"
+        "- *trees*: verifying several drafts with a common beginning in one pass (the same)\n"
+        "- *early exit*: predictions of the first layers (transformers with decoder-only models)\n\n"
+        "Methods with a small model take it from `--draft-model`; the demo model has one that ships with it.\n",
+        "The [papers](#papers) that the methods come from are listed at the end.\n",
     ]
     for method in our_methods():
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")
         facts = [f"- Drafter: {method.drafter}", f"- Acceptance rule: {method.rule}", f"- Source: {method.source}"]
         if method.needs:
             needs = ", ".join(need.replace("_", " ") for need in sorted(method.needs))
-            facts.append(f"- Needs a backend with: {needs}")
+            facts.append(f"- Needs: {needs}")
         if method.uses:
-            facts.append(f"- Uses, where the backend has them: {', '.join(sorted(method.uses))}")
+            facts.append(f"- Uses, if available: {', '.join(sorted(method.uses))}")
         parts.append("\n".join(facts) + "\n")
         if method.options:
             parts.append(table(("option", "default", "allowed", "what it is"), [*map(_option_row, method.options)]))
-    return "\n".join(parts)
+    return "\n".join([*parts, PAPERS])
 
 
 def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:

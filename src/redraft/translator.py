@@ -257,7 +257,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
 def _source_encoder(backend: _EncodesSources, style: Style, source: Language, target: Language) -> Encode:
     for field in ("template", "glossary", "context"):
         if getattr(style, field):
-            raise OptionError(f"{field}: an encoder-decoder model takes nothing but the text, so leave it out")
+            raise OptionError(f"{field}: an encoder-decoder model accepts only the text, so leave it out")
 
     def encode(text: str, _earlier: Sequence[tuple[str, str]]) -> Prompt:
         return backend.encoder_prompt(text, source, target)

@@ -508,7 +508,7 @@ def test_names_of_models(q8: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     open_model(str(q8), LlamaOptions(threads=1, context_length=16)).close()
     with pytest.raises(ModelError, match="model 'demmo' is neither a name nor a file: use demo"):
         open_model("demmo")
-    with pytest.raises(ModelError, match="'qwen3-4b' has not been fetched yet; run: redraft models get qwen3-4b"):
+    with pytest.raises(ModelError, match="'qwen3-4b' has not been downloaded yet; run: redraft models get qwen3-4b"):
         open_model("qwen3-4b")
 
 

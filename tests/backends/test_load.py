@@ -84,7 +84,7 @@ def test_contexts_share_the_cores(
     ("name", "words"),
     [
         ("https://models.example/a.gguf", "'https://models.example/a.gguf' is an address: download the file"),
-        ("hf:", "'hf:' names nothing: use hf:NAME"),
+        ("hf:", "'hf:' has no name: use hf:NAME"),
     ],
 )
 def test_names_that_cannot_be_models_are_refused(name: str, words: str) -> None:

@@ -232,7 +232,7 @@ class TestGlossary:
         assert text.index("Katze.") < text.index("The cat")
 
     def test_plain_tag_has_no_place_for_it(self) -> None:
-        with pytest.raises(OptionError, match=r"^glossary: this model takes no instructions"):
+        with pytest.raises(OptionError, match=r"^glossary: this model does not follow instructions"):
             Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("x", (), self.GLOSSARY))
 
     def test_empty_terms_are_refused(self) -> None:
@@ -248,9 +248,9 @@ class TestPlainTag:
         trained = DEMO | {"redraft.source_languages": "en", "redraft.target_languages": "de, zh"}
         near = Prompter.for_model(trained, parse_language("en-GB"), parse_language("de-AT"))
         assert joined(near, Request("x")) == "x<2de>"
-        with pytest.raises(OptionError, match=r"^target language 'zh-TW' is not one .*: use one of de, zh$"):
+        with pytest.raises(OptionError, match=r"^target language 'zh-TW' is not supported .*; allowed: de, zh$"):
             Prompter.for_model(trained, ENGLISH, parse_language("zh-TW"))
-        with pytest.raises(OptionError, match=r"^source language 'ja' is not one .*: use one of en$"):
+        with pytest.raises(OptionError, match=r"^source language 'ja' is not supported .*; allowed: en$"):
             Prompter.for_model(trained, parse_language("ja"), GERMAN)
 
     @pytest.mark.parametrize("pattern", ["", "<2{code}>", "{source}{source}", "{source.__class__}"])

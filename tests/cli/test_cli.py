@@ -113,7 +113,9 @@ class TestTables:
     def test_models(self, redraft: Run) -> None:
         rows = redraft("models", "--json").rows
         states = {row["model"]: row["state"] for row in rows}
-        assert states == {"demo": "ships", "demo-tiny": "ships"} | dict.fromkeys([*CATALOGUE, *SPEECH], "not fetched")
+        assert states == {"demo": "ships", "demo-tiny": "ships"} | dict.fromkeys(
+            [*CATALOGUE, *SPEECH], "not downloaded"
+        )
         assert {row["model"]: row["megabytes"] for row in rows}["demo"] > 1
 
     @pytest.mark.parametrize("terminal", [True, False])

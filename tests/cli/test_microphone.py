@@ -126,7 +126,7 @@ def test_microphones_are_listed(redraft: Run, sound: Sound) -> None:
     sound.names = ()
     assert redraft("listen", "--list-devices").err == "redraft: no microphone was found\n"
     done = redraft("listen", "--to", "de")
-    assert done.err == "redraft: no microphone was found: connect one, or name a file to listen to\n"
+    assert done.err == "redraft: no microphone was found: connect one, or pass a file\n"
 
 
 def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,9 @@ def test_a_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(hub, "hf_hub_download", fail)
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
-    with pytest.raises(ModelError, match=r"^model 'qwen3-4b' could not be fetched from .*: The hub cannot be reached$"):
+    with pytest.raises(
+        ModelError, match=r"^model 'qwen3-4b' could not be downloaded from .*: The hub cannot be reached$"
+    ):
         fetch("qwen3-4b")
 
 
@@ -43,7 +45,7 @@ def test_without_a_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFi
     pytest.importorskip("huggingface_hub")
     began = time.monotonic()
     with pytest.raises(
-        ModelError, match=r"^model 'qwen3-4b' could not be fetched: no network, 127.0.0.1 does not answer$"
+        ModelError, match=r"^model 'qwen3-4b' could not be downloaded: no network, 127.0.0.1 does not answer$"
     ):
         fetch("qwen3-4b")
     assert time.monotonic() - began < 8  # the hub's own client tries for half a minute
@@ -106,7 +108,7 @@ def test_a_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, t
         return str(local_dir / file)
 
     monkeypatch.setattr(hub, "hf_hub_download", download)
-    with pytest.raises(ModelError, match="has not been fetched yet; run: redraft models get kroko-de"):
+    with pytest.raises(ModelError, match="has not been downloaded yet; run: redraft models get kroko-de"):
         speech_folder("kroko-de")
     assert fetch("kroko-de") == tmp_path / "kroko-de" == speech_folder("kroko-de")
     assert speech_folder("qwen3-4b") is None

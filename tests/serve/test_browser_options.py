@@ -25,7 +25,7 @@ REFUSED = [
     ("mask_margin", "-1.5", "mask_margin must be a number from -1 to 1"),
     ("context", "5", "context must be at most 4, not 5"),
     ("glossary", "duck", 'glossary: "duck" must be a term, "=" and its translation'),
-    ("glossary", "duck = Ente", "glossary: this model takes no instructions"),
+    ("glossary", "duck = Ente", "glossary: this model does not follow instructions"),
 ]
 
 

@@ -58,7 +58,7 @@ def test_a_body_that_is_no_json_is_refused(server: Running) -> None:
     answer = server.ask("/v1/translate", b"{}", headers={"content-type": "text/plain"})
     assert (answer.status, answer.json["error"]["message"]) == (400, "the content type must be application/json")
     assert server.ask("/v1/translate").status == 405
-    assert server.ask("/nowhere").json == {"error": {"code": "missing", "message": "there is nothing here"}}
+    assert server.ask("/nowhere").json == {"error": {"code": "missing", "message": "there is nothing at this address"}}
 
 
 def test_captions_by_post_with_a_sequence_number(server: Running) -> None:

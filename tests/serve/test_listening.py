@@ -351,7 +351,7 @@ def test_a_session_may_send_so_much_audio() -> None:
         (("--dies-after", "2.7"), "the recogniser stopped after 2.8 s of audio: RuntimeError: out of memory"),
         (("--crashes",), "the recogniser's process ended with signal SIGKILL"),
         (("--fails",), "RuntimeError: the model is broken"),
-        (("--babbles",), "the recogniser's process says what cannot be understood"),
+        (("--babbles",), "the recogniser's process sent an invalid message"),
         (("--unknown",), "the recogniser's process ended with status 2"),
     ],
 )

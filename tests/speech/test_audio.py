@@ -87,7 +87,7 @@ def test_raw_audio_that_is_none() -> None:
     for head, kind in (b"RIFF....WAVEfmt ", "WAV"), (b"fLaC", "FLAC"), (b"ID3\x04", "MP3"), (b"OggS", "Ogg"):
         with pytest.raises(InputError, match=f"raw 16-bit samples, not a file in {kind} format"):
             list(pcm_blocks(io.BytesIO(head)))
-    with pytest.raises(InputError, match="the audio ends within a sample: 2 x 16 bits were expected"):
+    with pytest.raises(InputError, match="the audio ends in the middle of a sample: 2 x 16 bits were expected"):
         list(pcm_blocks(io.BytesIO(b"\0" * 6), channels=2))
 
 

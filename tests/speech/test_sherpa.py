@@ -106,11 +106,11 @@ def test_models_in_folders(library: Any, tmp_path: Path) -> None:
 def test_models_that_were_fetched(library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
     with pytest.raises(
-        ModelError, match="'zipformer-en' has not been fetched yet; run: redraft models get zipformer-en"
+        ModelError, match="'zipformer-en' has not been downloaded yet; run: redraft models get zipformer-en"
     ):
         open_recogniser("sherpa")
     folder(tmp_path / "kroko-de", *SPEECH["kroko-de"].files[1:])
-    with pytest.raises(ModelError, match="'kroko-de' has not been fetched yet"):  # not to its end
+    with pytest.raises(ModelError, match="'kroko-de' has not been downloaded yet"):  # not to its end
         open_recogniser("sherpa", "de")
     folder(tmp_path / "kroko-de", *SPEECH["kroko-de"].files)
     assert isinstance(open_recogniser("sherpa", "de"), Sherpa)
@@ -172,7 +172,7 @@ class TestPunctuation:
         assert punctuator(str(folder(tmp_path, "model.onnx")))("你好") == "你好。"
 
     def test_folders_that_are_none(self, tmp_path: Path) -> None:
-        with pytest.raises(OptionError, match="--punctuation must be the folder of a model, not 'absent'"):
+        with pytest.raises(OptionError, match="--punctuation must be the folder of a punctuation model, not 'absent'"):
             punctuator("absent")
         with pytest.raises(ModelError, match="is not a punctuation model: model.onnx is missing"):
             punctuator(str(tmp_path))

@@ -82,7 +82,9 @@ class LlamaContext:
             self._handle: Any = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
             reason = "; ".join(complaints()) or "not enough memory"
-            raise ModelError(f"no context of {params.n_ctx} tokens for {model.path.name!r}: {reason}")
+            raise ModelError(
+                f"cannot create a context of {params.n_ctx} tokens for model {model.path.name!r}: {reason}"
+            )
         self._run = explained_once(lib.llama_decode, f"running model {model.path.name!r}")
         self._memory = lib.llama_get_memory(self._handle)
         self.length = int(lib.llama_n_ctx_seq(self._handle))

@@ -63,7 +63,9 @@ def check_gguf(path: Path) -> None:
         with path.open("rb") as file:
             mark = file.read(4)
     except FileNotFoundError as error:
-        raise ModelError(f"model file {str(path)!r} does not exist; `redraft models` lists what there is") from error
+        raise ModelError(
+            f"model file {str(path)!r} does not exist; `redraft models` lists models to download"
+        ) from error
     except IsADirectoryError as error:
         raise ModelError(f"model {str(path)!r} is a folder; a GGUF file is needed") from error
     except OSError as error:

@@ -167,7 +167,7 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
         OptionError: there is no such device.
     """
     if name == HF_PREFIX:
-        raise ModelError(f"model {name!r} names nothing: use {HF_PREFIX}NAME of the hub, or the folder of a model")
+        raise ModelError(f"model {name!r} has no name: use {HF_PREFIX}NAME of the hub, or the folder of a model")
     folder = _folder(name.removeprefix(HF_PREFIX))
     try:
         from redraft.backends.hf.model import open_hf

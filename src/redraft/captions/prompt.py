@@ -205,7 +205,7 @@ def _plain_layout(metadata: Mapping[str, str], source: Language, target: Languag
 
     def layout(request: Request) -> str:
         if request.glossary:
-            raise OptionError("glossary: this model takes no instructions, so leave it out or use a chat model")
+            raise OptionError("glossary: this model does not follow instructions, so leave it out or use another model")
         sources = source_separator.join([*(earlier for earlier, _ in request.context), request.source])
         begun = separator.join(translation for _, translation in request.context)
         return pattern.replace("{code}", code).replace("{source}", sources) + begun
@@ -219,7 +219,7 @@ def _supported(wanted: Language, tags: str, field: str) -> Language:
     found = closest(wanted, supported) if supported else wanted
     if found is None:
         allowed = ", ".join(each.tag for each in supported)
-        raise OptionError(f"{field} {wanted.tag!r} is not one that this model knows: use one of {allowed}")
+        raise OptionError(f"{field} {wanted.tag!r} is not supported by this model; allowed: {allowed}")
     return found
 
 

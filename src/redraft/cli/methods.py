@@ -43,7 +43,7 @@ def methods(name: str | None, as_json: bool) -> None:
     if name and chosen[0].options:
         console.print(_options(chosen[0]))
     elif not name:
-        console.print("Options of one: [bold]redraft methods NAME[/bold]; set them with --option NAME=VALUE.")
+        console.print("List a method's options: [bold]redraft methods NAME[/bold]. Set them: --option NAME=VALUE.")
 
 
 def _limits(option: Option | Choice) -> dict[str, object]:

@@ -28,9 +28,10 @@ _WIDEST = 160
 @as_json
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:
-    """List the models that ship and models worth downloading.
+    """List the models that ship with Redraft and models to download.
 
-    Download one with `redraft models get NAME`, then use it with `--model NAME`. For any other GGUF, give its path.
+    Download one with `redraft models get NAME`, then use it with `--model NAME`. For any other GGUF file, use `--model
+    PATH`.
     """
     if context.invoked_subcommand is not None:
         return
@@ -55,10 +56,10 @@ def models(context: click.Context, as_json: bool) -> None:
         table.add_row(f"[bold]{row['model']}[/bold]", f"{row['megabytes']:,} MB", str(row["state"]), about)
     console.print(table)
     console.print(
-        f"\nFetched models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True
+        f"\nDownloaded models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True
     )
     console.print(
-        "Fetch one: redraft models get NAME. Use it: redraft translate --model NAME, or\n"
+        "Download one: redraft models get NAME. Use it: redraft translate --model NAME, or\n"
         "redraft listen --recogniser sherpa:NAME if it recognises speech.",
         style="dim",
     )
@@ -74,9 +75,9 @@ def _shipped_row(name: str) -> dict[str, str | int]:
 def _hub_row(name: str) -> dict[str, str | int]:
     model = CATALOGUE.get(name) or SPEECH[name]
     try:
-        state = "fetched" if cached_path(name) or speech_folder(name) else ""
+        state = "downloaded" if cached_path(name) or speech_folder(name) else ""
     except ModelError:
-        state = "not fetched"
+        state = "not downloaded"
     return {
         "model": name,
         "megabytes": round(model.size * 1000),

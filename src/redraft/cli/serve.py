@@ -44,7 +44,11 @@ Examples:
     metavar="NAME",
     help="Method that clients may choose; repeatable, the default first.  [default: ssbd, redraft, ar]",
 )
-@click.option("--slots", type=common.Whole(1, 255), help="Translations whose model cache is kept.  [default: 32]")
+@click.option(
+    "--slots",
+    type=common.Whole(1, 255),
+    help="Target languages, over all sessions, that keep a model cache.  [default: 32]",
+)
 @click.option(
     "--threads", type=common.Whole(0, 1024), help="CPU threads per engine; 0 divides all cores.  [default: 0]"
 )

@@ -117,7 +117,7 @@ def cached_path(name: str) -> Path | None:
         return None
     path = models_folder() / CATALOGUE[name].file
     if not path.exists():
-        raise ModelError(f"model {name!r} has not been fetched yet; run: redraft models get {name}")
+        raise ModelError(f"model {name!r} has not been downloaded yet; run: redraft models get {name}")
     return path
 
 
@@ -131,7 +131,7 @@ def speech_folder(name: str) -> Path | None:
         return None
     folder = models_folder() / name
     if not all((folder / file).exists() for file in SPEECH[name].files):
-        raise ModelError(f"model {name!r} has not been fetched yet; run: redraft models get {name}")
+        raise ModelError(f"model {name!r} has not been downloaded yet; run: redraft models get {name}")
     return folder
 
 
@@ -170,9 +170,9 @@ def fetch(name: str, revision: str = "main") -> Path:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
-        raise MissingExtra("fetching models needs the hub extra: pip install 'redraft[hub]'") from error
+        raise MissingExtra("downloading models needs the hub extra: pip install 'redraft[hub]'") from error
     if (host := hub_host()) is not None:
-        raise ModelError(f"model {name!r} could not be fetched: no network, {host} does not answer")
+        raise ModelError(f"model {name!r} could not be downloaded: no network, {host} does not answer")
     try:
         if isinstance(model, HubModel):
             return Path(hf_hub_download(model.repository, model.file, revision=revision, local_dir=models_folder()))
@@ -181,5 +181,5 @@ def fetch(name: str, revision: str = "main") -> Path:
         return models_folder() / name
     except (HfHubHTTPError, OSError) as error:
         raise ModelError(
-            f"model {name!r} could not be fetched from {model.repository}: {first_sentence(error)}"
+            f"model {name!r} could not be downloaded from {model.repository}: {first_sentence(error)}"
         ) from error

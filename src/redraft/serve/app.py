@@ -181,5 +181,5 @@ def make_app(hub: Hub) -> Starlette:
 async def _http_error(request: Request, error: Exception) -> Response:
     """What Starlette itself refuses, in the same form as all else."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
-    sentence = {404: "there is nothing here", 405: "this method is not allowed here"}.get(status, "refused")
+    sentence = {404: "there is nothing at this address", 405: "this method is not allowed here"}.get(status, "refused")
     return refusal("missing" if status == 404 else "protocol", sentence, status, headers)

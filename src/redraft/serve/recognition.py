@@ -102,7 +102,7 @@ class Recognition:
             while line := await process.stdout.readline():
                 yield (last := _read(line))
         except (ValueError, KeyError, TypeError, InputError):  # too long a line, or none of ours
-            yield Progress(Failure("the recogniser's process says what cannot be understood"), last.samples, last.cpu)
+            yield Progress(Failure("the recogniser's process sent an invalid message"), last.samples, last.cpu)
             return
         status = await process.wait()
         if status and not self.killed and not isinstance(last.item, Failure):

@@ -64,7 +64,7 @@ class ServeSettings(BaseSettings):
     )
     template: str | None = Field(None, description="prompt template; the model's own if not set")
     context_length: int = Field(512, ge=16, le=1 << 20, description="context length of a slot, in tokens")
-    slots: int = Field(32, ge=1, le=255, description="translations whose cache is kept")
+    slots: int = Field(32, ge=1, le=255, description="target languages, over all sessions, that keep a model cache")
     threads: int = Field(0, ge=0, le=1024, description="CPU threads per engine; 0 divides all cores")
     engines: int = Field(
         0,

@@ -108,7 +108,7 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
         whole = len(data) - len(data) % width
         yield np.frombuffer(data[:whole], "<i2").reshape(-1, channels).mean(axis=1, dtype=np.float32) / 32768
         if whole < len(data):
-            raise InputError(f"the audio ends within a sample: {channels} x 16 bits were expected")
+            raise InputError(f"the audio ends in the middle of a sample: {channels} x 16 bits were expected")
 
 
 def resampler(rate: int | None = None) -> Callable[[Iterator[Samples], int], Iterator[Samples]]:

@@ -18,7 +18,7 @@ _NO_PORTAUDIO = (
     "the PortAudio library is missing, which microphones need: install it with the system's packages "
     "(Debian and Ubuntu: apt install libportaudio2)"
 )
-_NO_MICROPHONE = "no microphone was found: connect one, or name a file to listen to"
+_NO_MICROPHONE = "no microphone was found: connect one, or pass a file"
 
 
 def sounddevice() -> ModuleType:

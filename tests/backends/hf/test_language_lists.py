@@ -131,7 +131,7 @@ def test_what_is_refused(name: str, tag: str) -> None:
 def test_a_refusal_names_the_scripts_that_there_are() -> None:
     for tag, known in NAMED_ONLY.items():
         with pytest.raises(
-            OptionError, match=f"^target language '{tag}' is not one that this model knows: use {known}$"
+            OptionError, match=f"^target language '{tag}' is not supported by this model; allowed: {known}$"
         ):
             codes("NLLB").name_of(parse_language(tag), "target language")
 

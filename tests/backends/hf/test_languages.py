@@ -49,7 +49,7 @@ def test_a_marian_with_several_targets_reads_a_tag(target: str, tag: str) -> Non
     found = prompt(tiny.marian(), tokenizer, "en", target)
     assert texts(tokenizer, found.encoder) == f"{tag} ▁ a ▁ b </s>"
     assert texts(tokenizer, found.source) == "▁ a ▁ b"
-    with pytest.raises(OptionError, match="target language 'ja' is not one that this model knows: use one of de, zh"):
+    with pytest.raises(OptionError, match="target language 'ja' is not supported by this model; allowed: de, zh"):
         prompt(tiny.marian(), tokenizer, "en", "ja")
 
 
@@ -79,7 +79,7 @@ def test_codes_start_the_output() -> None:
     found = prompt(tiny.m2m100(), tokenizer, "en", "zh-CN")
     assert texts(tokenizer, found.encoder) == "__en__ ▁ a ▁ b </s>"
     assert texts(tokenizer, found.ids) == "</s> __zh__"
-    with pytest.raises(OptionError, match="target language 'zh-Hant' is not one that this model knows: use zh$"):
+    with pytest.raises(OptionError, match="target language 'zh-Hant' is not supported by this model; allowed: zh$"):
         prompt(tiny.m2m100(), tokenizer, "en", "zh-Hant")
 
 
@@ -96,7 +96,7 @@ def test_mbart_50_is_told_both_languages() -> None:
         assert texts(tokenizer, found.encoder) == f"{first} ▁ a ▁ b </s>"
         assert (found.ids[0], texts(tokenizer, found.ids[1:])) == (END, second)
         assert texts(tokenizer, found.source) == "▁ a ▁ b"
-    with pytest.raises(OptionError, match="source language 'cy' is not one that this model knows"):
+    with pytest.raises(OptionError, match="source language 'cy' is not supported by this model"):
         prompt(tiny.mbart(), tokenizer, "cy", "de")
 
 

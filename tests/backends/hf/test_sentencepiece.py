@@ -162,7 +162,7 @@ def test_opus_with_tags(tmp_path: Path) -> None:
     assert pieces(backend, german.encoder)[0] == ">>deu<<"
     assert pieces(backend, prompt(backend, "the cat", "ja").encoder)[0] == ">>jpn<<"
     assert german.encoder[1:-1] == tuple(backend.tokenizer.base("the cat", add_special_tokens=False)["input_ids"])
-    with pytest.raises(OptionError, match="target language 'fr' is not one that this model knows: use one of de, ja"):
+    with pytest.raises(OptionError, match="target language 'fr' is not supported by this model; allowed: de, ja"):
         prompt(backend, "the cat", "fr")
 
 
@@ -187,5 +187,5 @@ def test_m2m100(tmp_path: Path) -> None:
     assert text_of(backend, [0, 1, 2, 3, base.get_lang_id("de"), backend.vocabulary_size - 1]) == ""
     assert (backend.end_tokens, backend.pad_token) == (frozenset({2}), 1)
     check_captions(backend)
-    with pytest.raises(OptionError, match="target language 'tlh' is not one that this model knows"):
+    with pytest.raises(OptionError, match="target language 'tlh' is not supported by this model"):
         prompt(backend, "the cat", "tlh")

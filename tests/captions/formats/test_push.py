@@ -132,7 +132,7 @@ def test_a_service_that_takes_nothing_is_said_so_and_nothing_waits_for_ever() ->
     with serving(captions) as url:
         kept = push(f"zoom:{url}", final("eins"))
     (failure,) = [event for event in kept.events if isinstance(event, Failure)]
-    assert failure.message == "a caption could not be pushed and was given up: the service answered 403"
+    assert failure.message == "a caption could not be sent and was dropped: the service answered 403"
 
 
 def test_a_service_that_is_not_there_is_said_so() -> None:

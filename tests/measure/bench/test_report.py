@@ -265,16 +265,16 @@ ROW = {"bench": "beta", "data": "x", "target_language": "de", "method": "ar"}
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("{", "line 1: this is no JSON"),
+        ("{", "line 1: this is not valid JSON"),
         ("[]", "line 1: a row must be a JSON object"),
-        (json.dumps({**ROW, "data": 3}), "line 1: data must be a text, not 3"),
-        (json.dumps(ROW) + "\n{}", "line 2: bench must be a text, not None"),
+        (json.dumps({**ROW, "data": 3}), "line 1: data must be a string, not 3"),
+        (json.dumps(ROW) + "\n{}", "line 2: bench must be a string, not None"),
         (json.dumps({**ROW, "chrf": "high"}), "line 1: chrf must be a number or null, not 'high'"),
-        (json.dumps({**ROW, "mask": 3}), "line 1: mask must be a text or null, not 3"),
-        (json.dumps({**ROW, "other": []}), r"line 1: other must be a text, a number or null, not \[\]"),
+        (json.dumps({**ROW, "mask": 3}), "line 1: mask must be a string or null, not 3"),
+        (json.dumps({**ROW, "other": []}), r"line 1: other must be a string, a number or null, not \[\]"),
         (json.dumps(ROW) + "\n" + json.dumps({**ROW, "data": "y"}), "must hold the rows of one bench, .*, not of 2"),
         ("", "must hold the rows of one bench, data set and language, not of 0"),
-        (json.dumps({**ROW, "method": None}), "line 1: method must be a text, not None"),
+        (json.dumps({**ROW, "method": None}), "line 1: method must be a string, not None"),
     ],
 )
 def test_broken_rows_are_refused_with_file_and_line(tmp_path: Path, lines: str, message: str) -> None:
@@ -300,7 +300,9 @@ def test_broken_acceptance_is_refused(tmp_path: Path, given_: object) -> None:
 
 
 def test_an_empty_folder_has_no_report(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no results: a bench writes them into files that end in \.rows\.jsonl"):
+    with pytest.raises(
+        InputError, match=r"contains no results: benchmarks write them to files that end in \.rows\.jsonl"
+    ):
         report.write(tmp_path)
 
 

@@ -109,7 +109,7 @@ def test_spaces_that_a_log_of_characters_counts(tmp_path: Path) -> None:
         ({"delays": "soon"}, "delays must be a list of numbers"),
         ({"elapsed": [1, True, 3]}, "elapsed must be a list of numbers"),
         ({"source_length": None}, "source_length must be a number"),
-        ({"prediction": 3}, "prediction must be a text"),
+        ({"prediction": 3}, "prediction must be a string"),
     ],
 )
 def test_broken_lines_are_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
@@ -117,14 +117,14 @@ def test_broken_lines_are_refused(tmp_path: Path, changes: dict[str, object], me
         read_log(written(tmp_path, **changes), "de")
 
 
-@pytest.mark.parametrize(("text", "message"), [("{", "this is no JSON"), ("[]", "a line must be an object")])
+@pytest.mark.parametrize(("text", "message"), [("{", "this is not valid JSON"), ("[]", "a line must be an object")])
 def test_what_is_no_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "instances.log"
     path.write_text(text + "\n", encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_log(path, "de")
     path.write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="holds no segment"):
+    with pytest.raises(InputError, match="contains no segment"):
         read_log(path, "de")
     with pytest.raises(InputError, match="nosuch.log cannot be read: No such file"):
         read_log(tmp_path / "nosuch.log", "de")

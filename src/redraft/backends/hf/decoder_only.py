@@ -87,7 +87,7 @@ class HfDecoder(HfBackend[_Slot]):
                 most = share * float(plain[plain.isfinite()].abs().max())
                 if not torch.allclose(row, plain, rtol=0, atol=most):
                     raise CapabilityError(
-                        f"model {self.name!r} ({self.model.config.model_type}) does not attend as a mask tells it, "
+                        f"model {self.name!r} ({self.model.config.model_type}) ignores attention masks, "
                         "so drafts cannot be scored"
                     )
         for slot in slots:

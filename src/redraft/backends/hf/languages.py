@@ -46,7 +46,7 @@ class SourcePrompts:
         start = generation.decoder_start_token_id
         start = getattr(config, "decoder_start_token_id", None) if start is None else start
         if start is None:
-            raise CapabilityError(f"model {name!r} does not say what its decoder starts with (decoder_start_token_id)")
+            raise CapabilityError(f"model {name!r} has no decoder_start_token_id")
         self._start = int(start)
         self._forced: int | None = generation.forced_bos_token_id
         base = tokenizer.base
@@ -140,10 +140,7 @@ class LanguageCodes:
             if found is None:
                 # Where the model writes the language in other scripts only, these are what can be meant.
                 known = sorted({each.canonical for each in same_language(wanted, languages) or languages})
-                raise OptionError(
-                    f"{field} {wanted.tag!r} is not one that this model knows: use "
-                    f"{'one of ' if len(known) > 1 else ''}{', '.join(known)}"
-                )
+                raise OptionError(f"{field} {wanted.tag!r} is not supported by this model; allowed: {', '.join(known)}")
             self._found[wanted.tag] = next(code for language, code in self._languages if language is found)
         return self._found[wanted.tag]
 

@@ -186,7 +186,7 @@ class PushWriter:
             if problem := self._delivered(self._service.request(caption, seq)):
                 self.given_up += 1
                 with self._lock:
-                    self.writer.write(Failure(f"a caption could not be pushed and was given up: {problem}"))
+                    self.writer.write(Failure(f"a caption could not be sent and was dropped: {problem}"))
             # A dropped caption may have arrived after all, so its number is never used again.
             seq += 1
             time.sleep(self._pace)

@@ -22,7 +22,7 @@ Examples:
 
 @click.group(epilog=EXAMPLES)
 def bench() -> None:
-    """Benchmark methods on your model, text and machine. Needs the `eval` extra.
+    """Benchmark methods on your model, text and machine. Needs the `eval` extra; load tests need `serve` instead.
 
     `redraft bench run` runs a table. Its lines take turns, update by update, so speed-ups are ratios within one run.
     Results are written to --out; the same command resumes an interrupted run, and `redraft bench report` shows all of

@@ -69,7 +69,7 @@ translation = common.all_of(
         click.option(
             "--mask-survival",
             type=common.Real(0, 1, min_open=True, max_open=True),
-            help="Instead of a margin: show the part that will stay with this probability, such as 0.8.",
+            help="Instead of --mask-margin: show the part that stays with this probability, such as 0.8.",
         ),
         click.option(
             "--reading",

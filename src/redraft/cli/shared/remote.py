@@ -21,7 +21,7 @@ _AHEAD = 16
 #: Maximum number of utterances for which subtitles wait for a missing language.
 _PATIENCE = 8
 
-_NO_KEY = "the server needs an API key: give it by REDRAFT_KEY in the environment, or by --key"
+_NO_KEY = "the server needs an API key: set REDRAFT_KEY in the environment, or use --key"
 
 #: Passed on by the reading thread: an item, its exception, or None at the end.
 _Read: TypeAlias = "Item | Exception | None"

@@ -45,9 +45,9 @@ def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
 
 
 GUESSES = (
-    ("recycle", "guess what the model said last after the same tokens"),
+    ("recycle", "guess what the model last predicted after the same tokens"),
     ("lookup", "guess what followed the same tokens in source and output"),
-    ("beyond", "guess what the model nearly said instead of the previous end"),
+    ("beyond", "guess how the previous translation would have continued instead of ending"),
 )
 REDRAFT: tuple[Option | Choice, ...] = (
     BETA,
@@ -58,7 +58,7 @@ REDRAFT: tuple[Option | Choice, ...] = (
         "cost",
         "measured",
         ("measured", "flat"),
-        "draft as much as pays on this machine (measured), or everything (flat)",
+        "draft only what saves time on this machine (measured), or everything (flat)",
     ),
 )
 
@@ -67,7 +67,7 @@ BRANCHES = Option("branches", 6, 2, 16, "maximum branches of the tree", whole=Tr
 METHODS = (
     Method(
         "redraft",
-        "SSBD's output in fewer passes: also drafts guesses from earlier rows and from the text",
+        "SSBD's output in fewer passes: also drafts from the model's earlier predictions and from the text",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then the likeliest guess, or a tree of guesses where long passes are cheap",
         "biased for the previous output, exact after it",

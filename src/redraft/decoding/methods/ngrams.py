@@ -19,7 +19,9 @@ from redraft.decoding.types import Drafter, Provenance, Rule
 KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
 NGRAM = Option("ngram", 6, 1, 32, "maximum tokens of an n-gram", whole=True)
 WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
-END_GUARD = Choice("end_guard", "off", ("off", "on"), "on rejects tokens that are less probable than the end (CASD)")
+END_GUARD = Choice(
+    "end_guard", "off", ("off", "on"), "on rejects tokens that are less probable than the end token (CASD)"
+)
 _HOW = "verified: by the threshold alpha * entropy + beta, a fixed threshold, their rank, or exactly"
 VERIFICATION = (
     Choice(
@@ -63,7 +65,7 @@ METHODS = (
     ),
     Method(
         "aasd",
-        "a tree of n-grams with alternatives from the prompt's rows; tokens from the prompt are verified leniently",
+        "drafts a tree of n-grams with the model's alternatives; accepts tokens from the prompt leniently",
         "AASD, Algorithm 1, equations 2-6",
         "n-grams, alignment sampling",
         "conditional",
@@ -82,7 +84,7 @@ METHODS = (
     ),
     Method(
         "ssbd-pld",
-        "SSBD, then prompt lookup where the previous translation was abandoned",
+        "SSBD, then prompt lookup from the first rejected token on",
         "SSBD v2, Algorithm 1; Saxena 2023",
         "previous output, then n-grams",
         "biased, then exact",

@@ -84,7 +84,7 @@ METHODS = (
     ),
     Method(
         "ssbd-bild",
-        "SSBD, then a small model drafts where the previous translation was abandoned, verified by rollback",
+        "SSBD, then a small model drafts from the first rejected token on, verified by rollback",
         "SSBD v2, Algorithm 1; BiLD, Algorithm 1",
         "previous output, then small model",
         "biased, then rollback",
@@ -94,7 +94,7 @@ METHODS = (
     ),
     Method(
         "sampling",
-        "re-translation from scratch with sampled tokens, one pass a token",
+        "re-translation from scratch with sampled tokens, one pass per token",
         "Leviathan et al. 2023, section 2.2 (standardised sampling)",
         "nothing",
         "rejection sampling",

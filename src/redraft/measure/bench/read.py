@@ -134,25 +134,25 @@ def _object(line: str) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except ValueError as error:
-        raise InputError(f"this is no JSON: {error}") from None
+        raise InputError(f"this is not valid JSON: {error}") from None
     if not isinstance(fields, dict):
         raise InputError("a row must be a JSON object")
     for name in ("bench", "data", "target_language"):
         if not isinstance(fields.get(name), str):
-            raise InputError(f"{name} must be a text, not {fields.get(name)!r}")
+            raise InputError(f"{name} must be a string, not {fields.get(name)!r}")
     return fields
 
 
 def _checked(fields: dict[str, Any]) -> Row:
     if not isinstance(fields["method"], str):
-        raise InputError(f"method must be a text, not {fields['method']!r}")
+        raise InputError(f"method must be a string, not {fields['method']!r}")
     for name, value in fields.items():
         number = isinstance(value, int | float)
         if not (value is None or number or isinstance(value, str)):
-            raise InputError(f"{name} must be a text, a number or null, not {value!r}")
+            raise InputError(f"{name} must be a string, a number or null, not {value!r}")
         column = COLUMNS.get(name)
         if column and value is not None and bool(column.form) != number:
-            raise InputError(f"{name} must be a {'number' if column.form else 'text'} or null, not {value!r}")
+            raise InputError(f"{name} must be a {'number' if column.form else 'string'} or null, not {value!r}")
     return fields
 
 

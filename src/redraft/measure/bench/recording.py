@@ -51,7 +51,7 @@ def read_recording(path: Path, limit: int = 0) -> Recording:
     common = set.intersection(*(set(records) for records in fit.values())) if fit else set()
     segments = sorted(common)[: limit or None]
     if not segments:
-        raise InputError(f"{str(path)!r} holds no segment of a contender whose passes can be replayed")
+        raise InputError(f"{str(path)!r} contains no segment of a method whose passes can be replayed")
     for record in (records[number] for records in fit.values() for number in segments):
         _check(record, path)
     left_out = [f"{name} is left out, since {reason}" for name, reason in reasons.items() if reason]

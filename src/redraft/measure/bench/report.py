@@ -67,7 +67,7 @@ def write(folder: Path) -> Path:
     """
     results = read_results(folder)
     if not results:
-        raise InputError(f"{folder} holds no results: a bench writes them into files that end in {ENDING}")
+        raise InputError(f"{folder} contains no results: benchmarks write them to files that end in {ENDING}")
     path = folder / NAME
     path.write_text(page(results, folder.resolve().name), encoding="utf-8", newline="\n")
     return path

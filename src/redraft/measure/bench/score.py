@@ -28,7 +28,9 @@ def add_comet(folder: Path, model: str) -> list[Path]:
     """
     done = [path for records in sorted(folder.glob(f"*{RECORDS}")) for path in _score(records, model)]
     if not done:
-        raise InputError(f"{folder} holds no finished run with references: there must be *{RECORDS} and *.rows.jsonl")
+        raise InputError(
+            f"{folder} contains no finished run with references: there must be *{RECORDS} and *.rows.jsonl"
+        )
     return done
 
 

@@ -53,7 +53,7 @@ def read_log(path: Path, language: str, references: Sequence[str] | None = None)
         segments.append(Segment(updates, {} if text is None else {code: text}, start, end, recording=name))
         records.append(Record(number, name, path.name, steps))
     if not records:
-        raise InputError(f"{path} holds no segment")
+        raise InputError(f"{path} contains no segment")
     return records, Stream(path.name, tuple(segments))
 
 
@@ -78,7 +78,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except ValueError:
-            raise InputError(f"{place}: this is no JSON") from None
+            raise InputError(f"{place}: this is not valid JSON") from None
         if not isinstance(row, dict):
             raise InputError(f"{place}: a line must be an object")
         yield place, row
@@ -95,7 +95,7 @@ def _instance(place: str, number: int, row: dict[str, Any], language: str) -> _F
     Delays are in source words if the source is a text of ``source_length`` words, otherwise in milliseconds.
     """
     if not isinstance(row.get("prediction"), str):
-        raise InputError(f"{place}: prediction must be a text")
+        raise InputError(f"{place}: prediction must be a string")
     units = split(row["prediction"], language)
     delays = _numbers(place, row, "delays", row["prediction"], units)
     elapsed = _numbers(place, row, "elapsed", row["prediction"], units) if row.get("elapsed") else delays

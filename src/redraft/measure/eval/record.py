@@ -134,7 +134,7 @@ class Record:
             steps = tuple(_step(step) for step in fields.pop("steps"))
             return cls(steps=steps, failures=tuple(fields.pop("failures")), **fields)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError(f"this is no record of a bench: {error!r} in {line[:60]!r}") from None
+            raise InputError(f"this is not a record of a bench: {error!r} in {line[:60]!r}") from None
 
 
 def _step(fields: dict[str, Any]) -> Step:

@@ -77,9 +77,9 @@ async def serving(chosen: Mapping[str, str], log: Path) -> AsyncIterator[str]:
         if died is None:
             await _end(process)
         else:
-            raise ServerError("engine", f"the server has ended by itself: {_last_line(log, died)}")
+            raise ServerError("engine", f"the server exited unexpectedly: {_last_line(log, died)}")
     if process.returncode:
-        raise ServerError("engine", f"the server has not ended well: {_last_line(log, process.returncode)}")
+        raise ServerError("engine", f"the server did not exit cleanly: {_last_line(log, process.returncode)}")
 
 
 async def _address(process: asyncio.subprocess.Process, log: Path) -> str:

@@ -38,7 +38,7 @@ class LlamaCppPython:
 
         check_gguf(path)
         if not kernels.trusted():
-            raise ModelError("llama-cpp-python's own class cannot do without the kernels that this build has wrong")
+            raise ModelError("llama-cpp-python's own class cannot avoid the kernels that are broken in this build")
         threads = options.threads or usable_cores()
         try:
             self._llama = Llama(
