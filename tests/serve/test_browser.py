@@ -251,7 +251,7 @@ def test_the_overlay_shows_the_last_lines(visit: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("", "either session or room must be given"),
+        ("", "session or room is missing"),
         ("session=../../etc", "session must be the name of a session"),
         ("session={name}&size=9999", "size must be a number from 8 to 400"),
         ("session={name}&size=1e2", "size must be a number"),

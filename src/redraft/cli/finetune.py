@@ -83,7 +83,7 @@ def finetune(
     Needs the `finetune` extra. The model translates the sources, then learns its translations and their beginnings with
     LoRA. Each beginning ends where the beginning of the source no longer supports it, by the model's own probabilities.
     Interrupted runs resume. Afterwards a table compares re-translation of held-out sources, 3 words at a time, before
-    and after: normalised erasure, chrF if there are translations, and the length of partial outputs (1 keeps pace with
+    and after: normalized erasure, chrF if there are translations, and the length of partial outputs (1 keeps pace with
     the source).
     """
     languages = _languages(to)

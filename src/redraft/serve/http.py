@@ -64,7 +64,7 @@ async def sentences(request: Request) -> Response:
 
 
 async def begin(request: Request) -> Response:
-    """Begin a session whose captions come by POST."""
+    """Start a session that receives captions by POST."""
     hub, owner = allowed(request)
     wanted = await body_of(request, protocol.Begin.model_validate_json, protocol.Begin)
     session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
@@ -72,7 +72,7 @@ async def begin(request: Request) -> Response:
 
 
 async def ingest(request: Request) -> Response:
-    """Take a caption, and answer with the seq of the newest one.
+    """Send a caption; the response is the seq of the newest one.
 
     The body is its text; ``seq`` counts the POSTs.
 
@@ -97,12 +97,12 @@ async def ingest(request: Request) -> Response:
 
 
 async def ingested(request: Request) -> Response:
-    """The ``seq`` of the last POST that was taken, -1 before the first."""
+    """Get the seq of the newest caption; -1 before the first."""
     return PlainTextResponse(f"{owned(request).last_post}\n")
 
 
 async def finish(request: Request) -> Response:
-    """End a session whose captions come by POST."""
+    """End a session that receives captions by POST."""
     owned(request).end()
     return Response(status_code=204)
 
@@ -121,19 +121,19 @@ async def decide(request: Request) -> Response:
 
 
 async def about(request: Request) -> Response:
-    """What viewers may know of a session."""
+    """Get the languages of a session, as viewers see them."""
     session = await viewed(request)
     body = {"session": session.name, "source": session.begin.source, "targets": session.targets, "done": session.done}
     return JSONResponse(body)
 
 
 async def room(request: Request) -> Response:
-    """What a room shows."""
+    """Get the current session of a room."""
     return answer_of((await room_of(request)).message())
 
 
 async def transcript(request: Request) -> Response:
-    """The final captions of a session, or of the latest one of a room, all that there are or as they come."""
+    """Get the final captions of a session, or of the latest session of a room."""
     in_room = "room" in request.path_params
     session = (await room_of(request)).session if in_room else await viewed(request)
     if session is None:
@@ -151,23 +151,23 @@ async def transcript(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Whether the process can do anything at all; if not, it is to be started again."""
+    """Report whether the server works; 503 if it should be restarted."""
     return _state(request.app.state.hub.alive, "the engine has stopped")
 
 
 async def ready(request: Request) -> Response:
-    """Whether newcomers should be sent here."""
+    """Report whether the server accepts new sessions; 503 if not."""
     return _state(request.app.state.hub.ready, "the server is being stopped, or its engine has stopped")
 
 
 async def metrics(request: Request) -> Response:
-    """Counters for Prometheus."""
+    """Get metrics for Prometheus."""
     hub, _ = allowed(request)
     return Response(hub.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def offer(request: Request) -> Response:
-    """What a client may ask for here."""
+    """Get the methods, languages and limits of this server."""
     hub: Hub = request.app.state.hub
     wire = await hub.fanout.offer() if hub.fanout and hub.settings.viewers_only else hub.offer().wire()
     return Response(wire, media_type="application/json")
@@ -179,7 +179,7 @@ async def talk(request: Request) -> Response:
 
 
 async def qr(request: Request) -> Response:
-    """The QR code of a viewer's link."""
+    """Get the QR code of a viewer's link, as SVG."""
     return Response(qr_code(request.query_params.get("link", "")), media_type="image/svg+xml")
 
 

@@ -203,7 +203,7 @@ class TargetStats(Message):
     drafted: int = Field(0, description="tokens drafted")
     accepted: int = Field(0, description="drafted tokens accepted")
     shown: int = Field(0, description="words of the final captions")
-    erased: int = Field(0, description="retracted words; erased / shown is the normalised erasure (NE)")
+    erased: int = Field(0, description="retracted words; erased / shown is the normalized erasure (NE)")
     coalesced: int = Field(0, description="updates skipped for a newer one")
     abandoned: int = Field(0, description="updates abandoned for a newer one")
 

@@ -146,10 +146,10 @@ def page() -> str:
     """Both as a page without scripts."""
     parts = [
         "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>Redraft: interfaces</title>',
+        '<html lang="en"><head><meta charset="utf-8"><title>Redraft: API</title>',
         '<meta name="viewport" content="width=device-width"></head><body>',
-        "<h1>Redraft: interfaces</h1>",
-        '<p>To be read by programs: <a href="/openapi.json">OpenAPI</a> and <a href="/asyncapi.json">AsyncAPI</a>.</p>',
+        "<h1>Redraft: API</h1>",
+        '<p>Machine-readable: <a href="/openapi.json">OpenAPI</a> and <a href="/asyncapi.json">AsyncAPI</a>.</p>',
         "<h2>HTTP</h2><dl>",
     ]
     for path, operations in openapi()["paths"].items():
@@ -163,7 +163,7 @@ def page() -> str:
             summary = html.escape((kind.__doc__ or "").strip().split("\n")[0])
             name = kind.model_fields["type"].default
             parts.append(f"<details><summary><code>{name}</code> {summary}</summary><pre>{schema}</pre></details>")
-    parts.append("<h3>Codes of errors</h3><dl>")
+    parts.append("<h3>Error codes</h3><dl>")
     parts += [f"<dt><code>{name}</code></dt><dd>{html.escape(code.means)}</dd>" for name, code in CODES.items()]
     return "\n".join([*parts, "</dl></body></html>", ""])
 

@@ -25,7 +25,7 @@ COLUMNS = {
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
     "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
     "same_as_ar": Column("as ar", ",.0f", "segments with the same final translation as ar"),
-    "ne_output": Column("NE", ".2f", "normalised erasure: retracted tokens per token of the final output"),
+    "ne_output": Column("NE", ".2f", "normalized erasure: retracted tokens per token of the final output"),
     "ne_display": Column("NE shown", ".2f", "the same for what the reader sees"),
     "draft_acceptance": Column(
         "A/D", ".1%", "share of the drafted tokens that were accepted, without those of a repetition that was cut"

@@ -14,7 +14,7 @@ const MASK = [
     usual: 0,
     attributes: NUMBER,
   },
-  { name: "mask_k", label: "Dimmed at the end", help: "Dims this many at the end in any case. From 0 to 100.", usual: 0, attributes: NUMBER },
+  { name: "mask_k", label: "Dimmed at the end", help: "Also dims this many tokens or words at the end. From 0 to 100.", usual: 0, attributes: NUMBER },
   { name: "mask_unit", label: "Counted in", help: "Tokens are parts of words, as the model sees them.", words: ["tokens", "words"], usual: "tokens" },
 ];
 

@@ -49,7 +49,7 @@ async function build() {
     colour("colour", "Text", OPTIONS.colour[1]),
     colour("outline", "Outline", OPTIONS.outline[1]),
     choice("unstable", "Unstable words", "Words that may still change."),
-    number("reading", "Whole lines", "Characters of a line; lines never change then. Empty: words appear as they come."),
+    number("reading", "Whole lines", "Characters per line. A line appears once it is complete and never changes. If empty, words appear immediately."),
     number("clear", "Clear after", "Seconds of silence; 0 keeps the last caption."),
     { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], usual: "no" },
     colour("background", "Box", `#${BOX.slice(0, 6)}`),

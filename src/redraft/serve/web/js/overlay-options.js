@@ -43,6 +43,6 @@ export function optionsOf(query) {
     found[name] = given.has(name) ? kind.read(given.get(name)) : usual;
     if (given.has(name) && found[name] === null) throw new RangeError(`${name} must be ${kind.allowed}`);
   }
-  if ((found.session === null) === (found.room === null)) throw new RangeError("either session or room must be given: the name of a session or of a room");
+  if ((found.session === null) === (found.room === null)) throw new RangeError("session or room is missing: copy the address of the overlay from the main page, under Share and save");
   return found;
 }
