@@ -1,4 +1,4 @@
-"""Installs Redraft as a user does, without extras, and fails where that is too large or brings a training framework.
+"""Install Redraft without extras, and fail if that is too large or includes a training framework.
 
 python3 -m tools.check_size
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from tools.setup_env import prepare
 
-#: Of all of site-packages, pip included, in bytes on the disk.
+#: Maximum size of site-packages on disk in bytes, including pip.
 LIMIT = 200_000_000
 UNWANTED = ("ray", "redis", "torch", "transformers")
 
 
 def sizes(site_packages: Path) -> Counter[str]:
-    """Bytes on the disk by top-level name."""
+    """Return bytes on disk by top-level name."""
     total: Counter[str] = Counter()
     for path in site_packages.rglob("*"):
         total[path.relative_to(site_packages).parts[0]] += path.lstat().st_blocks * 512
@@ -26,7 +26,7 @@ def sizes(site_packages: Path) -> Counter[str]:
 
 
 def complaints(found: Counter[str]) -> list[str]:
-    """What is wrong with an installation, one sentence each."""
+    """Return what is wrong with an installation, one sentence each."""
     wrong = [f"the default install must not bring {name}" for name in UNWANTED if name in found]
     if found.total() > LIMIT:
         wrong.append(f"site-packages must stay below {LIMIT / 1e6:.0f} MB and has {found.total() / 1e6:.0f} MB")

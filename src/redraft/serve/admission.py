@@ -1,4 +1,4 @@
-"""Who is let in: refusals that are counted, and lanes on an engine for those who are."""
+"""Admission control: counts refusals, and makes lanes on an engine for accepted sessions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STOPPED = "the server cannot translate any more and must be started again"
 VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
 DRAINING = "the server is being stopped: connect again in a moment"
 
-#: Told on the event loop of every update that was translated: language, answer, and the counts of the language so far.
+#: Called on the event loop after each translated update with language, answer, and the language's counts so far.
 Hear: TypeAlias = Callable[[str, Answer, Tally], None]
 
 
 class Line:
-    """The lanes of one stream, on their engine.
+    """The lanes of one stream, all on one engine.
 
     Args:
         engine: runs the lanes.
@@ -39,26 +39,26 @@ class Line:
         self._engine, self.lanes = engine, dict(lanes)
 
     def offer(self, update: Update, languages: Iterable[str] | None = None) -> None:
-        """Have an update translated into some languages; None for all."""
+        """Send an update to the lanes of some languages; None for all."""
         for language in self.lanes if languages is None else languages:
             self._engine.offer(self.lanes[language], update)
 
     def remember(self, language: str, source: str, translation: str) -> None:
-        """Take a sentence that was translated before into the prompts of a language."""
+        """Add an earlier sentence with its translation to the context of a language's prompts."""
         self._engine.post(lambda: self.lanes[language].translation.remember(source, translation))
 
     def close(self) -> None:
-        """Give the lanes back, with all that they still had to do."""
+        """Remove the lanes and drop their work."""
         self._engine.remove(self.lanes.values())
 
 
 class Admission:
-    """Decides whether there is capacity, and makes lines.
+    """Checks the capacity, and makes lines.
 
     Args:
-        service: the models with what may be asked of them; None without engines.
-        engines: the threads that run them.
-        metrics: where is counted.
+        service: the models and the operator's limits; None without engines.
+        engines: run the lanes.
+        metrics: counts refusals.
     """
 
     def __init__(self, service: Service | None, engines: Engines, metrics: Metrics) -> None:
@@ -66,15 +66,15 @@ class Admission:
         self.draining = False
 
     def refused(self, code: str, sentence: str) -> Refused:
-        """A refusal to raise; it is counted."""
+        """Count a refusal, and return it to be raised."""
         self._metrics.refused.labels(code).inc()
         return Refused(code, sentence)
 
     def check_working(self) -> None:
-        """Whether anything new is translated.
+        """Check that the server can translate.
 
         Raises:
-            Refused: nothing is.
+            Refused: the server serves only viewers, is stopping, or an engine has failed.
         """
         if not self._engines.all:
             raise self.refused("missing", VIEWERS_ONLY)
@@ -84,7 +84,7 @@ class Admission:
             raise self.refused("engine", STOPPED)
 
     def owner(self, keys: Keys | None, key: str | None) -> str:
-        """As of `Hub.owner`."""
+        """Return the owner of an API key; see `Hub.owner`."""
         if keys is None:
             return ""
         if not key:
@@ -95,10 +95,10 @@ class Admission:
         return owner
 
     async def line(self, wanted: Wanted, hear: Hear) -> Line:
-        """A line on the engine that has the least to do.
+        """Make a line on the least loaded engine.
 
         Raises:
-            Refused: there is no capacity, or something is asked for that is not allowed.
+            Refused: there is no capacity, or the request asks for something that is not allowed.
         """
         if self._service is None:
             raise self.refused("missing", VIEWERS_ONLY)
@@ -114,7 +114,7 @@ class Admission:
             loop.call_soon_threadsafe(hear, lane.translation.language, answer, replace(lane.translation.tally))
 
         def make() -> dict[str, Lane]:
-            lanes = service.lanes(wanted, tell)  # first: what can never be had is no matter of capacity
+            lanes = service.lanes(wanted, tell)  # first, since invalid requests do not depend on capacity
             if refusal := self._engines.admit(engine, lanes):
                 raise Refused("capacity", refusal)
             made.update((lane.translation.language, lane) for lane in lanes)
@@ -122,7 +122,7 @@ class Admission:
 
         try:
             return await asyncio.wrap_future(engine.call(make))
-        except asyncio.CancelledError:  # whoever asked has gone; the engine may have made them all the same
+        except asyncio.CancelledError:  # the client has gone, but the engine may have added the lanes
             engine.post(lambda: engine.remove(made.values()))
             raise
         except Stopped:

@@ -1,4 +1,4 @@
-"""Transcripts in the operator's folder: a file of JSON Lines for each session."""
+"""Transcripts in the operator's folder: a JSON Lines file per session."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class Archive:
-    """Writes final captions into files.  What cannot be written is logged: clients get their captions all the same.
+    """Writes final captions to files.  Write errors are only logged: clients get their captions in any case.
 
     Args:
-        folder: where to; None writes nothing.
+        folder: where to write; None writes nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -36,7 +36,7 @@ class Archive:
                 log.exception("a caption could not be written to the folder of transcripts")
 
     def rewrite(self, name: str, captions: Iterable[Caption], hidden: Container[Key]) -> None:
-        """Write the file of a session again; captions that only the file has stay in it, before the others."""
+        """Rewrite the file of a session; captions that only the file has are kept, before the others."""
         if self._folder is not None:
             path = self._folder / f"{name}.jsonl"
             fresh = path.with_suffix(".new")
@@ -49,7 +49,7 @@ class Archive:
                 log.exception("a corrected transcript could not be written")
 
     def rows(self, name: str) -> dict[Key, str]:
-        """The lines of the file of a session; one that a killed server has not finished is left out."""
+        """Return the lines of a session's file; an incomplete one from a killed server is left out."""
         rows: dict[Key, str] = {}
         path = self._folder and self._folder / f"{name}.jsonl"
         if path and path.exists():
@@ -61,14 +61,14 @@ class Archive:
 
 
 class SessionFile:
-    """The file of one session, in which another server, or this one before a restart, may have written already.
+    """The file of one session, which another server or an earlier run may have written to already.
 
     Args:
-        archive: where it is.
-        name: what it is called.
+        archive: the folder.
+        name: name of the session.
 
     Attributes:
-        outdated: whether it must be written again, since captions in it were corrected, hidden or translated again.
+        outdated: whether it must be rewritten because captions in it were corrected, hidden or translated again.
     """
 
     def __init__(self, archive: Archive, name: str) -> None:
@@ -77,7 +77,7 @@ class SessionFile:
         self._had: set[Key] | None = None
 
     def add(self, caption: Caption) -> None:
-        """Add a final caption; one that it had before the session began is replaced by `rewrite`."""
+        """Add a final caption; one from before the session started is replaced by `rewrite`."""
         if self._had is None:
             self._had = set()
             try:
@@ -90,7 +90,7 @@ class SessionFile:
             self._archive.add(self._name, caption)
 
     def rewrite(self, transcript: Transcript) -> None:
-        """Bring it up to date, if it is not."""
+        """Rewrite the file if it is outdated."""
         if self.outdated:
             self.outdated = False
             self._archive.rewrite(self._name, transcript.kept, transcript.hidden)

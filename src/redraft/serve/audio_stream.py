@@ -1,6 +1,6 @@
-"""A stream of audio: what has come of it, what of that a recogniser gets, and what was recognised.
+"""A stream of audio: what was received, what the recogniser was given, and what was recognised.
 
-Positions count samples from the beginning of a stream, which outlives connections and recognisers.
+Positions are numbers of samples from the start of the stream, which outlives connections and recognisers.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from redraft.captions.events import Update
 from redraft.serve import protocol
 from redraft.speech.audio import RATE
 
-#: Bytes of a sample.
+#: Bytes per sample.
 WIDTH = 2
-#: Recognised utterances that are kept for a client that has missed them.
+#: Number of recognised utterances kept for clients that have missed them.
 _KEPT = 200
 
 
 class Gaps:
-    """Turns what a recogniser counts into positions in a stream of which it does not get everything.
+    """Converts a recogniser's sample counts to positions in a stream with gaps.
 
     Args:
-        first: position of the first sample that it gets.
+        first: position of the first sample that the recogniser gets.
     """
 
     def __init__(self, first: int) -> None:
-        #: How many samples it was given.
+        #: Number of samples given to the recogniser.
         self.fed = 0
-        #: From so many of its samples on, so many more make the position.
+        #: From each of these sample counts on, the offset to add for the position.
         self._from, self._more = [0], [first]
 
     def skip(self, samples: int) -> int:
-        """Note that samples are missing here; how many of silence the recogniser gets in their place.
+        """Record missing samples; return how many samples of silence the recogniser gets instead.
 
-        It is at most a second, which ends the utterance: what follows does not belong to it.
+        It is at most a second, which ends the utterance, since what follows does not belong to it.
         """
         silence = min(samples, RATE)
         self.fed += silence
@@ -44,9 +44,9 @@ class Gaps:
         return silence
 
     def position(self, fed: int, *, end: bool = False) -> int:
-        """The position in the stream after so many samples of the recogniser.
+        """Return the position in the stream after ``fed`` samples of the recogniser.
 
-        Where samples are missing there, it is the one after them, or with ``end`` the one before.
+        If samples are missing there, it is the position after them or, with ``end``, before them.
         """
         place = bisect_left(self._from, fed) if end else bisect_right(self._from, fed)
         return fed + self._more[max(0, place - 1)]
@@ -54,17 +54,17 @@ class Gaps:
 
 @dataclass(slots=True)
 class AudioStream:
-    """A stream, at a recogniser.
+    """A stream at one recogniser.
 
     Attributes:
-        name: what its utterances are named after.
-        time: when its first sample was spoken, in seconds of the session.
-        received: how many samples have come, or are known to be lost.
+        name: prefix of its utterances' names.
+        time: time of its first sample in seconds of the session.
+        received: number of samples received or known to be lost.
         gaps: what the recogniser has been given.
-        ended: how many utterances there were before those of this recogniser.
-        begun: when that was opened, in seconds of the monotonic clock.
-        newest: newest update of the last utterances, by number.
-        dropped: samples that were dropped and not told of yet; more are dropped while there are any.
+        ended: number of utterances before this recogniser's.
+        begun: when the recogniser was opened, in seconds of the monotonic clock.
+        newest: utterance number -> its newest update, for recent utterances.
+        dropped: dropped samples not reported yet; while there are any, more are dropped.
     """
 
     name: str
@@ -78,22 +78,22 @@ class AudioStream:
 
     @classmethod
     def wanted(cls, wanted: protocol.Audio) -> AudioStream:
-        """A new one."""
+        """Create the stream that a client asks for."""
         return cls(wanted.stream, wanted.time, wanted.samples, Gaps(wanted.samples), wanted.utterance - 1)
 
     def again(self) -> AudioStream:
-        """The same one, at another recogniser."""
+        """Return this stream for a new recogniser."""
         ended = max(self.newest, default=self.ended)
         return replace(self, gaps=Gaps(self.received), ended=ended, begun=monotonic(), dropped=0)
 
     def refusal(self, samples: int, recognised: int, most: float) -> str:
-        """Why so many samples more are dropped, in a sentence; empty if they may go to the recogniser.
+        """Return why new samples are dropped, in a sentence; empty if they go to the recogniser.
 
         Args:
-            samples: how many have come now.
-            recognised: how many the recogniser has done.
-            most: seconds for which the recogniser may be behind, or the client ahead of speech.  Once that is passed,
-                half of it counts, so that what is lost is one piece.
+            samples: number of new samples.
+            recognised: number of samples recognised so far.
+            most: maximum seconds that the recogniser may be behind, or the client ahead of real time.  While samples
+                are being dropped, half of it applies, so that the loss is one piece.
         """
         self.received += samples
         behind = (self.gaps.fed + samples - recognised) / RATE
@@ -106,18 +106,18 @@ class AudioStream:
         return f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
 
     def skipped(self, samples: int) -> bytes:
-        """The silence that stands for samples that are missing."""
+        """Return the silence that replaces missing samples."""
         return bytes(WIDTH * self.gaps.skip(samples))
 
     def heard(self, item: Update) -> Update:
-        """What its recogniser says, with name and time as of the session."""
-        begins = item.seq == 0 and not item.final  # such an update has the time of the utterance's beginning
+        """Return the recogniser's update with its name and time in the session."""
+        begins = item.seq == 0 and not item.final  # this update has the start time of the utterance
         when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not begins) / RATE
         name = f"{self.name}.{self.ended + int(item.utterance)}"
         return replace(item, utterance=name, time=round(when, 3))
 
     def remember(self, update: Update, recognised: int) -> protocol.Recognised:
-        """The message about an update; kept, in case that the client misses it."""
+        """Return the message for an update, and keep it in case the client misses it."""
         message = protocol.Recognised(
             stream=self.name,
             recognised=self.gaps.position(recognised),
@@ -134,7 +134,7 @@ class AudioStream:
 
     @property
     def open(self) -> Update | None:
-        """The update of an utterance that has not ended."""
+        """Return the update of an unfinished utterance."""
         last = next(reversed(self.newest.values()), None)
         if last is None or last.final:
             return None

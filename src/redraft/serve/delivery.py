@@ -1,8 +1,7 @@
-"""Captions of a session on their way to its owner, who gets all of them, and to viewers, who get what they may see.
+"""Delivers a session's captions: all of them to its owner, and the visible ones to viewers.
 
-What identifies a final caption is its utterance and its language, so sending one twice does no harm: the owner is sent
-again what it did not acknowledge, and passes over what it has.  The owner may pause the captions that viewers see, hide
-one, or correct one.
+A final caption is identified by utterance and language, so sending it twice does no harm: unacknowledged captions are
+sent to the owner again, who ignores duplicates.  The owner can pause captions for viewers, hide one, or correct one.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from redraft.serve.messages import final_of, partial_of
 from redraft.serve.outbox import Outbox
 from redraft.serve.transcript import Key, Transcript
 
-#: Partial captions that are kept, over all languages; more are of utterances that never came to an end.
+#: Maximum number of partial captions kept over all languages; more belong to utterances that never ended.
 MOST_PARTIALS = 64
 
 
 class Delivery:
-    """Who is connected to a session, and what they are sent.
+    """The connections of a session, and the messages they are sent.
 
     Args:
         transcript: the session's final captions.
@@ -30,19 +29,19 @@ class Delivery:
         self.transcript = transcript
         self.owner: Outbox | None = None
         self.viewers: set[Outbox] = set()
-        #: All viewers on other replicas, as one (`redraft.serve.fanout`).
+        #: One outbox for all viewers on other replicas (`redraft.serve.fanout`).
         self.feed: Outbox | None = None
-        #: Why the owner's last connection was dropped, for the next one to be told.
+        #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
         self.paused = False
-        #: What the owner did not acknowledge yet.
+        #: Messages that the owner has not acknowledged yet.
         self._unacknowledged: dict[Key, str] = {}
         self._partials: dict[Key, str] = {}
 
     # Captions
 
     def partial(self, caption: Caption, lag_ms: float) -> None:
-        """Send a caption that may still change; the next one of the same utterance takes its place."""
+        """Send a partial caption; the next one of the same utterance replaces it."""
         key, message = _key_of(caption), partial_of(caption, lag_ms).wire()
         self._partials[key] = message
         if len(self._partials) > MOST_PARTIALS:
@@ -57,7 +56,7 @@ class Delivery:
         self._conclude(key, self._final(caption, lag_ms))
 
     def restored(self, caption: Caption) -> None:
-        """Take over a final caption that the owner has already."""
+        """Restore a final caption that the owner already has."""
         key = _key_of(caption)
         self.transcript.add(key, caption, held=self.paused)
         if self.transcript.shows(key):
@@ -65,12 +64,12 @@ class Delivery:
                 viewer.fill([self._final(caption)])
 
     def failed(self, key: Key, error: protocol.Error) -> None:
-        """Note that an utterance has no final caption in a language, and send the error in its place."""
+        """Record that an utterance has no final caption in a language, and send the error instead."""
         self.transcript.add(key, None)
         self._conclude(key, error.wire())
 
     def _conclude(self, key: Key, message: str) -> None:
-        """Send what ends an utterance in a language."""
+        """Send the message that ends an utterance in a language."""
         self._partials.pop(key, None)
         self._unacknowledged[key] = message
         for outbox in self._outboxes():
@@ -79,7 +78,7 @@ class Delivery:
             outbox.put(message)
 
     def acknowledged(self, key: Key) -> None:
-        """The owner has an utterance's end in a language."""
+        """Record that the owner has received an utterance's end in a language."""
         self._unacknowledged.pop(key, None)
 
     def _final(self, caption: Caption, lag_ms: float = 0.0, *, corrected: bool = False) -> str:
@@ -89,7 +88,7 @@ class Delivery:
     # What the owner decides
 
     def pause(self, paused: bool) -> None:
-        """Hold captions back from viewers, or let them see what was held back and what comes."""
+        """Hold captions back from viewers, or release them."""
         if paused == self.paused:
             return
         self.paused = paused
@@ -101,7 +100,7 @@ class Delivery:
                 self._reveal(key)
 
     def hide(self, key: Key, hidden: bool) -> None:
-        """Take a caption away from viewers, or show it again; it need not be final."""
+        """Hide a caption from viewers, or show it again; it need not be final."""
         message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden).wire()
         if self.owner:
             self.owner.put(message)
@@ -116,7 +115,7 @@ class Delivery:
             viewer.put(message)
 
     def correct(self, caption: Caption) -> None:
-        """Put a caption in the place of the final one of the same utterance and language."""
+        """Replace the final caption of the same utterance and language."""
         key, message = _key_of(caption), self._final(caption, corrected=True)
         self.transcript.replace(caption)
         self._unacknowledged[key] = message
@@ -124,11 +123,11 @@ class Delivery:
             outbox.put(message)
 
     def _open(self, key: Key) -> bool:
-        """Whether viewers are sent a caption now."""
+        """Whether viewers are sent a caption at present."""
         return not self.paused and self.transcript.shows(key)
 
     def _reveal(self, key: Key) -> None:
-        """Send viewers the caption that there is, if they may see it."""
+        """Send viewers a caption if they may see it."""
         caption = self.transcript.get(key)
         for viewer in self._viewers():
             if caption is not None and self.transcript.shows(key):
@@ -139,7 +138,7 @@ class Delivery:
     # Connections
 
     def attach(self, outbox: Outbox) -> None:
-        """Send to this connection of the owner from now on, first what was not acknowledged; an older one is closed."""
+        """Make this the owner's connection, and send what was not acknowledged; an older connection is closed."""
         if self.owner:
             self.replaced("another connection goes on with this session")
         self.owner = outbox
@@ -158,18 +157,18 @@ class Delivery:
             yield protocol.Hidden(utterance=utterance, language=language, hidden=True).wire()
 
     def replaced(self, sentence: str) -> None:
-        """Close the owner's connection, since another one takes its place."""
+        """Close the owner's connection, because another one has replaced it."""
         if self.owner:
             self.owner.put(protocol.Error(code="replaced", message=sentence, fatal=True).wire())
             self.owner.close(1008, sentence)
 
     def watch(self, viewer: Outbox) -> None:
-        """Send to a viewer from now on, first what there is already."""
+        """Add a viewer, and send the captions so far."""
         self.viewers.add(viewer)
         self._catch_up(viewer)
 
     def publish(self, feed: Outbox) -> None:
-        """Send to viewers on other replicas from now on, first all that they may see and what they may not."""
+        """Add the feed to other replicas, and send all captions with their visibility."""
         self.feed = feed
         feed.put(protocol.Paused(paused=False).wire())
         feed.fill(self._hidden())
@@ -184,29 +183,29 @@ class Delivery:
                 viewer.put(message, self._place(key))
 
     def detach(self, outbox: Outbox) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
         self.viewers.discard(outbox)
         if self.owner is outbox:
             self.owner = None
 
     def tell(self, message: str, key: object = None) -> None:
-        """Send a message to everybody; one with the same key that still waits is dropped."""
+        """Send a message to everyone; it replaces a queued one with the same key."""
         for outbox in self._outboxes():
             outbox.put(message, key and self._place(key))
 
     def done(self) -> None:
-        """Say that nothing more comes; viewers of a room stay for its next session."""
+        """Tell everyone that the session is over; viewers of a room stay for its next session."""
         for outbox in self._outboxes():
             self.say_done(outbox)
 
     def say_done(self, outbox: Outbox) -> None:
-        """Say it to one of them."""
+        """Tell one connection that the session is over."""
         if not outbox.stays:
             outbox.put(protocol.Done().wire())
             outbox.close(1000, "done")
 
     def close(self, code: int, reason: str, error: protocol.Error | None = None) -> None:
-        """Close all connections, with an error as the last message if there is one."""
+        """Close all connections, after an error message if there is one."""
         for outbox in self._outboxes():
             if error is not None:
                 outbox.put(error.wire())
@@ -223,7 +222,7 @@ class Delivery:
         return [*self.viewers, self.feed] if self.feed else list(self.viewers)
 
     def _place(self, key: object) -> tuple[int, object]:
-        """What replaces what in an outbox: a viewer of a room may still wait for messages of an earlier session."""
+        """Return the key for replacing messages, which tells sessions of a room apart."""
         return id(self), key
 
 

@@ -1,4 +1,4 @@
-"""Whose speech is recognised: the recogniser that the operator wants, for a bounded number of sessions at a time."""
+"""Admission to the operator's recogniser: a limited number of sessions at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import check_recogniser
 from redraft.speech.worker import arguments
 
-#: Seconds that a recogniser has to say that it can be used.
+#: Seconds within which a recogniser must start.
 _TRIAL_SECONDS = 120
 
 
@@ -25,14 +25,14 @@ class Ears:
     """Opens recognisers.
 
     Args:
-        settings: which one, and for how many sessions at a time.
-        metrics: where is counted.
-        refused: makes a refusal of a code and a sentence.
+        settings: the recogniser, and its maximum number of sessions.
+        metrics: counts the recognisers in use.
+        refused: makes a refusal from a code and a sentence.
     """
 
     def __init__(self, settings: ServeSettings, metrics: Metrics, refused: Callable[[str, str], Refused]) -> None:
         self.settings, self.metrics, self._refused = settings, metrics, refused
-        #: The command of a recogniser's process for a language.
+        #: Returns the command of a recogniser's process for a language.
         self.command: Callable[[str], Sequence[str]] = lambda language: command_of(settings, language)
         self.taken = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -40,11 +40,11 @@ class Ears:
 
     @property
     def offered(self) -> bool:
-        """Whether the operator has switched a recogniser on."""
+        """Whether the operator has configured a recogniser."""
         return self.settings.recogniser is not None
 
     def take(self, language: str) -> Recognition:
-        """A recogniser, with one of the places; `leave` gives that back.
+        """Reserve a place and return a recogniser; `leave` frees the place.
 
         Raises:
             Refused: all places are taken.
@@ -59,7 +59,7 @@ class Ears:
         return Recognition(self.command(language), details=self.settings.log_text)
 
     def public(self, sentence: str) -> str:
-        """A sentence of a recogniser as clients may read it: without paths and addresses of the operator."""
+        """Return a recogniser's message for clients, without the operator's paths and addresses."""
         name, _, place = (self.settings.recogniser or "").partition(":")
         for private, word in ((place.rstrip("/"), name), (self.settings.punctuation or "", "punctuation")):
             if private:
@@ -67,33 +67,33 @@ class Ears:
         return sentence
 
     def leave(self) -> None:
-        """Give a place back."""
+        """Free a place."""
         self.taken -= 1
 
     def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task that `close` waits for."""
+        """Start a task for which `close` waits."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """Stop all recognisers, and wait until their processes have gone."""
+        """Stop all recognisers, and wait until their processes have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def command_of(settings: ServeSettings, language: str) -> list[str]:
-    """The command of a recogniser's process."""
+    """Return the command of a recogniser's process."""
     return arguments(settings.recogniser or "", language, settings.pause, settings.punctuation)
 
 
 def check_ears(settings: ServeSettings) -> None:
-    """Whether there is such a recogniser.
+    """Check the recogniser in the settings.
 
     Raises:
-        OptionError: there is none of this name, or a punctuation model without one.
+        OptionError: no recogniser has this name, or a punctuation model is set without a recogniser.
     """
     if settings.recogniser is not None:
         check_recogniser(settings.recogniser)
@@ -102,11 +102,11 @@ def check_ears(settings: ServeSettings) -> None:
 
 
 def try_ears(settings: ServeSettings, languages: Sequence[str]) -> None:
-    """Open the recogniser once, so that what is wrong with it is known before anybody speaks.
+    """Open the recogniser once, so that errors appear at start-up.
 
     Args:
-        settings: which one.
-        languages: what the model translates from, if it says that.
+        settings: the server's settings.
+        languages: source languages of the model, if it declares them.
 
     Raises:
         OptionError: the recogniser cannot be used.
@@ -120,6 +120,6 @@ def try_ears(settings: ServeSettings, languages: Sequence[str]) -> None:
         said = json.loads(tried.stdout.partition(b"\n")[0])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         raise OptionError(f"recogniser {settings.recogniser!r} cannot be opened: its process does not answer") from None
-    # Where the model does not say its languages, the recogniser may know another one.
+    # If the model declares no languages, the recogniser may still support another one.
     if said["type"] == "error" and (languages or said.get("kind") != OptionError.__name__):
         raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {said['message']}")

@@ -1,20 +1,20 @@
-"""How many files, and with them connections, this process may have open."""
+"""The limit on open files, and so on connections, of this process."""
 
 from __future__ import annotations
 
 try:
     import resource
-except ModuleNotFoundError:  # Windows, which has no such limit
+except ModuleNotFoundError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
 from redraft.errors import OptionError
 
 
 def allow_open_files(number: int | None = None) -> None:
-    """Raise the limit of open files as far as the system lets any process raise it itself.
+    """Raise the soft limit on open files as far as possible.
 
     Args:
-        number: how many are needed; None takes what there is.
+        number: number of files needed; None only raises the limit.
 
     Raises:
         OptionError: the system allows fewer.

@@ -1,4 +1,4 @@
-"""The endpoints of plain HTTP: one text, transcripts, captions by POST, health and metrics."""
+"""The HTTP endpoints: translation, transcripts, captions by POST, health and metrics."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def ingest(request: Request) -> Response:
 
     The body is its text; ``seq`` counts the POSTs.
 
-    One whose ``seq`` came before is passed over, so that a client that got no answer can send it again.
+    A repeated ``seq`` is ignored, so that a client without a response can send it again.
     """
     hub: Hub = request.app.state.hub
     session = owned(request)
@@ -146,7 +146,7 @@ async def transcript(request: Request) -> Response:
     if flag(request, "live", default=False) and request.method == "GET":
         check_places(request.app.state.hub, session)
         return StreamingResponse(session.read(form, targets), media_type=kind)
-    # Hours of talk take a while to be written, in which others must not wait.
+    # Hours of talk take a while to export, and must not block others.
     return Response(await asyncio.to_thread(session.transcript.text, form, targets), media_type=kind)
 
 
@@ -174,7 +174,7 @@ async def offer(request: Request) -> Response:
 
 
 async def talk(request: Request) -> Response:
-    """The updates of the demo talk."""
+    """Return the updates of the demo talk."""
     return JSONResponse([asdict(update) for update in load_talk()])
 
 

@@ -1,4 +1,4 @@
-"""All live sessions: who is admitted, who is found again, who is forgotten."""
+"""All live sessions: starting, finding and forgetting them."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
-#: Sessions that one address may begin at once, before its rate counts.
+#: Number of sessions that one address may start at once, before its rate limit applies.
 _BURST = 50
 _SWEEP_SECONDS = 1.0
 
 
 class Hub:
-    """The sessions of a server.  Everything here runs on its event loop.
+    """The sessions of a server.  Use it on the event loop only.
 
     Args:
-        service: the models with what may be asked of them; None on a replica that serves viewers only.
-        engines: the threads that run them.
-        settings: what the operator decides.
-        metrics: where is counted.
+        service: the models and the operator's limits; None on a replica that serves only viewers.
+        engines: run the models.
+        settings: the operator's settings.
+        metrics: the server's metrics.
 
     Raises:
-        OptionError: the file of API keys cannot be used, or a room is assigned to a key that it does not have.
+        OptionError: the file of API keys is invalid, or a room is assigned to an unknown key.
     """
 
     def __init__(self, service: Service | None, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics = settings, metrics
-        #: Of this process, among all that a client may reach at the same address.
+        #: Identifies this process among servers at the same address.
         self.name = secrets.token_hex(8)
         self.engines, self._service = engines, service
         self.admission = Admission(service, engines, metrics)
@@ -58,7 +58,7 @@ class Hub:
         if not settings.viewers_only:
             check_rooms(settings.rooms, self._keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
-        #: By token, how often captions may come by POST.
+        #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         self.rooms = Rooms(settings.rooms, settings.sessions, self.admission.refused)
         self._archive = Archive(settings.transcripts)
@@ -66,12 +66,12 @@ class Hub:
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
-        #: For audio that sessions send.
+        #: Recognisers for audio from sessions.
         self.ears = Ears(settings, metrics, self.admission.refused)
-        #: For texts that come without a session.
+        #: Translations without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
         self.fanout = open_fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
-        #: Called about every second.
+        #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
@@ -84,12 +84,12 @@ class Hub:
 
     @property
     def ready(self) -> bool:
-        """Whether newcomers may come at all."""
+        """Whether new sessions can be admitted."""
         return self.engines.alive and not self.admission.draining
 
     @property
     def alive(self) -> bool:
-        """Whether anything can be translated."""
+        """Whether the server can translate."""
         return self.engines.alive
 
     def offer(self) -> Offer:
@@ -97,7 +97,7 @@ class Hub:
         return offer_of(self._models, key=self._keys is not None, model=self.settings.model)
 
     def as_sentence(self, text: str) -> str:
-        """A text as the models are to see it where it is finished."""
+        """Return a complete text as the models should see it."""
         return self._models.as_sentence(text)
 
     @property
@@ -107,10 +107,10 @@ class Hub:
         return self._service
 
     def owner(self, key: str | None) -> str:
-        """The owner of an API key; empty where the server has no keys.
+        """Return the owner of an API key; empty if the server has no keys.
 
         Raises:
-            Refused: the key is missing or not known.
+            Refused: the key is missing or unknown.
         """
         return self.admission.owner(self._keys, key)
 
@@ -124,19 +124,19 @@ class Hub:
         last: str | None = None,
         by_post: bool = False,
     ) -> tuple[LiveSession, bool]:
-        """Resume the session of a token, or begin one; the second value says which.
+        """Resume the session of a token, or start one; the second value says which.
 
         Args:
             begin: how to translate, and in which room.
-            owner: whose API key was given.
-            address: where the client is.
-            token: of a session to go on with.
-            last: name of the server that the client was last connected to, as far as it says.  After another one, what
-                is kept of the session here is out of date, and makes way for a new copy.
+            owner: owner of the API key.
+            address: the client's address.
+            token: token of a session to resume.
+            last: name of the server to which the client was last connected, if known.  If it was another one, this
+                server's copy of the session is out of date and is replaced.
             by_post: whether captions will come by POST.
 
         Raises:
-            Refused: it is not admitted, or asks for what is not allowed.
+            Refused: there is no capacity, or the request asks for something that is not allowed.
         """
         known = self._sessions.get(token) if token else None
         if known is not None and self.fanout and await self.fanout.moved(known):
@@ -179,7 +179,7 @@ class Hub:
     ) -> LiveSession:
         longest = self.settings.transcript_length
         session = LiveSession(token, owner, begin, self._archive, self.metrics, longest, by_post)
-        # Taken note of at once: others are admitted while the engine is asked.
+        # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
         self._address[session] = address
         self._addresses[address] += 1
@@ -197,7 +197,7 @@ class Hub:
         return len(self._sessions) + len(self.exchanges.kept) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
-        """How many sessions and exchanges an address has."""
+        """Return the number of sessions and exchanges of an address."""
         return self._addresses[address] + sum(each == address for each in self.exchanges.kept.values())
 
     def _admit(self, address: str) -> None:
@@ -214,10 +214,10 @@ class Hub:
             raise self.admission.refused("limit", f"all {most} sessions that one address may have are in use")
 
     def find(self, name: str) -> LiveSession:
-        """The session that viewers know by this name.
+        """Return the session with a public name.
 
         Raises:
-            Refused: there is none.
+            Refused: the session does not exist.
         """
         found = self._by_name.get(name)
         if found is None:
@@ -227,10 +227,10 @@ class Hub:
         return found
 
     def owned(self, token: str) -> LiveSession:
-        """The session of a token.
+        """Return the session of a token.
 
         Raises:
-            Refused: there is none.
+            Refused: the session does not exist.
         """
         found = self._sessions.get(token)
         if found is None:
@@ -243,7 +243,7 @@ class Hub:
         address = self._address.pop(session, None)
         if address is not None:
             self._addresses[address] -= 1
-            self._addresses += Counter()  # without those that have none left
+            self._addresses += Counter()  # drop addresses without sessions
         session.forget()
         if self.fanout:
             self.fanout.forget(session)
@@ -252,14 +252,14 @@ class Hub:
         session.rewrite()
 
     def _superseded(self, session: LiveSession) -> None:
-        """Another replica goes on with a session; what it has is newer."""
+        """Give up a session that another replica has taken over."""
         if self.fanout:
             self.fanout.drop(session)
         session.delivery.replaced("another server goes on with this session")
         self._forget(session)
 
     def _forget_ended(self, address: str) -> None:
-        """Make room where a newcomer finds none: of what has ended nothing is left but its transcript."""
+        """Make room for a new session by forgetting sessions that have ended."""
         full = self._full
         for session in list(self._sessions.values()):
             ours = full or self._address[session] == address
@@ -268,25 +268,25 @@ class Hub:
                 return
 
     async def sweep(self) -> None:
-        """Forget sessions that nobody has come back to, for as long as the server runs."""
+        """Forget sessions that nobody has resumed, for as long as the server runs."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
             for look in [*self.swept, *looks]:
                 try:
                     look()
-                except Exception:  # else none would be looked after any more
+                except Exception:  # otherwise the sweep would stop
                     log.exception("a session could not be looked after")
 
     def _look_after(self, session: LiveSession) -> None:
-        session.send_stats()  # those of the last captions, too
+        session.send_stats()  # including those of the last captions
         session.rewrite()
         if session.listening:
             session.listening.look_after()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
-        # Without lanes it is only just beginning.
+        # Without lanes it has only just started.
         if session.line and session.delivery.owner is None and time.monotonic() - session.touched > keep:
             self._forget(session)
 

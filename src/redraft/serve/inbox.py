@@ -1,4 +1,4 @@
-"""The updates of a session: whether they come in order, and which are still to be answered."""
+"""The updates of a session: checks their order, and tracks which are unanswered."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 from redraft.captions.events import Order, Update
 
-#: Updates that may wait to be translated, over all languages; more are not read from the connection.
+#: Maximum number of unanswered updates over all languages; beyond it, the connection is not read.
 MOST_PENDING = 64
 
 
 class Inbox:
-    """What came in and what is still to be answered."""
+    """Tracks the received and the unanswered updates."""
 
     def __init__(self) -> None:
         self._order = Order()
-        #: (utterance, language) -> seq of the newest update that is still to be answered.
+        #: (utterance, language) -> seq of the newest unanswered update.
         self._pending: dict[tuple[str, str], int] = {}
         self._room = asyncio.Event()
         self._room.set()
@@ -31,11 +31,11 @@ class Inbox:
         return not self._pending
 
     def repeats(self, update: Update) -> bool:
-        """Whether this update came before: after a drop a client may send again what it is not sure of."""
+        """Whether an update is a duplicate: after a drop a client may send updates again."""
         return self._order.repeats(update)
 
     def take(self, update: Update, targets: Iterable[str]) -> str:
-        """Note an update that is to be answered in these languages; what is wrong with it instead, or nothing."""
+        """Record an update to be answered in these languages; return an error message, or an empty string."""
         if problem := self._order.problem(update):
             return problem
         for target in targets:
@@ -44,19 +44,19 @@ class Inbox:
         return ""
 
     def answered(self, update: Update, language: str) -> None:
-        """Note that an update, and with it the earlier ones of its utterance, is answered in a language."""
+        """Record the answer to an update, and to earlier ones of its utterance, in a language."""
         key = update.utterance, language
         if self._pending.get(key, update.seq) <= update.seq:
             self._pending.pop(key, None)
         self._check_room()
 
     def clear(self) -> None:
-        """Nothing will be answered any more."""
+        """Drop all unanswered updates."""
         self._pending.clear()
         self._check_room()
 
     async def room(self) -> None:
-        """Wait until updates may be taken again."""
+        """Wait until more updates can be accepted."""
         await self._room.wait()
 
     def _check_room(self) -> None:

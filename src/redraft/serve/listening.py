@@ -1,7 +1,7 @@
-"""What a session hears: audio from its client to a recogniser, and updates back, with what must be said of both.
+"""Audio of a session: from its client to a recogniser, with updates and errors back.
 
-A stream outlives connections: a client that comes back goes on where the server is.  Audio is never stored; what waits
-to be recognised is in memory.
+A stream outlives connections: a returning client continues at the server's position.  Audio is never stored on disk;
+only the part waiting to be recognised is in memory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Seconds without audio after which a stream ends, so that its place is free for others.
+#: Seconds without audio after which a stream ends and frees its place.
 IDLE_SECONDS = 15.0
-#: Seconds that a recogniser has to end what it is at.
+#: Seconds within which a recogniser must finish.
 FINISH_SECONDS = 30.0
-#: The most characters of an utterance, as in `protocol.UpdateMessage`.
+#: Maximum length of an utterance in characters, as in `protocol.UpdateMessage`.
 _LONGEST = 20_000
 
 NO_RECOGNISER = (
@@ -61,28 +61,28 @@ class Listening:
         self._recognition: Recognition | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        #: What the recogniser has said last, and the position that the client was told last.
+        #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._told = Progress(None, 0, 0.0), 0
-        #: Seconds of audio in all.
+        #: Total seconds of audio.
         self._seconds = 0.0
         self._finishing = self._closed = False
-        #: Whether the next frame is the first after a message `audio`.
+        #: Whether the next frame is the first after an `audio` message.
         self._first = True
         self._touched = time.monotonic()
         self._complained: set[str] = set()
-        #: When the stream has ended: what is to be done, and which one is to begin.
+        #: When the stream has ended: the function to call, and the stream to start.
         self._then: Callable[[], object] | None = None
         self._next: protocol.Audio | None = None
 
     @property
     def running(self) -> bool:
-        """Whether a recogniser is at work."""
+        """Whether a recogniser is running."""
         return self._task is not None
 
     # From the client
 
     def begin(self, wanted: protocol.Audio) -> protocol.Error | None:
-        """Begin a stream, or go on with it; what is wrong with that."""
+        """Start or resume a stream; return an error or None."""
         if not self._ears.offered:
             return _error("audio", NO_RECOGNISER)
         if self._finishing:
@@ -110,7 +110,7 @@ class Listening:
         return None
 
     def take(self, frame: bytes) -> protocol.Error | None:
-        """Take samples; what is wrong with them."""
+        """Accept samples; return an error or None."""
         if not self._ears.offered:
             return self._once(NO_RECOGNISER)
         if _is_json(frame):
@@ -141,44 +141,44 @@ class Listening:
         return None
 
     def _caught_up(self, stream: AudioStream) -> None:
-        """Say what was dropped."""
+        """Report what was dropped."""
         if stream.dropped:
             self._skip(stream, stream.dropped)
             self._tell(_error("audio", f"{stream.dropped / RATE:.1f} seconds of audio were dropped"))
             stream.dropped = 0
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
-        """Go on with what comes after samples that are missing."""
+        """Continue after missing samples."""
         self._ears.metrics.lost_audio.inc(samples / RATE)
         if self._recognition is not None:
             self._recognition.feed(stream.skipped(samples))
 
     def _once(self, sentence: str) -> protocol.Error | None:
-        """A complaint about the first of many frames."""
+        """Return an error only for the first of many frames."""
         if sentence in self._complained:
             return None
         self._complained.add(sentence)
         return _error("audio", sentence)
 
     def finish(self, then: Callable[[], object] | None = None) -> None:
-        """No more audio will come: end what is open, then do something."""
+        """End the audio: finish the current utterance, then call ``then``."""
         self._then = then or self._then
         if self._finishing or self._recognition is None or self._stream is None:
             return
         self._caught_up(self._stream)
         self._finishing = True
-        self._complained.add(NO_STREAM)  # what is still under way is no mistake
+        self._complained.add(NO_STREAM)  # frames still in flight are no error
         self._recognition.finish()
         self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
 
     def look_after(self) -> None:
-        """End a stream of which nothing comes any more."""
+        """End a stream that gets no more audio."""
         if self.running and not self._finishing and time.monotonic() - self._touched > IDLE_SECONDS:
             self._tell(_error("audio", IDLE))
             self.finish()
 
     def close(self) -> None:
-        """End everything at once: the session is over."""
+        """End everything immediately, because the session is over."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -186,10 +186,10 @@ class Listening:
     # From the recogniser
 
     def _open(self, wanted: protocol.Audio) -> AudioStream:
-        """The stream that is wanted, with a recogniser of its own.
+        """Open a stream with a new recogniser.
 
         Raises:
-            Refused: there is no place.
+            Refused: all places are taken.
         """
         recognition = self._ears.take(self._session.begin.source)
         before = self._stream
@@ -225,7 +225,7 @@ class Listening:
             self._tell_position()
 
     def _heard(self, update: Update, stream: AudioStream) -> None:
-        """Take what was recognised into the session."""
+        """Pass a recognised update to the session."""
         if limit := FULL if self._session.full else TOO_LONG if len(update.text) > _LONGEST else "":
             self._stop(_error("limit", limit))
         elif problem := self._session.update(update):
@@ -234,13 +234,13 @@ class Listening:
             self._tell(stream.remember(update, self._last.samples))
 
     def _stop(self, problem: protocol.Error) -> None:
-        """Stop the recogniser at once."""
+        """Stop the recogniser immediately."""
         self._tell(problem)
         if self._recognition is not None:
             self._recognition.kill()
 
     def _over(self, stream: AudioStream) -> None:
-        """The recogniser has ended, for whatever reason."""
+        """Clean up after the recogniser has ended for any reason."""
         self._ears.leave()
         if self._timer is not None:
             self._timer.cancel()
@@ -286,7 +286,7 @@ def _error(code: str, sentence: str) -> protocol.Error:
 
 
 def _is_json(frame: bytes) -> bool:
-    """Whether a frame is a message by mistake; samples that read as JSON are as good as impossible."""
+    """Whether a frame is a JSON message sent by mistake; real samples practically never parse as JSON."""
     if not frame.startswith(b"{"):
         return False
     try:

@@ -1,7 +1,7 @@
 """One live session: updates in, captions out.
 
-Runs on the server's event loop; the engine's answers come in by `LiveSession.answered`.  A session outlives its
-connections; `redraft.serve.delivery` knows those, and what must not be lost when one is.
+It runs on the server's event loop; `LiveSession.answered` receives the engine's answers.  A session outlives its
+connections, which `redraft.serve.delivery` manages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from redraft.serve.outbox import Outbox
 from redraft.serve.stats import SessionCounts
 from redraft.serve.transcript import Transcript
 
-#: What an utterance takes beside its texts, in characters.
+#: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
 
 
@@ -37,20 +37,20 @@ class LiveSession:
     """A session on the server.
 
     Attributes:
-        token: names it to its owner.
-        owner: whose API key began it; empty where none is needed.
-        begin: what was asked for at its beginning.
-        archive: keeps every final caption that is not hidden.
-        metrics: where updates are counted.
-        longest: the most characters that are kept of it.
+        token: the owner's secret name of it.
+        owner: owner of the API key that started it; empty if no key is needed.
+        begin: the request that started it.
+        archive: stores every final caption that is not hidden.
+        metrics: counts updates.
+        longest: maximum number of characters to keep.
         by_post: whether its captions come by POST, so that it never has a connection.
-        line: its lanes, as soon as it has been admitted.
-        listening: what it hears, as soon as there was audio.
-        opened: set as soon as it has its lanes, or is known to get none.
-        over: told when nothing more comes of it.
-        kept: how many characters are kept of it.
-        readers: how many read the transcript while it grows.
-        touched: when it was last of use to anybody, in seconds of the monotonic clock.
+        line: its lanes, once admitted.
+        listening: its audio, once there is any.
+        opened: set once it has its lanes, or cannot get any.
+        over: called when it has ended.
+        kept: number of characters kept.
+        readers: number of readers of the growing transcript.
+        touched: time of its last use, in seconds of the monotonic clock.
         last_post: ``seq`` of the newest caption that came by POST.
     """
 
@@ -77,7 +77,7 @@ class LiveSession:
     delivery: Delivery = field(init=False)
     file: SessionFile = field(init=False)
     _counts: SessionCounts = field(init=False)
-    #: How many captions that came by POST were final.
+    #: Number of final captions that came by POST.
     _posted: int = 0
 
     def __post_init__(self) -> None:
@@ -92,19 +92,20 @@ class LiveSession:
     # From the client
 
     def update(self, update: events.Update, begun: float | None = None) -> str:
-        """Take an update; what is wrong with it, or nothing.
+        """Accept an update; return an error message, or an empty string.
 
-        One that came before is passed over, so that after a drop a client may send again what it is not sure of.
+        Duplicates are ignored, since after a drop a client may send updates again.
 
         Args:
-            begun: when its utterance began, in seconds; None if that is the time of the update.
+            update: the update.
+            begun: start of its utterance in seconds; None if that is the update's time.
         """
         self.touched = time.monotonic()
         if self.inbox.repeats(update):
             return ""
         if self.ended:
             return "the session has ended: no more updates are taken"
-        # What was restored the client has already.
+        # The client already has restored captions.
         missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
         new = update.utterance not in self.inbox
         if new and not missing:
@@ -121,13 +122,13 @@ class LiveSession:
 
     @property
     def full(self) -> bool:
-        """Whether as much of it is kept as may be, so that nothing more is taken."""
+        """Whether its size limit is reached, so that it accepts no more updates."""
         return self.kept >= self.longest
 
     def posted(self, seq: int, text: str, *, final: bool) -> str:
-        """Take a caption that came by POST; what is wrong with it, or nothing.
+        """Accept a caption that came by POST; return an error message, or an empty string.
 
-        Utterances have no names there: one ends with a final caption, and the next one begins.
+        Utterances have no names there: a final caption ends one, and the next caption starts another.
         """
         if seq <= self.last_post:
             return ""
@@ -138,7 +139,7 @@ class LiveSession:
         return problem
 
     def restore(self, finals: Iterable[protocol.Final]) -> None:
-        """Take over what the client has from another server, or from before a restart."""
+        """Restore captions that the client has from another server, or from before a restart."""
         for final in finals:
             if final.language in self.targets and (final.utterance, final.language) not in self.transcript:
                 caption = caption_of(final)
@@ -159,7 +160,7 @@ class LiveSession:
             self.file.add(caption)
 
     def end(self) -> None:
-        """No more updates will come, but those of audio that is still being recognised."""
+        """End the session: no more updates will come, except from audio that is still being recognised."""
         if self.listening and self.listening.running:
             self.listening.finish(then=self.end)
             return
@@ -169,7 +170,7 @@ class LiveSession:
     # From the engine
 
     def answered(self, language: str, answer: Answer, tally: Tally) -> None:
-        """Send what came of an update."""
+        """Send the result of an update."""
         update = answer.update
         self.inbox.answered(update, language)
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
@@ -184,7 +185,7 @@ class LiveSession:
 
     def _publish_caption(self, caption: events.Caption, lag: float) -> None:
         key, lag_ms = (caption.utterance, caption.language), round(lag * 1000, 1)
-        if key in self.transcript:  # restored: the client has its end already
+        if key in self.transcript:  # restored: the client already has it
             return
         if not caption.final:
             self.delivery.partial(caption, lag_ms)
@@ -200,7 +201,7 @@ class LiveSession:
             self.delivery.tell(error.wire())
 
     def send_stats(self) -> None:
-        """Tell of new counts, if the last ones were told of long enough ago."""
+        """Send statistics if they are due."""
         if self._counts.due():
             self._tell_stats()
 
@@ -221,7 +222,7 @@ class LiveSession:
 
     @property
     def in_use(self) -> bool:
-        """Whether captions may still come of it: somebody is connected, or they come by POST."""
+        """Whether more captions may come: it is connected, or captions come by POST."""
         return not self.ended and (self.by_post or self.delivery.owner is not None)
 
     def _finish(self) -> None:
@@ -234,15 +235,15 @@ class LiveSession:
                 self.over()
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
-        """End all connections with an error; the session is over, whatever was still to be translated."""
+        """Close all connections with an error, and end the session without translating the rest."""
         self._close_ear()
         self.inbox.clear()
         self.transcript.close()
-        self.delivery.feed = None  # viewers elsewhere stay: another replica may go on with it
+        self.delivery.feed = None  # viewers elsewhere stay, since another replica may continue the session
         self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
 
     def forget(self) -> None:
-        """Nobody will come back to it: nothing more is taken, and whoever waits is let go."""
+        """Close everything: the session has been forgotten."""
         self.ended = True
         self._close_ear()
         self.inbox.clear()
@@ -257,37 +258,37 @@ class LiveSession:
             self.listening.close()
 
     def release(self) -> None:
-        """Give the lanes back."""
+        """Release the lanes."""
         if self.line:
             self.line.close()
 
     def rewrite(self) -> None:
-        """Take what its owner has corrected or hidden over into its file."""
+        """Update its file after corrections and hidden captions."""
         self.file.rewrite(self.transcript)
 
     # Connections
 
     def attach(self, outbox: Outbox) -> None:
-        """Send to this connection of the owner from now on, see `Delivery.attach`."""
+        """Make this the owner's connection; see `Delivery.attach`."""
         self.touched = time.monotonic()
         self.delivery.attach(outbox)
         if self.done:
             self.delivery.say_done(outbox)
 
     def watch(self, viewer: Outbox) -> None:
-        """Send to a viewer from now on, first what there is already."""
+        """Add a viewer, and send the captions so far."""
         self.delivery.watch(viewer)
         if self.done:
             self.delivery.say_done(viewer)
 
     def publish(self, feed: Outbox) -> None:
-        """Send to viewers on other replicas from now on, see `Delivery.publish`."""
+        """Add the feed to other replicas; see `Delivery.publish`."""
         self.delivery.publish(feed)
         if self.done:
             self.delivery.say_done(feed)
 
     async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """The transcript while it grows, see `Transcript.live`; whoever reads it takes a viewer's place."""
+        """Yield the transcript as it grows, see `Transcript.live`; a reader counts as a viewer."""
         self.readers += 1
         try:
             async for piece in self.transcript.live(form, targets):
@@ -296,7 +297,7 @@ class LiveSession:
             self.readers -= 1
 
     def detach(self, outbox: Outbox) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
         if self.delivery.owner is outbox:
             self.touched = time.monotonic()
         self.delivery.detach(outbox)

@@ -1,4 +1,4 @@
-"""Counters for Prometheus.  Without transcript text, and without labels that a client can choose."""
+"""Metrics for Prometheus, without transcript text and without labels that clients can choose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKENS = (1, 4, 16, 64, 256, 1024)
 
 
 class Metrics:
-    """All of a server's metrics, in a registry of their own."""
+    """All metrics of a server in a separate registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -47,11 +47,11 @@ class Metrics:
         self.pass_tokens = Histogram("redraft_pass_tokens", "New tokens of a pass", buckets=_TOKENS, **made)
 
     def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:
-        """Add a value that is asked for whenever it is read."""
+        """Add a gauge that calls ``value`` whenever it is read."""
         Gauge(name, help, registry=self.registry).set_function(value)
 
     def watch(self, engines: Engines) -> None:
-        """Add what the engines tell of themselves."""
+        """Add metrics of the engines."""
         schedulers = [engine.scheduler for engine in engines.all]
 
         def total(name: str, help: str, value: Callable[[Scheduler], float]) -> None:
@@ -71,13 +71,13 @@ class Metrics:
         self.pass_tokens.observe(done.tokens)
 
     def answered(self, answer: Answer) -> None:
-        """Count what came of an update."""
+        """Count the answer to an update."""
         for kind in _kinds(answer):
             self.captions.labels(kind).inc()
         self.lag.observe(answer.lag)
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Return all metrics in Prometheus's text format."""
         return bytes(generate_latest(self.registry))
 
 

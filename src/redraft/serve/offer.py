@@ -1,4 +1,4 @@
-"""What a server offers its clients."""
+"""The server's offer to clients."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from redraft.serve.service import Service
 
 
 def offer_of(service: Service, *, key: bool, model: str) -> Offer:
-    """What may be asked of the models.
+    """Return what clients may ask of the models.
 
     Args:
-        service: the models with what the operator allows.
+        service: the models and the operator's limits.
         key: whether an API key is needed.
-        model: name or path of the model, as the operator gave it; clients are told its own name, never a path.
+        model: name or path of the model as set by the operator; clients get its name only, never a path.
     """
     allowed = service.settings
     sources, targets = service.languages

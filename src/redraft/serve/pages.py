@@ -1,4 +1,4 @@
-"""The page, the views for viewers, and what they need to know; their files are in ``web`` as they are served."""
+"""The page, the views for viewers, and their static files in ``web``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 WEB = Path(__file__).parent / "web"
-#: Path -> file: the page, captions on a transparent ground for streaming programs and the form that builds their
-#: address, and somebody else's session.
+#: Path -> file: the page, the overlay with the form for its address, and the page for viewers.
 PAGES = {
     "/": "index.html",
     "/overlay": "overlay.html",
@@ -24,13 +23,13 @@ PAGES = {
 
 
 async def watch_room(request: Request) -> Response:
-    """A short link to a room leads to the page of its viewers; what it asks for stays."""
+    """Redirect a short link to a room to its viewers' page, keeping the query."""
     query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
     return RedirectResponse(f"/watch?{urlencode(query)}")
 
 
 def routes() -> list[BaseRoute]:
-    """All of the above, and every file; nothing at the root that would take the paths of others."""
+    """Return the routes of pages and static files; none at the root hides other paths."""
     return [
         *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
         Route("/watch/{room}", watch_room, methods=["GET"]),

@@ -1,11 +1,10 @@
-"""What is said over the wire: every message a class, its JSON schema made from it.
+"""The messages of the protocol; their JSON schemas are made from these classes.
 
-A client sends `Start`, then any number of `UpdateMessage` (of type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
+A client sends `Start`, then any number of `UpdateMessage` (type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
 `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`,
-and with `Done` at the end.  Viewers of a room get `RoomState` as well.  All are JSON objects with a ``type``, one a
-text frame.  Where the server recognises speech, a client can send audio in place of updates: `Audio`, then binary
-frames, then `AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md says how they go
-together.
+and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a ``type``, in a text frame.
+If the server recognises speech, a client can send audio instead of updates: `Audio`, then binary frames, then
+`AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their order.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from redraft.serve.protocol_audio import Listening as Listening
 from redraft.serve.protocol_audio import Recognised as Recognised
 from redraft.serve.refusals import CODES
 
-#: Grows when a message changes in a way that older clients or servers would misread.
+#: Increased when a message changes in a way that older clients or servers would misread.
 VERSION = 1
 
 
@@ -56,7 +55,7 @@ class Wanted(Message):
 
     @property
     def mask(self) -> Mask:
-        """What is hidden of partial captions."""
+        """The mask of partial captions."""
         margin = self.mask_margin if self.mask_survival is None else OFF
         return Mask(self.mask_k, self.mask_unit, margin=margin, survival=self.mask_survival)
 
@@ -94,7 +93,7 @@ class UpdateMessage(Message):
     )
 
     def event(self) -> events.Update:
-        """The same for the engine."""
+        """Return the update for the engine."""
         return events.Update(self.utterance, self.seq, self.text, self.final, self.time)
 
 
@@ -266,7 +265,7 @@ class Done(Message):
     type: Literal["done"] = "done"
 
 
-#: What a client may say of captions that viewers see; over HTTP, too.
+#: Messages that control viewers' captions; also used over HTTP.
 Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
 FromClient: TypeAlias = Annotated[
     Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Pause | Hide | Correct | End,
@@ -287,5 +286,5 @@ FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
 
 
 def sentence(error: ValidationError, *kinds: type[BaseModel]) -> str:
-    """What is wrong with a message, see `redraft.serve.wrong`; ``kinds`` are those of a client if none are given."""
+    """Describe what is wrong with a message, see `redraft.serve.wrong`; by default, one from a client."""
     return wrong.sentence(error, *(kinds or CLIENT))

@@ -1,9 +1,9 @@
-"""The server on Ray Serve: replicas on the nodes of a cluster, which come and go while sessions go on.
+"""The server on Ray Serve: replicas on the nodes of a cluster, which may change while sessions continue.
 
     serve run redraft.serve.ray_app:app model=demo
 
-Ray's proxies take the connections and hand each to a replica, where it stays.  Ray may start, stop and replace replicas
-at any time, and any of them may crash: clients connect again, to whichever is there, and hand back what that one lacks.
+Ray's proxies accept the connections and assign each to a replica.  Ray may start, stop and replace replicas at any
+time, and any of them may crash: clients reconnect to another one, and restore what it lacks.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ from redraft.serve.startup import check, open_hub
 
 log = logging.getLogger(__name__)
 
-#: Connections of one replica, of sessions and viewers, above which Ray asks another one.  The server's own limits on
-#: sessions and viewers come first, since it refuses with a sentence.
+#: Connections of one replica (sessions and viewers) above which Ray chooses another one.  The server's own limits are
+#: reached first, and give an error message.
 _CONNECTIONS = 10_000
-#: Seconds that a replica has beside `drain_seconds` to close its connections and its models.
+#: Seconds in addition to `drain_seconds` for closing a replica's connections and models.
 _GOODBYE_SECONDS = 10.0
-#: How often a replica looks whether it is being stopped, in seconds.
+#: Interval in seconds at which a replica checks whether it is being stopped.
 _LOOK_SECONDS = 0.25
 
 
 def app(args: dict[str, Any]) -> serve.Application:
-    """The application, for `serve run` and the config files of Ray Serve.
+    """Return the application, for `serve run` and the config files of Ray Serve.
 
     Args:
-        args: settings of `redraft serve` by name; ``config`` names a TOML file with more of them, which is read here.
+        args: settings of `redraft serve` by name; ``config`` names a TOML file with further settings, which is read
+            here.
 
     Raises:
-        OptionError: something cannot be used as the settings say.
+        OptionError: a setting is invalid.
     """
     given = dict(args)
     config = given.pop("config", None)
     settings = load(None if config is None else Path(config), **given)
     check(settings)
-    fields = settings.model_dump()  # the class is one of `load`'s own, which no other process knows
+    fields = settings.model_dump()  # `load` creates a class that other processes cannot import
 
     def build() -> Starlette:
         return _build(ServeSettings(**fields))
@@ -72,7 +73,7 @@ def app(args: dict[str, Any]) -> serve.Application:
 
 
 class Replica:
-    """One server of several; Ray makes it, checks it and stops it."""
+    """One of several servers; Ray creates, checks and stops it."""
 
     app: Starlette
 
@@ -80,10 +81,10 @@ class Replica:
         self._draining = asyncio.get_running_loop().create_task(self._drain_when_stopped())
 
     def check_health(self) -> None:
-        """Have Ray start another one in its place once the engine has stopped.
+        """Let Ray replace this replica if the engine has stopped.
 
         Raises:
-            RuntimeError: it has.
+            RuntimeError: the engine has stopped.
         """
         if not self.app.state.hub.alive:
             raise RuntimeError(STOPPED)
@@ -100,17 +101,17 @@ class Replica:
 
 
 class LocalOnly:
-    """Middleware: refuses clients on other machines, as a server without API keys does that listens on its own only.
+    """Middleware that rejects clients on other machines, like a server without API keys.
 
     Args:
-        app: what is guarded.
+        app: the application to protect.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Reject a request or pass it on."""
         if scope["type"] == "lifespan" or _is_local((scope.get("client") or ("",))[0]):
             await self._app(scope, receive, send)
             return
@@ -126,7 +127,7 @@ def _is_local(address: str) -> bool:
 
 
 def _build(settings: ServeSettings) -> Starlette:
-    """What a replica serves, with its models loaded."""
+    """Return the application of a replica, with its models loaded."""
     logs.set_up(details=settings.log_text)
     settings = fitted(settings, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0)))
     allow_open_files()
@@ -137,7 +138,7 @@ def _build(settings: ServeSettings) -> Starlette:
 
 
 def fitted(settings: ServeSettings, cores: int) -> ServeSettings:
-    """The settings of a replica that has so many cores of its node; 0 leaves them as they are."""
+    """Return the settings of a replica with this number of cores; 0 leaves them unchanged."""
     if not cores or settings.threads or settings.viewers_only or is_remote(settings.model):
         return settings
     engines = settings.engines or min(cores, usual_contexts(settings.model, settings.gpu_layers))
@@ -147,7 +148,7 @@ def fitted(settings: ServeSettings, cores: int) -> ServeSettings:
 def _stopping() -> bool:
     """Whether Ray is stopping this replica.
 
-    It sends no new connections then, and waits for those that there are, but tells the application only when none is
+    Ray then sends no new connections and waits for the existing ones, but notifies the application only when none is
     left.
     """
     return any(replica._replica_impl._shutting_down for replica in global_worker.actors.values())

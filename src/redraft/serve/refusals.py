@@ -1,4 +1,4 @@
-"""What is said to a client whose request is not granted: every code that an error can have, and what it means."""
+"""The error codes, and the exception for refused requests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code of errors.
+    """An error code.
 
     Attributes:
-        means: what it says to the client.
-        status: of the answer, over HTTP.
-        close: with which a connection is closed that is refused (RFC 6455); 1008 is "against the server's policy".
+        means: its meaning for clients.
+        status: HTTP status.
+        close: websocket close code (RFC 6455); 1008 is "policy violation".
     """
 
     means: str
@@ -44,7 +44,7 @@ FULL = "the session has as long a transcript as is allowed here: begin another o
 
 
 class Refused(Exception):
-    """A request that is not granted; ``code`` is one of `CODES`."""
+    """A refused request; ``code`` is one of `CODES`."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(sentence)

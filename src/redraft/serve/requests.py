@@ -1,4 +1,4 @@
-"""What the endpoints share: reading requests, finding what they are about, and saying why one is refused."""
+"""Shared by the HTTP endpoints: reading requests, finding sessions and rooms, and returning errors."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from redraft.serve.watched import Watched
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-#: Names of UTF-8, and of its first half.
+#: Names of UTF-8 and of its subset ASCII.
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
 
 
 def answering(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, with refusals turned into answers."""
+    """Wrap an endpoint to convert refusals to responses."""
 
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Refused as refused:
             return refusal(refused.code, refused.sentence)
-        except ClientDisconnect:  # in the middle of the body: nobody reads the answer
+        except ClientDisconnect:  # disconnected while sending the body
             return Response(status_code=400)
 
     return answer
 
 
 def refusal(code: str, sentence: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
-    """An error as it is sent."""
+    """Return an error response."""
     headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if code == "key" else {})}
     headers |= {"retry-after": "5"} if CODES[code].status in (429, 503) else {}
     body = {"error": {"code": code, "message": sentence}}
@@ -48,46 +48,46 @@ def refusal(code: str, sentence: str, status: int | None = None, headers: Mappin
 
 
 def allowed(request: Request) -> tuple[Hub, str]:
-    """The hub and whose key was given."""
+    """Return the hub and the owner of the request's API key."""
     hub: Hub = request.app.state.hub
     return hub, hub.owner(bearer(request.headers.get("authorization", "")))
 
 
 def bearer(header: str) -> str | None:
-    """The key in an ``Authorization`` header."""
+    """Return the key in an ``Authorization`` header."""
     scheme, _, key = header.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
 
 
 def address_of(request: Request) -> str:
-    """Where a request came from, by which sessions are counted."""
+    """Return a client's address, by which sessions are counted."""
     return request.client.host if request.client else ""
 
 
 def owned(request: Request) -> LiveSession:
-    """The session of the token in a request's path.
+    """Return the session of the token in a request's path.
 
     Raises:
-        Refused: there is none.
+        Refused: the session does not exist.
     """
     found: LiveSession = request.app.state.hub.owned(request.path_params["token"])
     return found
 
 
 async def viewed(request: Request) -> Watched:
-    """The session that viewers know by the name in a request's path.
+    """Return the session with the public name in a request's path.
 
     Raises:
-        Refused: there is none.
+        Refused: the session does not exist.
     """
     return await session_named(request.app.state.hub, request.path_params["session"])
 
 
 async def room_of(request: Request) -> Room:
-    """The room in a request's path.
+    """Return the room in a request's path.
 
     Raises:
-        Refused: there is none.
+        Refused: the room does not exist.
     """
     try:
         return await room_named(request.app.state.hub, request.path_params["room"])
@@ -96,10 +96,10 @@ async def room_of(request: Request) -> Room:
 
 
 def languages(request: Request, known: Sequence[str]) -> list[str]:
-    """The target languages that a query asks for; all, if it names none.
+    """Return the target languages in a query; all if it has none.
 
     Raises:
-        Refused: one is not among those that are known.
+        Refused: the session does not have a language.
     """
     wanted = list(dict.fromkeys(request.query_params.getlist("language"))) or list(known)
     if unknown := [target for target in wanted if target not in known]:
@@ -108,10 +108,10 @@ def languages(request: Request, known: Sequence[str]) -> list[str]:
 
 
 def whole(request: Request, name: str) -> int:
-    """A whole number in the query.
+    """Return an integer from the query.
 
     Raises:
-        Refused: it is missing, or is none.
+        Refused: it is missing or invalid.
     """
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
@@ -120,10 +120,10 @@ def whole(request: Request, name: str) -> int:
 
 
 def flag(request: Request, name: str, *, default: bool) -> bool:
-    """Yes or no in the query.
+    """Return a boolean from the query.
 
     Raises:
-        Refused: it is neither.
+        Refused: it is invalid.
     """
     text = request.query_params.get(name)
     if text not in (None, "true", "false", "1", "0"):
@@ -132,10 +132,10 @@ def flag(request: Request, name: str, *, default: bool) -> bool:
 
 
 async def read_bytes(request: Request, most: int | None = None) -> bytes:
-    """The body, of at most so many bytes: those that the operator allows, if None.
+    """Read a body of at most ``most`` bytes; None uses the operator's limit.
 
     Raises:
-        Refused: it has more.
+        Refused: the body is larger.
     """
     most = request.app.state.hub.settings.message_bytes if most is None else most
     body = bytearray()
@@ -147,10 +147,10 @@ async def read_bytes(request: Request, most: int | None = None) -> bytes:
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """A body of plain text, which must be UTF-8 and not be called anything else.
+    """Decode a plain-text body as UTF-8.
 
     Raises:
-        Refused: it is in another encoding.
+        Refused: it has another encoding.
     """
     header = EmailMessage()
     header["content-type"] = content_type or "text/plain"
@@ -166,16 +166,16 @@ def text_of(body: bytes, content_type: str) -> str:
 async def body_of(
     request: Request, read: Callable[[bytes], T], *kinds: type[protocol.Message], most: int | None = None
 ) -> T:
-    """The message in a body of JSON.
+    """Read a message from a JSON body.
 
     Args:
-        request: what has the body.
-        read: makes the message.
-        kinds: what it could be.
-        most: as of `read_bytes`.
+        request: the request.
+        read: parses the message.
+        kinds: its possible types.
+        most: see `read_bytes`.
 
     Raises:
-        Refused: there is none, or it is not as it should be.
+        Refused: the body is missing or invalid.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused("protocol", "the content type must be application/json")
@@ -186,5 +186,5 @@ async def body_of(
 
 
 def answer_of(message: protocol.Message, status: int = 200) -> Response:
-    """A message as an answer."""
+    """Return a message as a response."""
     return Response(message.wire(), status, media_type="application/json")

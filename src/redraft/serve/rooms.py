@@ -1,7 +1,7 @@
-"""Rooms: names that stay the same from session to session, so that links of viewers stay good.
+"""Rooms: names that stay the same from session to session, so that viewers' links stay valid.
 
-A room has one session at a time.  Its viewers are connected to the room: they may come before a session begins, and
-are taken over to the next one.
+A room has one session at a time.  Its viewers are connected to the room: they may connect before a session starts, and
+stay for the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys
 from redraft.serve.watched import Watched
 
-#: Rooms whose owners are remembered.
+#: Maximum number of rooms whose owners are remembered.
 _MOST_ROOMS = 10_000
 
 
@@ -29,7 +29,7 @@ def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None
     """Check the rooms that the operator assigns to API keys.
 
     Raises:
-        OptionError: the name of a room is invalid, or there is no such key.
+        OptionError: a room's name is invalid, or a key does not exist.
     """
     for room, names in rooms.items():
         if not re.fullmatch(ROOM_NAME, room):
@@ -43,13 +43,13 @@ def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None
 
 @dataclass(slots=True, eq=False)
 class Room:
-    """A room and who is in it.
+    """A room with its session and viewers.
 
     Attributes:
-        name: part of addresses.
-        owner: name of the API key that used it first; None before that, empty where no keys are needed.
-        session: the latest one that is still kept.
-        coming: whether a session is about to begin in it.
+        name: its name in URLs.
+        owner: name of the API key that used it first; None before that, empty if no keys are needed.
+        session: the latest session that is still kept.
+        coming: whether a session is about to start in it.
         viewers: connections that stay from session to session.
     """
 
@@ -61,11 +61,11 @@ class Room:
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody is in it, or has been until a moment ago."""
+        """Whether it has viewers or a session, or a session is about to start."""
         return bool(self.viewers) or self.session is not None or self.coming
 
     def message(self) -> protocol.RoomState:
-        """What it shows now."""
+        """Return its state as a message."""
         session = self.session
         if session is None:
             return protocol.RoomState(room=self.name, state="waiting")
@@ -75,20 +75,20 @@ class Room:
         )
 
     def enter(self, viewer: Outbox) -> None:
-        """Send to a viewer from now on."""
+        """Add a viewer."""
         self.viewers.add(viewer)
         viewer.put(self.message().wire())
         if self.session is not None:
             self.session.watch(viewer)
 
     def leave(self, viewer: Outbox) -> None:
-        """A viewer's connection has ended."""
+        """Remove a viewer's connection that has ended."""
         self.viewers.discard(viewer)
         if self.session is not None:
             self.session.detach(viewer)
 
     def begin(self, session: Watched) -> None:
-        """Show a session; the one before it, if it goes on, is ended."""
+        """Show a session; the previous one is ended if it is still running."""
         earlier, self.session = self.session, session
         if earlier is not None:
             earlier.delivery.viewers -= self.viewers
@@ -110,10 +110,10 @@ class Rooms:
     """The rooms of a server.
 
     Args:
-        assigned: the rooms that there are, with the names of the API keys that may use each, all if it has none; where
-            no room is given, there is any, and it belongs to the key that used it first.
-        waited: rooms without a session that viewers may wait for at a time.
-        refused: makes refusals out of code and sentence.
+        assigned: the available rooms, with the names of the API keys that may use each (all if empty).  If it is empty,
+            any name is available and belongs to the key that used it first.
+        waited: maximum number of rooms without a session that have viewers.
+        refused: makes a refusal from code and sentence.
     """
 
     def __init__(
@@ -124,15 +124,15 @@ class Rooms:
 
     @contextmanager
     def taken(self, name: str, owner: str, *, take_over: bool) -> Iterator[Room]:
-        """A room in which a session is to begin while the block lasts; nobody else can begin one meanwhile.
+        """Reserve a room for a session that starts in the block.
 
         Args:
-            name: of the room.
+            name: name of the room.
             owner: name of the API key.
             take_over: whether to take it from a session that is in use.
 
         Raises:
-            Refused: the room is in use, or not for this key.
+            Refused: the room is in use, or this key may not use it.
         """
         room = self._found(name)
         keys = self._assigned.get(name, ())
@@ -153,10 +153,10 @@ class Rooms:
             self._tidy(room)
 
     def enter(self, name: str, viewer: Outbox, most: int) -> Room:
-        """Let a viewer into a room, which need not have a session.
+        """Admit a viewer to a room, which need not have a session.
 
         Raises:
-            Refused: there is no such room, or no place for one more viewer.
+            Refused: the room does not exist, or is full.
         """
         room = self._found(name)
         if len(room.viewers) >= most:
@@ -169,25 +169,25 @@ class Rooms:
         return room
 
     def show(self, name: str, session: Watched) -> None:
-        """Show a session that has begun on another replica."""
+        """Show a session that has started on another replica."""
         room = self._rooms[name] = self._found(name)
         room.begin(session)
 
     def leave(self, room: Room, viewer: Outbox) -> None:
-        """A viewer's connection has ended."""
+        """Remove a viewer's connection that has ended."""
         room.leave(viewer)
         self._tidy(room)
 
     def find(self, name: str) -> Room:
-        """A room, which need not have a session.
+        """Return a room, which need not have a session.
 
         Raises:
-            Refused: there is no such room.
+            Refused: the room does not exist.
         """
         return self._found(name)
 
     def forget(self, session: Watched) -> None:
-        """A session is kept no longer."""
+        """Remove a session that has been forgotten."""
         room = self._rooms.get(session.begin.room or "")
         if room is not None and room.session is session:
             room.session = None
@@ -207,7 +207,7 @@ class Rooms:
         return self._rooms.get(name) or Room(name)
 
     def _tidy(self, room: Room) -> None:
-        """Forget a room that nobody uses or owns; of those that nobody uses, the oldest if there are too many."""
+        """Forget a room that is unused and has no owner; if there are too many unused rooms, the oldest."""
         if not room.owner and not room.in_use:
             self._rooms.pop(room.name, None)
         while len(self._rooms) > _MOST_ROOMS:

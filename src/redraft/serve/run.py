@@ -1,4 +1,4 @@
-"""The process: a listening socket, uvicorn, and an end that loses nothing."""
+"""The server process: a listening socket, uvicorn, and a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from redraft.serve.startup import check, open_hub
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a server goes on without its engine, so that its clients and whoever watches it learn of that.
+#: Seconds for which a server continues after its engine has stopped, so that clients and monitoring notice.
 _WITHOUT_ENGINE = 5.0
-#: Times `message_bytes` at which uvicorn closes a connection.  It does so at once, and drops what came in the same
-#: packet; a message between the two is answered with a sentence.
+#: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
+#: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
-#: Milliseconds after which the system gives up a peer that takes no data; closes what a dropped reader leaves behind.
+#: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
 _USER_TIMEOUT = 30_000
 
 
 class CaptionServer(uvicorn.Server):
-    """Uvicorn that lets sessions finish: after SIGTERM or SIGINT finals are translated and delivered first.
+    """Uvicorn with a graceful shutdown: after SIGTERM or SIGINT final captions are translated and delivered first.
 
     A second signal ends it at once.
 
@@ -62,7 +62,7 @@ class CaptionServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Remember the loop, since signals come from outside it."""
+        """Store the event loop for the signal handlers."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
 
@@ -79,14 +79,14 @@ class CaptionServer(uvicorn.Server):
             self._draining = asyncio.get_running_loop().create_task(self._drain())
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to end; also some seconds after the engine has stopped, since only a new process has another one."""
+        """Whether to end; also a few seconds after the engine has stopped, which only a new process can restart."""
         if not self._hub.alive and self._dead_since is None:
             self._dead_since = time.monotonic()
         return await super().on_tick(counter) or self.failed
 
     @property
     def failed(self) -> bool:
-        """Whether it ends because its engine has stopped."""
+        """Whether it ended because its engine has stopped."""
         return self._dead_since is not None and time.monotonic() - self._dead_since >= _WITHOUT_ENGINE
 
     async def _drain(self) -> None:
@@ -98,7 +98,7 @@ class CaptionServer(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
     Raises:
         OptionError: the address cannot be used.
@@ -107,7 +107,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind, number)
-        # On Windows SO_REUSEADDR would let two servers share a port.
+        # On Windows, SO_REUSEADDR would let two servers share a port.
         option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
         made.setsockopt(socket.SOL_SOCKET, option, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -122,13 +122,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(settings: ServeSettings, console: Console | None = None) -> None:
-    """Load the models and serve until a signal comes.
+    """Load the models and serve until a signal.
 
     Args:
-        console: where a person is greeted with the addresses to open; None logs them.
+        settings: the operator's settings.
+        console: where to print the addresses to open; None logs them.
 
     Raises:
-        RedraftError: something cannot be used as the settings say, or the engine has stopped.
+        RedraftError: a setting is invalid, a model cannot be loaded, or the engine has stopped.
     """
     check(settings)
     allow_open_files()

@@ -1,4 +1,4 @@
-"""Descriptions that other programs read: OpenAPI for HTTP, made from its table, AsyncAPI for the websockets."""
+"""API descriptions: OpenAPI for HTTP, made from its table, and AsyncAPI for the websockets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFERENCE = "#/components/schemas/{model}"
 
 @cache
 def openapi() -> dict[str, Any]:
-    """OpenAPI 3.1 of what is asked for over HTTP."""
+    """Return the OpenAPI 3.1 description of the HTTP API."""
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for operation in OPERATIONS:
         paths[operation.path][operation.method.lower()] = _described(operation)
@@ -73,7 +73,7 @@ def _content(body: tuple[type[BaseModel], ...] | int) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    """What may be answered: what was asked for, or a refusal, whose codes are named by status."""
+    """Return the possible responses: success, and error codes by status."""
     answer = operation.answer
     content: dict[str, Any] = {kind: {} for kind in answer} if isinstance(answer, tuple) else _content((answer,))
     found = {str(operation.status): {"description": "done", **({"content": content} if content else {})}}
@@ -111,7 +111,7 @@ _SAMPLES_SENT = {"Samples": {"$ref": "#/components/messages/Samples"}}
 
 @cache
 def asyncapi() -> dict[str, Any]:
-    """AsyncAPI 3.0 of the websockets."""
+    """Return the AsyncAPI 3.0 description of the websockets."""
     kinds = protocol.CLIENT + protocol.SERVER
     messages: dict[str, Any] = {
         kind.__name__: {"payload": {"$ref": f"#/components/schemas/{kind.__name__}"}} for kind in kinds
@@ -143,7 +143,7 @@ def asyncapi() -> dict[str, Any]:
 
 
 def page() -> str:
-    """Both as a page without scripts."""
+    """Return both as a page without scripts."""
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><title>Redraft: API</title>',
@@ -179,21 +179,21 @@ def _references(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
 
 
 async def openapi_json(request: Request) -> Response:
-    """The description of what is asked for over HTTP."""
+    """Return the OpenAPI description of the HTTP API."""
     return JSONResponse(openapi())
 
 
 async def asyncapi_json(request: Request) -> Response:
-    """The description of the websockets."""
+    """Return the AsyncAPI description of the websockets."""
     return JSONResponse(asyncapi())
 
 
 async def docs(request: Request) -> Response:
-    """Both descriptions, to be read."""
+    """Return both descriptions as a page."""
     return HTMLResponse(page())
 
 
 def routes() -> list[Route]:
-    """Where these descriptions are."""
+    """Return the routes of these descriptions."""
     endpoints = {"/openapi.json": openapi_json, "/asyncapi.json": asyncapi_json, "/docs": docs}
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()]

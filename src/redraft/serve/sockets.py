@@ -1,4 +1,4 @@
-"""The websockets: a session's own connection, and that of a viewer."""
+"""The websockets of a session's owner and of viewers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from redraft.serve.viewing import check_places, enter, session_named
 
 log = logging.getLogger(__name__)
 
-#: Wrong messages in a row after which a client is not listened to any longer.
+#: Number of invalid messages in a row after which a connection is closed.
 _MOST_WRONG = 20
 _GOODBYE_SECONDS = 1.0
 
 
 async def live(websocket: WebSocket) -> None:
-    """A session's own connection: `start`, then updates in and captions out."""
+    """Serve the owner of a session: `start`, then updates in and captions out."""
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     try:
@@ -56,7 +56,7 @@ async def live(websocket: WebSocket) -> None:
 
 
 async def watch(websocket: WebSocket) -> None:
-    """A viewer's connection: what there is already, then what comes; nothing is read from it."""
+    """Serve a viewer: the captions so far, then new ones; nothing is read."""
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     try:
@@ -74,7 +74,7 @@ async def watch(websocket: WebSocket) -> None:
 
 
 async def watch_room(websocket: WebSocket) -> None:
-    """The connection of a viewer of a room: its sessions, one after the other; nothing is read from it."""
+    """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     outbox = Outbox(hub.settings.waiting_messages, stays=True)
@@ -90,10 +90,10 @@ async def watch_room(websocket: WebSocket) -> None:
 
 
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
-    """The session that the first message asks for.
+    """Start or resume the session that the first message asks for.
 
     Raises:
-        Refused: it is not granted.
+        Refused: the request is refused.
     """
     seconds = hub.settings.start_seconds
     try:
@@ -111,7 +111,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
 
 
 def started_of(session: LiveSession, server: str, *, resumed: bool = False) -> protocol.Started:
-    """What the owner of a session is told at its beginning; ``server`` is the name of this one."""
+    """Return the message that tells the owner of the session's start; ``server`` is this server's name."""
     return protocol.Started(
         session=session.name,
         token=session.token,
@@ -123,10 +123,10 @@ def started_of(session: LiveSession, server: str, *, resumed: bool = False) -> p
 
 
 async def _said(websocket: WebSocket) -> str | bytes:
-    """The next message.
+    """Return the next message.
 
     Raises:
-        WebSocketDisconnect: the client has gone.
+        WebSocketDisconnect: the client has disconnected.
     """
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
@@ -136,7 +136,7 @@ async def _said(websocket: WebSocket) -> str | bytes:
 
 
 def _message(said: str | bytes, most: int) -> protocol.FromClient:
-    """What a client says.
+    """Parse a client's message.
 
     Raises:
         Refused: it is longer than ``most`` bytes, or is not a message of this protocol.
@@ -178,10 +178,10 @@ async def _both(
 
 
 async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
-    """Send what is put into the outbox; drop a reader that takes nothing for too long."""
+    """Send the outbox; drop a reader that is too slow."""
     try:
         while (message := await outbox.get()) is not None:
-            async with asyncio.timeout(hub.settings.slow_seconds):  # wait_for would make a task of each
+            async with asyncio.timeout(hub.settings.slow_seconds):  # wait_for would create a task for each
                 await websocket.send_text(message)
     except TimeoutError:
         outbox.slow = True
@@ -195,11 +195,11 @@ async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
 
 
 async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
-    """Act on what the client says; read no faster than its rate allows, and than updates are translated and sent."""
+    """Process messages, no faster than the rate limit, the translation and the sending of captions allow."""
     wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     while wrong < _MOST_WRONG:
         said = await _said(websocket)
-        if hub.admission.draining:  # what is not answered any more will be sent again, to whoever is asked next
+        if hub.admission.draining:  # unanswered updates will be sent again to another server
             continue
         try:
             problem = _heard(said, session, hub, outbox)
@@ -215,19 +215,19 @@ async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hu
         await session.inbox.room()
         await outbox.room()
     outbox.close(1002, "too many messages that are not as they should be")
-    await asyncio.Event().wait()  # what waits is still to be sent
+    await asyncio.Event().wait()  # the queue still has to be sent
 
 
 def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) -> protocol.Error | None:
-    """Act on a message, or take audio; what is wrong with it.
+    """Process a message or audio; return an error or None.
 
     Raises:
-        Refused: it is longer than allowed, or is not a message of this protocol.
+        Refused: the message is too long, or is not one of this protocol.
     """
     listening = session.listening = session.listening or Listening(session, hub.ears)
     if isinstance(said, bytes):
         _check_length(said, hub.settings.message_bytes)
-        # A connection that was replaced no longer knows how far the stream is.
+        # A connection that was replaced does not know the stream's position.
         return listening.take(said) if session.delivery.owner is outbox else None
     message = _message(said, hub.settings.message_bytes)
     if isinstance(message, protocol.Audio):
@@ -239,7 +239,7 @@ def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) ->
 
 
 def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error | None:
-    """Do what a message asks for; what is wrong with it."""
+    """Execute a message; return an error or None."""
     if isinstance(message, protocol.UpdateMessage | protocol.Restore | protocol.Correct) and session.full:
         return _error("limit", FULL, message)
     if isinstance(message, protocol.UpdateMessage):
@@ -259,7 +259,7 @@ def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error |
 
 
 def _error(code: str, sentence: str, message: protocol.Message) -> protocol.Error:
-    """An error about a message, with as much of what the message is about as it says."""
+    """Return an error about a message, with the fields that identify its subject."""
     about = {name: getattr(message, name, None) for name in ("utterance", "seq", "language")}
     return protocol.Error(code=code, message=sentence, **about)
 

@@ -1,4 +1,4 @@
-"""What is checked and loaded before a server starts."""
+"""Checks and loading before a server starts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from redraft.serve.settings import ServeSettings
 
 
 def check(settings: ServeSettings) -> None:
-    """Check what can be checked without loading a model.
+    """Check everything that can be checked without loading a model.
 
     Raises:
         MissingExtra: a package is not installed.
-        OptionError: a file of API keys, a room, a service to imitate, a recogniser or the fan-out cannot be used.
+        OptionError: a file of API keys, a room, an imitated API, a recogniser or the fan-out cannot be used.
     """
     if not settings.viewers_only:
         check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
@@ -31,11 +31,11 @@ def check(settings: ServeSettings) -> None:
 
 
 async def _check_fanout(settings: ServeSettings) -> None:
-    """Whether captions can go through Redis.
+    """Check that captions can go through Redis.
 
     Raises:
         MissingExtra: a package is not installed.
-        OptionError: the address is invalid, or nothing answers there.
+        OptionError: the address is invalid, or Redis does not respond.
     """
     from redraft.serve.fanout.store import Store  # needs an extra
 
@@ -47,10 +47,10 @@ async def _check_fanout(settings: ServeSettings) -> None:
 
 
 def open_hub(settings: ServeSettings) -> Hub:
-    """The sessions, with their models if there are to be any.
+    """Return the hub, with the models loaded unless the server has only viewers.
 
     Raises:
-        RedraftError: a model or a recogniser cannot be used as the settings say.
+        RedraftError: a model or a recogniser in the settings cannot be used.
     """
     if settings.viewers_only:
         return make_hub(settings, None, [])

@@ -1,4 +1,4 @@
-"""What viewers ask for: sessions and rooms, whichever replica has them."""
+"""Find sessions and rooms for viewers, on any replica."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from redraft.serve.watched import Watched
 
 
 async def session_named(hub: Hub, name: str) -> Watched:
-    """The session that viewers know by this name.
+    """Return the session with a public name.
 
     Raises:
-        Refused: there is none, or this cannot be found out at the moment.
+        Refused: the session does not exist, or Redis cannot be reached.
     """
     try:
         return hub.find(name)
@@ -24,22 +24,22 @@ async def session_named(hub: Hub, name: str) -> Watched:
 
 
 async def room_named(hub: Hub, name: str) -> Room:
-    """A room, which need not have a session.
+    """Return a room, which need not have a session.
 
     Raises:
-        Refused: there is no such room.
+        Refused: the room does not exist.
     """
-    hub.rooms.find(name)  # refuses what is none before anything is asked
+    hub.rooms.find(name)  # rejects unknown rooms first
     if hub.fanout:
         await hub.fanout.enter_room(name)
     return hub.rooms.find(name)
 
 
 async def enter(hub: Hub, name: str, viewer: Outbox) -> Room:
-    """Let a viewer into a room.
+    """Admit a viewer to a room.
 
     Raises:
-        Refused: there is no such room, or no place for one more viewer.
+        Refused: the room does not exist, or is full.
     """
     await room_named(hub, name)
     room = hub.rooms.enter(name, viewer, hub.settings.viewers)
@@ -49,10 +49,10 @@ async def enter(hub: Hub, name: str, viewer: Outbox) -> Room:
 
 
 def check_places(hub: Hub, session: Watched) -> None:
-    """Whether a session has room for one more viewer here.
+    """Check that a session can have another viewer here.
 
     Raises:
-        Refused: it has none.
+        Refused: the maximum number of viewers is reached.
     """
     most = hub.settings.viewers
     if len(session.delivery.viewers) + session.readers >= most:

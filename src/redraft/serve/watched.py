@@ -1,4 +1,4 @@
-"""What viewers see of a session, whichever replica translates it."""
+"""The viewers' side of a session, on any replica."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class Watched(Protocol):
     """A session of this replica (`LiveSession`) or of another one (`redraft.serve.fanout.mirror.Mirror`).
 
     Attributes:
-        name: what viewers call it.
-        begin: what was asked for at its beginning.
-        transcript, delivery: its captions, and who is connected to it here.
-        readers: how many read the transcript while it grows.
-        over: called when nothing more comes of it.
+        name: its public name.
+        begin: the request that started it.
+        transcript: its captions.
+        delivery: its connections here.
+        readers: number of readers of the growing transcript.
+        over: called when it has ended.
     """
 
     name: str
@@ -39,20 +40,20 @@ class Watched(Protocol):
 
     @property
     def in_use(self) -> bool:
-        """Whether captions may still come of it, so that it keeps its room from others on this replica."""
+        """Whether more captions may come, so that it keeps its room from others on this replica."""
 
     @property
     def ended(self) -> bool:
         """Whether there is nothing to end here."""
 
     def end(self) -> None:
-        """No more updates will come."""
+        """End the session: no more updates will come."""
 
     def watch(self, viewer: Outbox) -> None:
-        """Send to a viewer from now on, first what there is already."""
+        """Add a viewer, and send the captions so far."""
 
     def detach(self, viewer: Outbox) -> None:
-        """A connection has ended."""
+        """Remove a connection that has ended."""
 
     def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """The transcript while it grows, see `Transcript.live`."""
+        """Yield the transcript as it grows, see `Transcript.live`."""

@@ -1,4 +1,4 @@
-"""The draft that a request carries, and what of it is still to come. Standard library only."""
+"""The draft in a request, and its remaining part.  Standard library only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-#: Names in ``vllm_xargs``.
+#: Names of the fields in ``vllm_xargs``.
 DRAFT, BIAS = "ssbd_draft", "ssbd_bias"
 
 
@@ -18,7 +18,7 @@ class Draft:
 
     Attributes:
         tokens: its ids.
-        bias: how much the engine leans towards it, in [0, 1]: beta of the SSBD paper.
+        bias: strength of the bias towards it, in [0, 1]: beta of the SSBD paper.
     """
 
     tokens: Sequence[int]
@@ -26,36 +26,36 @@ class Draft:
 
     @classmethod
     def of(cls, extra_args: Mapping[str, Any] | None) -> Draft | None:
-        """The draft of a request that has been checked; None if it has none."""
+        """Return the draft of a validated request; None if it has none."""
         if not extra_args or DRAFT not in extra_args:
             return None
         return cls(extra_args[DRAFT], extra_args.get(BIAS, 0.0))
 
     @property
     def margin(self) -> float:
-        """How much less probable than the best token a drafted one may be: beta / (1 - beta), and no limit from 0.5 on.
+        """Maximum difference in probability to the best token: beta / (1 - beta), unlimited from beta = 0.5.
 
-        The paper keeps the argmax of (1 - beta) P + beta delta(draft) (SSBD v2, equation 3), which is the drafted token
-        exactly if p_max - p_draft is at most this.
+        The paper accepts the argmax of (1 - beta) P + beta delta(draft) (SSBD v2, equation 3), which is the drafted
+        token if and only if p_max - p_draft is at most this.
         """
         return math.inf if self.bias >= 0.5 else self.bias / (1 - self.bias)
 
     def rest(self, output: Sequence[int], most: int) -> list[int]:
-        """At most so many drafted tokens that follow an output; none once the output has left the draft."""
+        """Return up to ``most`` drafted tokens that follow an output; none once the output has left the draft."""
         done = len(output)
         if done >= len(self.tokens) or most <= 0 or list(self.tokens[:done]) != list(output):
             return []
         return list(self.tokens[done : done + most])
 
     def judged(self, output: Sequence[int], scheduled: Sequence[int]) -> list[int]:
-        """The drafted token that each row of a step decides about.
+        """Return the drafted token that each row of a step decides about.
 
         Args:
             output: the ids so far.
-            scheduled: the ids that the step runs after it; its rows are one more, the first that of the last output id.
+            scheduled: the ids that the step runs after it; there is one more row, the first after the last output id.
 
         Returns:
-            A drafted token for each row, from the first one on, as long as the rows follow the draft.
+            A drafted token for each row, from the first one, as long as the rows follow the draft.
         """
         rest = self.rest(output, len(scheduled) + 1)
         same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(rest, scheduled, strict=False))))
@@ -63,13 +63,13 @@ class Draft:
 
 
 def problem(extra_args: Mapping[str, Any] | None, vocabulary_size: int) -> str:
-    """What is wrong with the draft of a request, in one sentence; empty if nothing is."""
+    """Return what is wrong with the draft of a request, in one sentence; empty if nothing is."""
     if not extra_args or not (DRAFT in extra_args or BIAS in extra_args):
         return ""
     tokens, bias = extra_args.get(DRAFT), extra_args.get(BIAS, 0.0)
     if not isinstance(tokens, list) or not all(_is_id(token, vocabulary_size) for token in tokens):
         return f"{DRAFT} must be a list of ids from 0 to {vocabulary_size - 1}"
-    # Written so that NaN, for which every comparison is false, is refused too.
+    # Written so that NaN, which compares false with everything, is rejected too.
     if isinstance(bias, bool) or not isinstance(bias, int | float) or not 0 <= bias <= 1:
         return f"{BIAS} must be a number from 0 to 1, not {bias!r}"
     return ""

@@ -1,9 +1,9 @@
-"""Where the plug-in touches vLLM: three places, each wrapped around what is there.
+"""The three places where the plug-in wraps vLLM's code.
 
-- Requests are checked where vLLM checks its own sampling parameters, in the process that answers HTTP.
-- A new model runner is made known to its proposer, since vLLM tells proposers nothing about requests.
-- Its two samplers lift drafted tokens right after the other processors of logits. At that point the log-probabilities
-  that a request asks for are those of the model's own logits already or are taken from a copy of them.
+- Requests are validated where vLLM validates its own sampling parameters, in the process that serves HTTP.
+- A new model runner is passed to its proposer, since vLLM gives proposers no requests.
+- Its two samplers raise the logits of drafted tokens directly after the other logits processors.  At that point, the
+log-probabilities that a request asks for have already been computed or are taken from a copy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROPOSER = "redraft_vllm.proposer.DraftProposer"
 
 
 def install() -> None:
-    """Wrap vLLM's classes; once for a process."""
+    """Wrap vLLM's classes; once per process."""
     SamplingParams.verify = _verifying(SamplingParams.verify)
     GPUModelRunner.__init__ = _attaching(GPUModelRunner.__init__)
 
@@ -60,12 +60,12 @@ def _attaching(build: Callable[..., None]) -> Callable[..., None]:
 
 
 def attach(runner: Any) -> None:
-    """Let a model runner's samplers lift drafted tokens."""
+    """Let a model runner's samplers raise drafted tokens."""
     sampler, rejection_sampler = runner.sampler, runner.rejection_sampler
     sampled, verified = sampler.apply_logits_processors, rejection_sampler.apply_logits_processors
 
     def lift_sampled(logits: Any, sampling_metadata: Any, predict_bonus_token: bool) -> Any:
-        """One row for each request: its only one, or that behind the last scheduled token."""
+        """Handle one row per request: its only one, or the one after the last scheduled token."""
         logits = sampled(logits, sampling_metadata, predict_bonus_token)
         last = [
             Judged(place, tokens[count], draft.margin, ends)
@@ -76,7 +76,7 @@ def attach(runner: Any) -> None:
         return logits
 
     def lift_verified(logits: Any, sampling_metadata: Any, metadata: Any) -> Any:
-        """A row for each scheduled token."""
+        """Handle a row for each scheduled token."""
         logits = verified(logits, sampling_metadata, metadata)
         starts = list(accumulate(metadata.num_draft_tokens, initial=0))
         lift(
@@ -91,16 +91,18 @@ def attach(runner: Any) -> None:
 
     sampler.apply_logits_processors = lift_sampled
     rejection_sampler.apply_logits_processors = lift_verified
-    # vLLM pads all requests with wrong drafts once one of them is this close to the longest; the proposer knows better.
+    # vLLM pads all requests with wrong drafts once one of them is this close to the maximum length; the proposer
+    # handles this correctly.
     runner.effective_drafter_max_model_len += runner.num_spec_tokens
 
 
 def _drafted(runner: Any) -> Iterator[tuple[int, int, list[int], Draft, set[int]]]:
-    """The requests of a step that are still on their drafts.
+    """Yield the requests of a step that still follow their drafts.
 
     Yields:
-        Its place in the batch, how many tokens are scheduled behind its output, the drafted token of each of its rows
-        as far as they follow the draft, the draft, and the ids that end its output.
+        Index in the batch, number of tokens scheduled after the output, drafted token of each row that follows the
+            draft,
+        the draft, and the ids that end the output.
     """
     batch = runner.input_batch
     for place, request_id in enumerate(batch.req_ids):

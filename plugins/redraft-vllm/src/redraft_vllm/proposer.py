@@ -1,4 +1,4 @@
-"""What ``--speculative-config`` names: proposes to every request the rest of the draft that it carries."""
+"""The proposer for ``--speculative-config``: proposes the rest of each request's draft."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from redraft_vllm.drafts import Draft
 class DraftProposer:
     """A speculative proposer for vLLM's model runner V1.
 
-    It keeps nothing between steps: what is proposed follows from the request and its output so far. So a draft longer
-    than ``num_speculative_tokens`` is verified in several steps, and a request that was preempted goes on as before.
+    It is stateless: the proposal follows from the request and its output so far.  So a draft longer than
+    ``num_speculative_tokens`` is verified in several steps, and a preempted request continues as before.
 
     Args:
-        vllm_config: of the engine.
+        vllm_config: the engine's configuration.
 
     Raises:
-        RuntimeError: the engine cannot be used, with one sentence that says why.
+        RuntimeError: the engine is not supported; the message is one sentence.
     """
 
     def __init__(self, vllm_config: Any) -> None:
@@ -32,19 +32,19 @@ class DraftProposer:
         self._runner: Any = None
 
     def attach(self, runner: Any) -> None:
-        """Told the runner that this proposer belongs to, once it is built (`redraft_vllm.hooks`)."""
+        """Receive the runner to which this proposer belongs, once it is built (`redraft_vllm.hooks`)."""
         self._runner = runner
 
     def load_model(self, *_: Any, **__: Any) -> None:
-        """There is no model to load."""
+        """Do nothing: there is no model to load."""
 
     def propose(
         self, sampled_token_ids: Sequence[Sequence[int]], num_tokens_no_spec: Any, token_ids_cpu: Any, **_: Any
     ) -> list[list[int]]:
-        """(requests,) what is to be verified next.
+        """Return the (requests,) tokens to verify next.
 
         Args:
-            sampled_token_ids: (requests,) what the step has added to each output; empty while a prompt is read.
+            sampled_token_ids: (requests,) tokens that the step has added to each output; empty while a prompt is read.
             num_tokens_no_spec: (requests,) lengths of prompt and output.
             token_ids_cpu: (requests, longest) their ids.
         """
@@ -62,7 +62,7 @@ class DraftProposer:
 
 
 def problem(config: Any) -> str:
-    """Why an engine cannot be used, in one sentence; empty if it can."""
+    """Return why an engine is not supported, in one sentence; empty if it is."""
     speculative = config.speculative_config
     if not is_installed():
         return (

@@ -1,11 +1,12 @@
 """Biased acceptance on logits (SSBD v2, section 3.3, equation 3), by Redraft's rule.
 
-A drafted token is kept where
+A drafted token is accepted if
 
     p_max - p_draft <= beta / (1 - beta)
 
-With a beta below 0.5 the end of the output is the model's own decision: the bias neither keeps a drafted end token that
-is not the best one, nor overrules an end token that is. Tokens that the request forbids are never kept.
+With beta below 0.5, the end of the output is the model's own decision: the bias neither accepts a drafted end token
+that is not the most probable one, nor overrides an end token that is.  Tokens that the request forbids are never
+accepted.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A drafted token that one row decides about.
+    """A drafted token that a row decides about.
 
     Attributes:
-        row: of the logits.
-        token: the drafted one.
-        margin: how much less probable than the best one it may be (`redraft_vllm.drafts.Draft.margin`).
+        row: its row in the logits.
+        token: the drafted token.
+        margin: maximum difference in probability to the best one (`redraft_vllm.drafts.Draft.margin`).
         ends: ids that end the output.
     """
 
@@ -35,13 +36,13 @@ class Judged:
 
 
 def lift(logits: torch.Tensor, judged: Sequence[Judged]) -> None:
-    """Make the drafted token the best one of every row that keeps it.
+    """Make the drafted token the most probable one in every row that accepts it.
 
     Args:
-        logits: (rows, vocabulary) in 32-bit floats; changed in place, and only where a drafted token is kept.
-        judged: at most one for a row.
+        logits: (rows, vocabulary) 32-bit floats; changed in place, only where a drafted token is accepted.
+        judged: at most one per row.
     """
-    # A margin of 0 keeps nothing but the best token, ties included.
+    # A margin of 0 accepts only the best token, even with ties.
     judged = [each for each in judged if each.margin > 0]
     if not judged:
         return

@@ -1,12 +1,12 @@
-"""A model on a server, as a backend: a draft is verified by one request, and outputs go on many tokens a request.
+"""A model on a server as a backend: one request verifies a draft, and one request continues an output by many tokens.
 
-The server keeps the cache.  A draft costs a request whatever its length.  Where nothing is drafted, the server is asked
-for several greedy tokens, and the requests of the decode loop that follow are answered from what it said, as long as
-they go the same way: what would be ten requests is one, with the same rows.
+The server keeps the cache.  A draft costs a request whatever its length.  Without a draft, the server is asked for
+several greedy tokens, and later requests of the decoding loop are answered from its response as long as they follow it:
+ten passes become one request, with the same rows.
 
-A server that verifies drafts itself (vLLM with the plug-in) is told the bias of the rule, keeps what that keeps, and
-goes on: an update is one request.  The rule still judges every row here, so a bias that is not quite the rule's costs
-requests, never correctness.
+A server that verifies drafts itself (vLLM with the plug-in) receives the rule's bias, accepts what the rule would, and
+continues: an update is one request.  The rule still judges every row locally, so a bias that differs from the rule's
+costs requests, never correctness.
 """
 
 from __future__ import annotations
@@ -34,32 +34,35 @@ from redraft.errors import CapabilityError, ContextOverflow, ModelError
 
 log = logging.getLogger(__name__)
 
-#: How many best tokens are asked for until a method wants more: what margins are made of.
+#: Number of best tokens requested by default, enough for margins.
 FEW = 2
 
 
 class Tokenizer(Protocol):
-    """What makes ids of texts, and bytes of ids; methods as of `redraft.decoding.backend.Backend`."""
+    """Converts texts to ids and ids to bytes; see `redraft.decoding.backend.Backend` for the methods."""
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Ids of a prompt."""
+        """Return the ids of a prompt."""
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Ids of a text."""
+        """Return the ids of a text."""
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes of a token."""
+        """Return the bytes of a token."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """What is known of a model that runs elsewhere.
+    """A model on a server.
 
     Attributes:
-        name: what requests call it.
-        tokenizer: of the model, on this machine.
-        context_length: ids that the server takes, the one that it adds included.
-        end_tokens, pad_token, vocabulary_size, metadata: as of `redraft.decoding.backend.Backend`.
+        name: its name in requests.
+        tokenizer: its tokenizer, on this machine.
+        context_length: maximum number of ids on the server, including the one that it adds.
+        end_tokens: see `redraft.decoding.backend.Backend`.
+        pad_token: see `redraft.decoding.backend.Backend`.
+        vocabulary_size: see `redraft.decoding.backend.Backend`.
+        metadata: see `redraft.decoding.backend.Backend`.
     """
 
     name: str
@@ -75,13 +78,13 @@ class RemoteBackend:
     """Implements `redraft.decoding.backend.Backend`; several may share a client.
 
     Args:
-        dialect: of the server.
-        client: that the dialect uses.
-        model: what is known of the model.
-        options: of the backend.
+        dialect: the server's interface.
+        client: the dialect's client.
+        model: the model.
+        options: options of the backend.
 
     Attributes:
-        fallbacks: drafts whose rows were malformed, and which were verified by plain decoding instead.
+        fallbacks: number of drafts with malformed rows, which were verified by plain decoding instead.
     """
 
     capabilities = Capabilities(batches=True)
@@ -103,14 +106,14 @@ class RemoteBackend:
 
     @property
     def verifies_drafts(self) -> bool:
-        """Whether the server verifies drafts by itself, so that an update is one request."""
+        """Whether the server verifies drafts itself, so that an update is one request."""
         return self._dialect.verifies
 
     def open_slot(self) -> int:
-        """A free sequence.
+        """Reserve a free slot.
 
         Raises:
-            CapabilityError: all are in use.
+            CapabilityError: all slots are in use.
         """
         for slot in range(self.options.slots):
             if slot not in self._slots:
@@ -119,16 +122,16 @@ class RemoteBackend:
         raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
 
     def close_slot(self, slot: int) -> None:
-        """Forget a sequence; what the server keeps of it, it drops by itself."""
+        """Release a slot; the server drops its cache by itself."""
         self._slots.pop(slot).close()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
-        """Rows of every request; those that must be sent are sent at the same time.
+        """Return the rows of every request; requests that must be sent are sent concurrently.
 
         Raises:
-            CapabilityError: a draft tree, or rows of the prompt.
-            ContextOverflow: a request does not fit into the context.
-            ModelError: the server does not answer as it should.
+            CapabilityError: a draft is a tree, or rows of the prompt are requested.
+            ContextOverflow: a request exceeds the context length.
+            ModelError: the server does not answer properly.
         """
         for _slot, score in requests:
             self._check(score)
@@ -137,11 +140,11 @@ class RemoteBackend:
         return list(self._senders.map(self._answer, *zip(*requests, strict=True)))
 
     def curve(self) -> CostCurve:
-        """What passes cost on the server (`redraft.backends.remote.price`)."""
+        """Measure the cost of passes on the server (`redraft.backends.remote.price`)."""
         return priced(self)
 
     def batched(self) -> int:
-        """How many requests at a time the server batches well (`redraft.backends.remote.price`)."""
+        """Return how many concurrent requests the server batches well (`redraft.backends.remote.price`)."""
         return batched(self)
 
     def close(self) -> None:
@@ -165,25 +168,25 @@ class RemoteBackend:
         try:
             rows = self._slots[slot].answer(score) or self._asked(slot, score)
         except ModelError:
-            self._follow(slot, Line())  # what comes next begins anew
+            self._follow(slot, Line())  # the next request starts a new line
             raise
         return RemoteRows(rows, self.vocabulary_size, partial(self._again, slot, score))
 
     def _follow(self, slot: int, line: Line) -> Line:
-        """The line that answers a slot's requests from now on; the one before it is ended first."""
+        """Set the line that answers a slot's requests; the previous one is ended first."""
         self._slots[slot].close()
         self._slots[slot] = line
         return line
 
     def _again(self, slot: int, score: Score, k: int) -> tuple[RemoteRow, ...]:
-        """All rows with at least ``k`` best tokens; with 0 those of rejected tokens are missing."""
-        # Who wants them once wants them always; a server that verifies drafts by itself does not give them.
+        """Return all rows with at least ``k`` best tokens; with 0, those of rejected tokens are missing."""
+        # A method that needs them once will need them again; a server that verifies drafts itself does not return them.
         self._rejected = self._rejected or not k
         return self._asked(slot, score, k)
 
     def _asked(self, slot: int, score: Score, k: int = 0) -> tuple[RemoteRow, ...]:
-        """The rows that the server gives, with at least the ``k`` best tokens; what else it says is kept."""
-        self._few = k = max(self._few, k)  # who wants more once wants them always
+        """Request rows with at least the ``k`` best tokens; the rest of the response is kept."""
+        self._few = k = max(self._few, k)  # a method that needs more once will need them again
         self._follow(slot, Line())
         prefix, draft = score.prefix, score.draft.tokens
         if draft and (self._rejected or score.bias is None or not self._dialect.verifies):
@@ -203,7 +206,7 @@ class RemoteBackend:
             return self._plain(prefix, draft, k)
 
     def _plain(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
-        """The rows of a draft without the prompt's: greedy tokens, asked for again wherever the draft leaves them."""
+        """Return the rows of a draft without prompt rows: greedy tokens, requested again wherever the draft differs."""
         rows: list[RemoteRow] = []
         while len(rows) <= len(draft):
             done, left = prefix + draft[: len(rows)], draft[len(rows) :]
@@ -220,7 +223,7 @@ def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:
     """Compare this machine's tokenizer with the server's.
 
     Raises:
-        ModelError: they give other ids for the same text.
+        ModelError: they give different ids for the same text.
     """
     text = "Guten Tag, 12 Katzen und 猫。"
     theirs = dialect.tokenize(model.name, text)

@@ -1,7 +1,7 @@
-"""What passes cost on a server, and how many requests it batches well; measured when it is asked for.
+"""Measure the cost of passes on a server, and how many requests it batches well.
 
-A pass over one token is the next token of a stream.  A pass over more verifies a draft, which is a request of its own.
-So drafts pay only where they replace many single tokens, and methods that draft by cost can see that.
+A pass over one token is the next token of a stream.  A longer pass verifies a draft, which is a separate request.  So
+drafts pay off only where they replace many single tokens; methods that draft by cost take that into account.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from redraft.decoding.types import ROOT, Draft, Provenance, Score
 if TYPE_CHECKING:
     from redraft.backends.remote.backend import RemoteBackend
 
-#: New tokens of the passes that are measured; between them a curve is a line.
+#: Numbers of new tokens of the measured passes; the curve is interpolated linearly.
 SIZES = (1, 2, 32, 96)
-#: Tokens of a stream that are timed.
+#: Number of streamed tokens to time.
 STREAMED = 16
-#: Rounds after one that is not counted; the least time counts, since other clients can only add to it.
+#: Rounds after a warm-up; the minimum counts, since other clients only add to the time.
 ROUNDS = 3
-#: Twice as many requests at a time must bring this many times the tokens a second.
+#: Minimum speed-up in tokens per second for which the number of concurrent requests is doubled.
 GAIN = 1.2
 
 
 def priced(backend: RemoteBackend) -> CostCurve:
-    """T(n) of a server, in seconds; takes a few requests and one slot.
+    """Measure T(n) of a server in seconds; uses a few requests and one slot.
 
     Raises:
         CapabilityError: all slots are in use.
@@ -39,15 +39,15 @@ def priced(backend: RemoteBackend) -> CostCurve:
 
 
 def batched(backend: RemoteBackend) -> int:
-    """How many requests at a time a server batches well, from 1 to the number of free slots.
+    """Return how many concurrent requests a server batches well, from 1 to the number of free slots.
 
-    Their number is doubled for as long as the server gives notably more tokens a second.
+    The number is doubled while that notably increases tokens per second.
 
     Raises:
         CapabilityError: all slots are in use.
         ModelError: the server does not answer.
     """
-    _rate(backend, 1)  # what the first requests of a server take does not count
+    _rate(backend, 1)  # warm-up
     count, rate = 1, _rate(backend, 1)
     while 2 * count <= backend.options.slots:
         # Other clients can only lower it.
@@ -59,7 +59,7 @@ def batched(backend: RemoteBackend) -> int:
 
 
 def _rate(backend: RemoteBackend, count: int) -> float:
-    """Tokens a second of so many requests at a time, their prompts included."""
+    """Return tokens per second of ``count`` concurrent requests, including their prompts."""
     slots = [backend.open_slot() for _ in range(count)]
     started = time.perf_counter()
     try:
@@ -72,20 +72,20 @@ def _rate(backend: RemoteBackend, count: int) -> float:
 
 
 def _prefix(backend: RemoteBackend, first: int = 1) -> tuple[int, ...]:
-    """Ids that begin with this one; the others do not matter."""
+    """Return ids that start with ``first``; the others do not matter."""
     length, size = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
     return tuple(1 + (first - 1 + position) % size for position in range(length))
 
 
 def _seconds(backend: RemoteBackend, size: int) -> float:
     prefix = _prefix(backend)
-    slot = backend.open_slot()  # a new one, which remembers nothing
+    slot = backend.open_slot()  # a new one with an empty cache
     try:
         if size == 1:
             return _streamed(backend, slot, prefix)
         draft = Draft.chain([prefix[-1]] * (size - 1), Provenance.GENERATED)
         started = time.perf_counter()
-        # With a bias of 1 a server that verifies by itself verifies the whole draft.
+        # With a bias of 1, a server that verifies drafts itself verifies the whole draft.
         (rows,) = backend.score([(slot, Score(prefix, draft, bias=1.0))])
         rows.argmax(len(draft) - 1)
         return time.perf_counter() - started
@@ -94,14 +94,14 @@ def _seconds(backend: RemoteBackend, size: int) -> float:
 
 
 def _streamed(backend: RemoteBackend, slot: int, prefix: tuple[int, ...]) -> float:
-    """Seconds from one token of a stream to the next, on average; those of a request, if it ends at once."""
+    """Return the average seconds between tokens of a stream; if it ends at once, the seconds of the request."""
     begun = time.perf_counter()
     times = _times(backend, slot, prefix)
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else times[0] - begun
 
 
 def _times(backend: RemoteBackend, slot: int, prefix: tuple[int, ...]) -> list[float]:
-    """When each token of a stream came."""
+    """Return the arrival time of each token of a stream."""
     times: list[float] = []
     while len(times) <= STREAMED:
         (rows,) = backend.score([(slot, Score(prefix))])

@@ -1,4 +1,4 @@
-"""``redraft bench load`` and ``redraft bench capacity``: their options; `redraft.measure.loadtest` does the work."""
+"""``redraft bench load`` and ``redraft bench capacity``: options; `redraft.measure.loadtest` does the work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Examples:
   redraft bench capacity --method ar --set engines=1 --set batch_lanes=1 --first 16
 """
 
-#: Options that say how a server is started.
+#: Options for starting a server.
 _OF_THE_SERVER = {"model": "--model", "threads": "--threads", "settings": "--set", "admission": "--no-admission"}
 
 shared = common.all_of(
@@ -162,7 +162,7 @@ def capacity(
 
 
 def need_serve() -> None:
-    """Refuse where the extra `serve` is missing."""
+    """Check that the extra `serve` is installed."""
     try:
         import redraft.measure.loadtest.process  # noqa: F401
     except ModuleNotFoundError as error:
@@ -174,7 +174,7 @@ def need_serve() -> None:
 def _prepared(
     bench: str, methods: tuple[str, ...], talks: int, seconds: float, given: dict[str, Any], **facts: float
 ) -> tuple[Job, list[Plan]]:
-    """What the options ask for, and a plan for each method; everything is looked at before anything runs."""
+    """Return the load test and a plan for each method; checks everything before anything runs."""
     from redraft.captions.languages import parse_language
     from redraft.measure.loadtest.crowd import Plan
     from redraft.measure.loadtest.job import Job
@@ -210,7 +210,7 @@ def _prepared(
 
 
 def _leave_to_the_server(server: str | None) -> None:
-    """Refuse what would have to be said when the server is started."""
+    """Raise an error for options that only apply to a server started here."""
     given = common.given()
     wrong = [word for name, word in _OF_THE_SERVER.items() if name in given]
     if server is not None and wrong:
@@ -218,7 +218,7 @@ def _leave_to_the_server(server: str | None) -> None:
 
 
 def _tell(outcome: Outcome) -> None:
-    """Say why sessions were refused, and why they broke off: one sentence of each kind."""
+    """Print why sessions were refused or ended early: one sentence per kind."""
     for what, errors in (("refused", outcome.refused), ("broken off", outcome.broken)):
         for code, sentence in {error.code: str(error) for error in errors}.items():
             number = sum(error.code == code for error in errors)
@@ -226,7 +226,7 @@ def _tell(outcome: Outcome) -> None:
 
 
 def show(job: Job, rows: list[Row], as_json: bool, columns: Sequence[str]) -> None:
-    """Print rows: those columns, or all fields as JSON."""
+    """Print rows: these columns, or all fields as JSON."""
     from rich.console import Console
 
     from redraft.measure.eval.table import print_json, print_table
@@ -243,7 +243,7 @@ def _progress(plan: Plan) -> AbstractContextManager[Callable[[float], None]]:
 
 @contextmanager
 def progress_of(what: str, seconds: float) -> Iterator[Callable[[float], None]]:
-    """A bar that is told how many of these seconds have passed."""
+    """Show a progress bar; the function that it yields is called with the seconds elapsed."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""``redraft bench viewers``: its options; `redraft.measure.loadtest` does the work."""
+"""``redraft bench viewers``: options; `redraft.measure.loadtest` does the work."""
 
 from __future__ import annotations
 

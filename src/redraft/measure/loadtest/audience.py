@@ -1,9 +1,9 @@
-"""Thousands of viewers in one process of their own: when each message reached each of them.
+"""Thousands of viewers in one process, with the arrival time of each message at each viewer.
 
     python -m redraft.measure.loadtest.audience VIEWERS FILE ADDRESS...
 
-Writes ``ready`` to standard output as soon as all are connected, and the file when all connections have ended, or when
-standard input is closed.
+Writes ``ready`` to standard output when all are connected, and the file when all connections have ended or standard
+input is closed.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ from websockets.uri import parse_uri
 
 from redraft.serve.files import allow_open_files
 
-#: Viewers that connect at the same time, and files that a process has open beside its connections.
+#: Number of viewers that connect concurrently, and of files open besides the connections.
 _AT_ONCE, BESIDE = 50, 100
-#: What tells one message from all others.
+#: Fields that identify a message.
 KEY = ("type", "utterance", "language", "seq")
 
 
 @dataclass(slots=True)
 class Heard:
-    """What reached the viewers.
+    """The messages received by the viewers.
 
     Attributes:
-        messages: `KEY` of each, in the order in which the first viewer got it.
-        numbers: of the messages, by what was sent.
-        viewers, indices, times: for each arrival the viewer, the message, and the second of the monotonic clock.
+        messages: `KEY` of each, in the order in which the first viewer received it.
+        numbers: data of a message -> its number.
+        viewers: for each arrival, the viewer.
+        indices: for each arrival, the message.
+        times: for each arrival, the time in seconds of the monotonic clock.
     """
 
     messages: list[tuple[Any, ...]] = field(default_factory=list)
@@ -49,7 +51,7 @@ class Heard:
     times: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, viewer: int, data: bytes, now: float) -> None:
-        """Note that a message has reached a viewer."""
+        """Record the arrival of a message at a viewer."""
         number = self.numbers.get(data)
         if number is None:
             number = self.numbers[data] = len(self.messages)
@@ -60,7 +62,7 @@ class Heard:
         self.times.append(now)
 
     def write(self, path: Path) -> None:
-        """Keep it for `read`."""
+        """Write the data for `read`."""
         with path.open("wb") as file:
             viewers, indices, times = map(np.array, (self.viewers, self.indices, self.times))
             messages = np.array(json.dumps(self.messages))
@@ -68,12 +70,12 @@ class Heard:
 
 
 class Viewer(asyncio.Protocol):
-    """A connection that reads.  It does as little as it can, so that many of them do not measure themselves.
+    """A connection that only reads, with minimal overhead, so that many viewers do not distort the measurement.
 
     Args:
-        number: of the viewer.
-        address: what is watched, ``ws://...``.
-        heard: where arrivals are noted.
+        number: number of the viewer.
+        address: ``ws://...`` URL to watch.
+        heard: records arrivals.
     """
 
     def __init__(self, number: int, address: str, heard: Heard) -> None:
@@ -84,13 +86,13 @@ class Viewer(asyncio.Protocol):
         self.closed: asyncio.Future[None] = loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Shake hands."""
+        """Send the handshake."""
         self._transport: Any = transport
         self._protocol.send_request(self._protocol.connect())
         self._send()
 
     def data_received(self, data: bytes) -> None:
-        """Note what has come."""
+        """Record what arrives."""
         now = monotonic()
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
@@ -102,12 +104,12 @@ class Viewer(asyncio.Protocol):
         self._send()
 
     def eof_received(self) -> None:
-        """The server has said all."""
+        """Close the connection: the server has sent everything."""
         self._protocol.receive_eof()
         self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is over."""
+        """Mark the viewer as disconnected."""
         for future in (self.opened, self.closed):
             if not future.done():
                 future.set_result(None)
@@ -126,7 +128,7 @@ class Viewer(asyncio.Protocol):
 
 
 async def watch(addresses: Sequence[str], number: int, heard: Heard) -> int:
-    """Connect viewers, in turn to each address, until all have been disconnected; how many were connected."""
+    """Connect viewers, in turn to each address, until all have been disconnected; return how many were connected."""
     loop, few = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)
 
     async def connect(viewer: int) -> Viewer:
@@ -148,7 +150,7 @@ async def watch(addresses: Sequence[str], number: int, heard: Heard) -> int:
 
 
 def main() -> None:
-    """What the command does."""
+    """Run the command."""
     number, path, *addresses = sys.argv[1:]
     allow_open_files(int(number) + BESIDE)
     heard = Heard()

@@ -1,4 +1,4 @@
-"""A Redis server of a load test, and how much processor time it and the servers use."""
+"""A Redis server for load tests, and meters of CPU use."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from redraft.measure.loadtest.gauges import read
 
 
 class RedisProcess:
-    """A Redis server on a free port of this machine; it keeps nothing on disk, so that it comes back empty.
+    """A Redis server on a free local port; it has no persistence, so it is empty after a restart.
 
     Args:
-        program: its path.
+        program: path of the executable.
     """
 
     def __init__(self, program: str) -> None:
@@ -32,10 +32,10 @@ class RedisProcess:
     @classmethod
     @asynccontextmanager
     async def started(cls) -> AsyncIterator[RedisProcess]:
-        """One that runs while the block lasts.
+        """Run a server while the block runs.
 
         Raises:
-            OptionError: this machine has none.
+            OptionError: Redis is not installed.
         """
         program = shutil.which("redis-server")
         if program is None:
@@ -48,7 +48,7 @@ class RedisProcess:
             await made.kill()
 
     async def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it responds."""
         self._process = await asyncio.create_subprocess_exec(*self._command, stdout=asyncio.subprocess.DEVNULL)
         while True:
             with suppress(OSError):
@@ -58,29 +58,29 @@ class RedisProcess:
             await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
-        """Kill it, with all that it holds."""
+        """Kill it, and lose its data."""
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """Its process id."""
         return self._process.pid
 
 
 class Meter:
-    """How many cores servers use together, from now on.
+    """Measures the cores used by servers from now on.
 
     Args:
-        servers: their addresses.
+        servers: their URLs.
     """
 
     def __init__(self, servers: Sequence[str]) -> None:
         self._servers, self._begun, self._before = servers, time.monotonic(), self._seconds(servers)
 
     def cores(self) -> float:
-        """On average since then."""
+        """Return the average since then."""
         return (self._seconds(self._servers) - self._before) / (time.monotonic() - self._begun)
 
     @staticmethod
@@ -89,10 +89,10 @@ class Meter:
 
 
 class ProcessMeter:
-    """How many cores a process of this machine uses, from now on; 0 where the system does not tell.
+    """Measures the cores used by a local process from now on; 0 if the system does not report it.
 
     Args:
-        pid: its number.
+        pid: its process id.
     """
 
     def __init__(self, pid: int) -> None:
@@ -100,7 +100,7 @@ class ProcessMeter:
         self._begun, self._before = time.monotonic(), self._seconds()
 
     def cores(self) -> float:
-        """On average since then."""
+        """Return the average since then."""
         return (self._seconds() - self._before) / (time.monotonic() - self._begun)
 
     def _seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""One talk with many viewers: whether all captions reach all of them once, how much later, and what a viewer costs."""
+"""One talk with many viewers: whether each viewer gets all captions once, the added lag, and the cost of a viewer."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from redraft.measure.loadtest.redis import Meter, ProcessMeter, RedisProcess
 from redraft.measure.loadtest.script import Script
 from redraft.serve.files import allow_open_files
 
-#: What identifies a caption: type, utterance, language and ``seq``, as `redraft.measure.loadtest.audience.KEY`.
+#: Type, utterance, language and ``seq`` of a caption, as in `redraft.measure.loadtest.audience.KEY`.
 Key: TypeAlias = tuple[str, str, str, int]
-#: Seconds in which viewers must be connected, and in which they must have everything after the end.
+#: Timeouts in seconds for connecting the viewers, and for delivering everything after the end.
 _CONNECTED, _SETTLED = 300.0, 60.0
-#: Seconds that pass before anything is measured.
+#: Seconds of warm-up.
 _WARM = 2.0
 _SHARES = {"p50": 50, "p95": 95, "max": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A talk that is watched.
+    """A talk with viewers.
 
     Attributes:
-        viewers: how many.
-        replicas: servers for viewers only; 0 has them all watch on the session's own server, without Redis.
-        seconds: for how long, once all viewers are connected.
-        alone: seconds of the talk before the first viewer comes, in which the server's own work is measured.
-        outage: seconds for which Redis is killed in the middle; 0 for never.
-        languages, method: of the session.
+        viewers: number of viewers.
+        replicas: number of servers for viewers; with 0 all watch on the session's server, without Redis.
+        seconds: duration once all viewers are connected.
+        alone: seconds before the first viewer connects, in which the server's own load is measured.
+        outage: seconds for which Redis is down in the middle; 0 for none.
+        languages: target languages.
+        method: decoding method.
     """
 
     viewers: int
@@ -58,12 +59,13 @@ class Show:
 
 @dataclass(slots=True)
 class Seen:
-    """What the session's owner got, and when, in seconds of the monotonic clock; and what the servers used.
+    """What the session's owner received, with times in seconds of the monotonic clock, and the servers' CPU use.
 
     Attributes:
-        captions: when each came first.
-        begun, ended: the span in which all viewers were connected and the talk went on.
-        connected: viewers that could connect.
+        captions: first arrival of each.
+        begun: time from which all viewers were connected and the talk ran.
+        ended: end of that time.
+        connected: number of viewers that could connect.
         cpu: cores used: by the session's server without viewers (``alone``) and with them (``server``), by the servers
             for viewers (``replicas``), by Redis and by the viewers (``audience``).
     """
@@ -76,13 +78,13 @@ class Seen:
 
 
 async def run(job: Job, show: Show, progress: Callable[[float], None] = lambda _: None) -> Row:
-    """Hold a talk with viewers; the row is written to the job's file.
+    """Hold a talk with viewers, and write the row to the job's file.
 
     Raises:
-        OptionError: this machine has no Redis, or allows too few connections.
-        ServerError: a server does not start, or has died, or viewers could not connect.
+        OptionError: Redis is not installed, or the system allows too few connections.
+        ServerError: a server does not start or has crashed, or viewers could not connect.
     """
-    allow_open_files(show.viewers + audience.BESIDE)  # what is started from here inherits it
+    allow_open_files(show.viewers + audience.BESIDE)  # child processes inherit the limit
     heard = job.folder / "viewers.npz"
     settings = {"viewers": "100000"}
     async with AsyncExitStack() as stack:
@@ -110,7 +112,7 @@ async def _watched(
     heard: Path,
     progress: Callable[[float], None],
 ) -> Seen:
-    """Speak, let the viewers in, and measure while all of them are there."""
+    """Speak, let the viewers connect, and measure while all are connected."""
     seen, over = Seen(), asyncio.Event()
     async with Client(server, list(show.languages), method=show.method) as client:
         tasks = [asyncio.create_task(_listen(client, seen)), asyncio.create_task(_speak(client, job.script, over))]
@@ -147,7 +149,7 @@ async def _measure(
     crowd: asyncio.subprocess.Process,
     progress: Callable[[float], None],
 ) -> None:
-    """Let the time pass in which is measured; kill Redis in the middle of it, if that is wanted."""
+    """Wait for the duration of the measurement; kill Redis in the middle if the plan says so."""
     viewers = ProcessMeter(crowd.pid)
     store = ProcessMeter(redis.pid) if redis is not None and not show.outage else None
     seen.begun = time.monotonic()
@@ -170,10 +172,10 @@ async def _measure(
 async def _audience(
     show: Show, addresses: Sequence[str], heard: Path
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
-    """The process of the viewers, once all are connected, and how many are; it has ended after the block.
+    """Run the viewers' process; yield it and the number of connected viewers once all are connected.
 
     Raises:
-        ServerError: it could not be had.
+        ServerError: the process did not connect the viewers.
     """
     command = (sys.executable, "-m", audience.__name__, str(show.viewers), str(heard))
     pipe = asyncio.subprocess.PIPE
@@ -211,10 +213,10 @@ async def _speak(client: Client, script: Script, over: asyncio.Event) -> None:
 
 
 def figures(show: Show, seen: Seen, heard: Path) -> Row:
-    """The row of a run.
+    """Return the row of a run.
 
-    Lags run from a caption's arrival at the session's owner to that at a viewer, of the captions that were made while
-    all viewers were there.
+    Lags run from a caption's arrival at the session's owner to its arrival at a viewer, for captions made while all
+    viewers were connected.
     """
     with np.load(heard) as found:
         keys = [tuple(key) for key in json.loads(str(found["messages"]))]
@@ -242,7 +244,7 @@ def figures(show: Show, seen: Seen, heard: Path) -> Row:
 
 
 def _completeness(show: Show, seen: Seen, keys: Sequence[Any], viewers: Any, indices: Any) -> Row:
-    """Of the final captions, how many viewers did not get, got twice, or got before earlier ones of their language."""
+    """Count viewers that missed final captions, got one twice, or got one before an earlier one of its language."""
     order = {key: number for number, key in enumerate(key for key in seen.captions if key[0] == "final")}
     got: list[list[Any]] = [[] for _ in range(show.viewers)]
     for viewer, index in zip(viewers.tolist(), indices.tolist(), strict=True):

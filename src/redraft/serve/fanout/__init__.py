@@ -1,15 +1,15 @@
-"""Viewers on other replicas: captions go through Redis, so that any replica serves any session's viewers.
+"""Viewers on other replicas: captions go through Redis, so any replica can serve the viewers of any session.
 
-    feed      publishes a session: to it, all other replicas are one more viewer
-    mirror    a session of another replica, as its viewers see it
-    follow    keeps mirrors up to date: hears what is published, and reads what was missed
-    rooms     who is in a room, whatever the replica
-    store     what is kept in Redis, and under which names
-    fanout    puts these together for `redraft.serve.hub`
+    feed      publishes a session: the other replicas are like one more viewer
+    mirror    a session of another replica as its viewers see it
+    listener  receives what is published, and lets mirrors read what they missed
+    rooms     the session in each room, on any replica
+    store     keys and operations in Redis
+    fanout    combines these for `redraft.serve.hub`
 
-The source of truth is the session itself.  Redis holds a *log* of what its viewers may see, and pub/sub says at once
-what is new in it.  Every entry has a position that only grows, so a replica that has missed some reads on from its own.
-Whenever Redis has failed, the session's replica writes the log again from its transcript.
+The session itself is the source of truth.  Redis has a *log* of what its viewers may see, and pub/sub announces new
+entries.  Positions of entries only increase, so a replica that missed some continues reading from its own position.
+After a failure of Redis, the session's replica writes the log again from its transcript.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def open_fanout(
     offer: Callable[[], Offer],
     lost: Callable[[LiveSession], None],
 ) -> Fanout | None:
-    """The fan-out of a replica, see `Fanout`; None where the operator wants none.
+    """Return the fan-out of a replica, see `Fanout`; None if the operator has not configured it.
 
     Raises:
         MissingExtra: the package for Redis is not installed.

@@ -1,4 +1,4 @@
-"""A replica's part in the fan-out: its own sessions are published, those of others can be watched here."""
+"""A replica's part of the fan-out: publishes its own sessions, and lets viewers watch those of other replicas."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a mirror is kept that nobody watches, between two looks at whether logs are still there, in which
-#: a log must have been read, and in which everything must be written at the end.
+#: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
+#: for writing everything at the end.
 _IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
-#: Looks at a log that is missing, after which its session is given up: Redis may have been started again.
+#: Number of failed checks after which a session without a log is given up; Redis may have restarted.
 _MOST_MISSING = 2
 ELSEWHERE = "captions of sessions on other replicas cannot be had at the moment: try again"
 
 
 class Fanout:
-    """The fan-out of one replica.  Everything here runs on the server's event loop.
+    """The fan-out of one replica.  Use it on the server's event loop only.
 
     Args:
-        settings: with the address of Redis.
-        sessions: those of this replica, by name.
-        rooms: of this replica.
-        offer: what this replica offers; not asked if it serves viewers only.
+        settings: include the address of Redis.
+        sessions: this replica's sessions by name.
+        rooms: this replica's rooms.
+        offer: returns what this replica offers; not called if it serves only viewers.
         lost: called when another replica has taken over a session.
 
     Raises:
@@ -58,7 +58,7 @@ class Fanout:
         self._settings, self._sessions, self._rooms = settings, sessions, rooms
         self._offer, self._lost_to = offer, lost
         self._store = Store(settings)
-        #: Which session each room has.
+        #: The session of each room.
         self.shared = SharedRooms(self._store, owned=not settings.rooms)
         self._listener = Listener(self._store)
         self._publishers: dict[LiveSession, Publisher] = {}
@@ -69,12 +69,12 @@ class Fanout:
         self._looked = time.monotonic()
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._soon(self._listener.run())
         self._soon(self._put_offer())
 
     async def stop(self) -> None:
-        """Let everything be written, then close all connections to Redis."""
+        """Write everything, then close all connections to Redis."""
         until = time.monotonic() + _LAST_WORDS
         while time.monotonic() < until and not all(each.quiet for each in self._publishers.values()):
             await asyncio.sleep(0.02)
@@ -98,18 +98,18 @@ class Fanout:
 
     @property
     def viewers(self) -> int:
-        """How many are connected here to sessions of other replicas."""
+        """Number of viewers connected here to sessions of other replicas."""
         return sum(len(each.delivery.viewers) + each.readers for each in self.mirrors.values())
 
     # Sessions of this replica
 
     def publish(self, session: LiveSession) -> None:
-        """Let other replicas know of a session, and of whatever comes of it."""
+        """Publish a session and its captions to other replicas."""
         most = self._settings.waiting_messages
         self._publishers[session] = Publisher(session, self._store, most, self._alive, self._lost)
 
     def forget(self, session: LiveSession) -> None:
-        """A session is kept no longer."""
+        """Stop publishing a session that has been forgotten."""
         publisher = self._publishers.pop(session, None)
         if publisher is None:
             return
@@ -118,7 +118,7 @@ class Fanout:
             self._soon(self._leave(room, session.name, publisher))
 
     def drop(self, session: LiveSession) -> None:
-        """Another replica has taken over a session: it is not published from here any more."""
+        """Stop publishing a session that another replica has taken over."""
         publisher = self._publishers.pop(session, None)
         if publisher is not None:
             publisher.task.cancel()
@@ -131,7 +131,7 @@ class Fanout:
         await self._refresh(room)
 
     async def moved(self, session: LiveSession) -> bool:
-        """Whether another replica has taken over a session; no, while that cannot be found out."""
+        """Whether another replica has taken over a session; False while Redis cannot be reached."""
         publisher = self._publishers.get(session)
         with suppress(*TROUBLE):
             last = await self._store.last(session.name)
@@ -139,7 +139,7 @@ class Fanout:
         return False
 
     async def _alive(self, session: LiveSession, first: bool) -> None:
-        """Keep what Redis has of a session's room."""
+        """Renew the session's room in Redis."""
         room = session.begin.room
         if first:
             await self._put_offer()
@@ -163,10 +163,10 @@ class Fanout:
     # Sessions of other replicas
 
     async def find(self, name: str) -> Mirror | None:
-        """A session of another replica; None if there is none.
+        """Return a session of another replica; None if there is none.
 
         Raises:
-            Refused: this cannot be found out at the moment.
+            Refused: Redis cannot be reached.
         """
         mirror = self.mirrors.get(name)
         try:
@@ -183,10 +183,10 @@ class Fanout:
         return None if mirror.gone else mirror
 
     async def offer(self) -> str:
-        """What session replicas offer, as JSON.
+        """Return what session replicas offer, as JSON.
 
         Raises:
-            Refused: none has said so yet, or this cannot be found out at the moment.
+            Refused: no replica has published its offer yet, or Redis cannot be reached.
         """
         with suppress(*TROUBLE):
             if found := await self._store.offer():
@@ -194,7 +194,7 @@ class Fanout:
         raise Refused("capacity", "this server only serves viewers, and knows of no server that translates")
 
     def sweep(self) -> None:
-        """Forget mirrors and rooms that nobody watches."""
+        """Drop mirrors and rooms without viewers."""
         now = time.monotonic()
         dropped = [
             each for each in self.mirrors.values() if each.gone or not (each.watched or now - each.touched < _IDLE)
@@ -211,7 +211,7 @@ class Fanout:
             self._soon(self._look())
 
     async def _look(self) -> None:
-        """Give sessions up whose replica has died, and that no other one has taken over."""
+        """Give up sessions whose replica has crashed and that no other one has taken over."""
         with suppress(*TROUBLE):
             missing = await self._store.missing(list(self.mirrors))
             self._missing = {name: self._missing.get(name, 0) + 1 for name in missing}
@@ -222,46 +222,46 @@ class Fanout:
     # Rooms
 
     def left(self, session: LiveSession) -> None:
-        """A session has lost its connection, so that its room may be had by others."""
+        """Let others have the room of a session that has lost its connection."""
         publisher = self._publishers.get(session)
         if publisher is not None and session.begin.room:
             self._soon(publisher.beat())
 
     async def enter_room(self, name: str) -> None:
-        """Find out which session a room has, before a viewer is let in."""
+        """Look up a room's session before a viewer is admitted."""
         with suppress(Refused):
             await self._refresh(name)
 
     async def follow_room(self, name: str) -> None:
-        """Hear of the sessions that begin in a room on other replicas."""
+        """Follow the sessions that start in a room on other replicas."""
         self._followed.add(name)
         if room_key(name) not in self._listener:
             await self._listener.add(room_key(name), _RoomTopic(lambda: self._soon(self._refresh(name))))
 
     async def _refresh(self, name: str) -> None:
-        """Show the session that a room has, if that is on another replica."""
+        """Show a room's session if it is on another replica."""
         with suppress(Refused, *TROUBLE):
             session = await self.shared.session(name)
             shown = self._rooms.find(name).session
             if session is None or session in self._sessions or (shown is not None and shown.name == session):
                 return
             if shown is not None and shown.in_use and await self.shared.holder(name) == shown.name:
-                return  # it has only just begun
+                return  # the session has only just started
             mirror = await self.find(session)
             if mirror is not None:
                 self._rooms.show(name, mirror)
 
 
 class _RoomTopic:
-    """Looks at a room again whenever anything is heard of it."""
+    """Checks a room again whenever its channel has news."""
 
     def __init__(self, look: Callable[[], None]) -> None:
         self._look = look
 
     async def catch_up(self) -> None:
-        """As of `Topic`."""
+        """See `Topic.catch_up`."""
         self._look()
 
     async def heard(self, text: str) -> None:
-        """As of `Topic`."""
+        """See `Topic.heard`."""
         self._look()

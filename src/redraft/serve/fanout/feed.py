@@ -1,4 +1,4 @@
-"""The captions of a session on their way to viewers on other replicas."""
+"""Publish the captions of a session for viewers on other replicas."""
 
 from __future__ import annotations
 
@@ -17,36 +17,39 @@ from redraft.serve.outbox import Outbox
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at whether the log is still there, and between attempts to write it.
+#: Seconds between two checks that the log exists, and between attempts to write it.
 BEAT = 5.0
 RETRIES = Backoff(0.2, 5.0, float("inf"))
-#: Entries beyond those of the transcript, such as corrections, after which a log is written again without them.
+#: Number of entries beyond the transcript, such as corrections, after which a log is rewritten without them.
 MOST_EDITS = 10_000
-#: What goes by and is not kept: the next one takes its place.
+#: Types of messages that are published but not stored, since the next one replaces them.
 _PASSING = frozenset({"partial", "stats"})
 
 
 class Feed(Outbox):
-    """The outbox of all viewers elsewhere.  They outlive this replica, and the end of a session may be corrected."""
+    """The outbox for all viewers on other replicas.
+
+    It outlives this replica, and even finished sessions may be corrected.
+    """
 
     def close(self, code: int, reason: str) -> None:
-        """The session has ended, or its connections are closed: viewers elsewhere are not."""
+        """Do nothing: viewers elsewhere stay connected when the session's connections are closed."""
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """End the feed."""
         super().close(1000, "")
 
 
 class Publisher:
     """Publishes a session for as long as it is kept.
 
-    While Redis cannot be used, nothing is collected for it: the log is written again from the transcript afterwards.
+    While Redis is unavailable, nothing is queued for it; afterwards the log is rewritten from the transcript.
 
     Args:
-        session: what is published.
-        store: where to.
-        most: messages that may wait for Redis.
-        alive: called at every beat, and whenever the log has been written from its beginning (true).
+        session: the session.
+        store: where to publish.
+        most: maximum number of messages queued for Redis.
+        alive: called at every beat, and with true whenever the log has been rewritten.
         lost: called when another replica has taken over the session.
     """
 
@@ -63,17 +66,17 @@ class Publisher:
         self._feed: Feed | None = None
         self._writing = False
         self.forgotten = False
-        #: Where the log ends.
+        #: End of the log.
         self.position = Position(0, 0)
         self.task = asyncio.create_task(self._run())
 
     @property
     def quiet(self) -> bool:
-        """Whether everything is written, as far as it can be."""
+        """Whether everything is written, as far as possible."""
         return self._feed is None or (self._feed.empty and not self._writing)
 
     def forget(self) -> None:
-        """The session is kept no longer: viewers elsewhere are told, after all that still waits."""
+        """Tell viewers elsewhere that the session is forgotten, after everything that is queued."""
         self.forgotten = True
         if self._feed is None:
             self.task.cancel()
@@ -92,14 +95,14 @@ class Publisher:
             except TROUBLE as error:
                 self._store.failed(error)
                 await asyncio.sleep(next(waits))
-            except Exception:  # else nobody elsewhere would see this session any more
+            except Exception:  # otherwise no viewer elsewhere would see this session any more
                 log.exception("captions could not be published")
                 await asyncio.sleep(next(waits))
             finally:
                 self._feed = self.session.delivery.feed = None
 
     async def _epoch(self) -> None:
-        """Write the log from its beginning, then what comes, until it has to be written again."""
+        """Write the log from its start, then new messages, until it must be rewritten."""
         name, store = self.session.name, self._store
         first = self.position = await store.begin(name, _about(self.session))
         store.worked()
@@ -113,19 +116,19 @@ class Publisher:
             messages = await _waiting(feed, beat)
             if messages:
                 await self._write(messages)
-                if self.session.ended:  # its room may be had by others
+                if self.session.ended:  # others may have its room
                     await self._alive(self.session, False)
             elif feed.closing:
                 await store.forget(name, self.position)
                 return
             if time.monotonic() >= beat:
                 beat = time.monotonic() + BEAT
-                if not await store.keep(name, self.position):  # Redis has lost it
+                if not await store.keep(name, self.position):  # Redis has lost the log
                     return
                 await self._alive(self.session, False)
 
     async def beat(self) -> None:
-        """Do at once what is done at every beat."""
+        """Do a beat immediately."""
         with suppress(*TROUBLE):
             await self._alive(self.session, False)
 
@@ -143,7 +146,7 @@ class Publisher:
 
 
 async def _waiting(feed: Feed, until: float | None = None) -> list[str]:
-    """All that waits, as soon as there is anything; nothing at the end, or if nothing comes in time."""
+    """Wait for queued messages and return them; empty at the end, or at the timeout."""
     try:
         async with asyncio.timeout(None if until is None else max(0.0, until - time.monotonic())):
             found = [await feed.get()]
@@ -155,6 +158,6 @@ async def _waiting(feed: Feed, until: float | None = None) -> list[str]:
 
 
 def _about(session: LiveSession) -> str:
-    """What viewers may know of a session, as JSON."""
+    """Return the session's public description as JSON."""
     begin = session.begin
     return protocol.Begin(targets=session.targets, source=begin.source, room=begin.room).wire()

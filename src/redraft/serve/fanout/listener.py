@@ -1,4 +1,4 @@
-"""The one connection on which a replica hears what others publish."""
+"""The connection on which a replica receives what others publish."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from redraft.serve.fanout.store import TROUBLE, Store
 
 log = logging.getLogger(__name__)
 
-#: Seconds without a word after which Redis is asked whether it is still there, and given up after as many more.
+#: Seconds of silence after which Redis is pinged, and after which again the connection is given up.
 _SILENCE = 5.0
-#: There is always a channel, since a connection without one cannot be listened on.
+#: A channel that is always subscribed to, since a connection without channels cannot be read.
 _ALWAYS = "redraft:replicas"
 
 
 class Topic(Protocol):
-    """What follows a channel."""
+    """A subscriber of a channel."""
 
     async def catch_up(self) -> None:
-        """Find out what may have been missed: called when the channel begins to be heard, and after every failure."""
+        """Fetch what may have been missed; called after subscribing and after every failure."""
 
     async def heard(self, text: str) -> None:
-        """Take news in."""
+        """Process a message."""
 
 
 class Listener:
-    """Listens for as long as it runs, whatever happens to Redis.
+    """Receives messages while it runs, whatever happens to Redis.
 
     Args:
-        store: what to listen to.
+        store: the connection to Redis.
     """
 
     def __init__(self, store: Store) -> None:
@@ -45,16 +45,16 @@ class Listener:
         return channel in self._topics
 
     async def add(self, channel: str, topic: Topic) -> None:
-        """Follow a channel; while Redis cannot be used, as soon as it can be."""
+        """Follow a channel; if Redis is unavailable, as soon as it is back."""
         self._topics[channel] = topic
         if self._pubsub.subscribed:
             try:
                 await self._pubsub.subscribe(channel)
-            except TROUBLE:  # `run` meets it too, and subscribes to everything again
+            except TROUBLE:  # `run` fails too, and then subscribes to everything again
                 log.debug("a channel is followed later")
 
     async def remove(self, channels: Iterable[str]) -> None:
-        """Follow channels no longer."""
+        """Stop following channels."""
         known = [channel for channel in channels if self._topics.pop(channel, None)]
         if known and self._pubsub.subscribed:
             try:
@@ -69,22 +69,22 @@ class Listener:
             try:
                 async with self._store.redis.pubsub() as self._pubsub:
                     await self._pubsub.subscribe(_ALWAYS)
-                    if self._topics:  # those that are added from now on are subscribed to at once
+                    if self._topics:  # channels added from now on are subscribed to immediately
                         await self._pubsub.subscribe(*self._topics)
                     self._store.worked()
                     waits = RETRIES.waits()
                     await self._listen()
             except TROUBLE as error:
                 self._store.failed(error)
-            except Exception:  # else nobody here would see sessions of other replicas any more
+            except Exception:  # otherwise no viewer here would see sessions of other replicas any more
                 log.exception("the connection to Redis failed")
             await asyncio.sleep(next(waits))
 
     async def _listen(self) -> None:
-        """Hand on what comes.
+        """Pass messages on.
 
         Raises:
-            OSError: Redis has not answered for a while.
+            OSError: Redis has not responded in time.
         """
         silent = False
         while True:
@@ -107,5 +107,5 @@ class Listener:
             await work
         except TROUBLE:
             raise
-        except Exception:  # one session's news must not keep those of others from coming
+        except Exception:  # a bad message of one session must not stop those of others
             log.exception("news could not be taken in")

@@ -1,4 +1,4 @@
-"""A session of another replica, as its viewers see it."""
+"""A session of another replica as its viewers see it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ log = logging.getLogger(__name__)
 
 
 class Mirror:
-    """What is known of a session that another replica translates.
+    """State of a session that another replica translates.
 
     Attributes:
-        name: of the session.
-        begin: what it is: its languages and its room.
-        transcript, delivery: as of `LiveSession`; nobody here is the session's owner.
+        name: name of the session.
+        begin: its languages and room.
+        transcript: see `LiveSession`.
+        delivery: see `LiveSession`; it has no owner here.
         loaded: set once its log has been read.
-        readers: how many read the transcript while it grows.
+        readers: number of readers of the growing transcript.
         over: called when the session has ended.
-        touched: when anybody last asked for it, in seconds of the monotonic clock.
-        gone: whether the session is kept no longer.
-        gaps: how often events had been missed, and were read from the log.
+        touched: time of the last request for it, in seconds of the monotonic clock.
+        gone: whether the session has been forgotten.
+        gaps: number of times that missed events were read from the log.
     """
 
-    #: It is not ours to end, nor does it keep a room from others here.
+    #: It cannot be ended here, and does not keep a room from others here.
     ended, in_use = True, False
 
     def __init__(self, name: str, store: Store) -> None:
@@ -62,25 +63,25 @@ class Mirror:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody is connected to it."""
+        """Whether it has viewers here."""
         return bool(self.delivery.viewers or self.readers)
 
     def end(self) -> None:
-        """Its own replica ends it."""
+        """Do nothing: its own replica ends it."""
 
     def watch(self, viewer: Outbox) -> None:
-        """Send to a viewer from now on, first what there is already."""
+        """Add a viewer, and send the captions so far."""
         self.delivery.watch(viewer)
         if self.done:
             self.delivery.say_done(viewer)
 
     def detach(self, viewer: Outbox) -> None:
-        """A viewer's connection has ended."""
+        """Remove a viewer's connection that has ended."""
         self.touched = time.monotonic()
         self.delivery.detach(viewer)
 
     async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """The transcript while it grows, see `Transcript.live`."""
+        """Yield the transcript as it grows, see `Transcript.live`."""
         self.readers += 1
         try:
             async for piece in self.transcript.live(form, targets):
@@ -89,7 +90,7 @@ class Mirror:
             self.readers -= 1
 
     def forget(self) -> None:
-        """The session is kept no longer: whoever waits is let go."""
+        """Close everything: the session has been forgotten."""
         self.gone = True
         self.transcript.close()
         self.delivery.close(1000, "the session is over")
@@ -97,9 +98,9 @@ class Mirror:
     # From the log, and from news
 
     async def heard(self, text: str) -> None:
-        """Take news in; what was missed before it is read from the log."""
+        """Process a message; missed ones before it are read from the log."""
         news = parse_news(text)
-        if self.gone or news.position < self._position:  # known already, or of a replica that has lost the session
+        if self.gone or news.position < self._position:  # already known, or from a replica that has lost the session
             return
         if news.message == GONE:
             self.forget()
@@ -114,7 +115,7 @@ class Mirror:
             self._apply(message)
 
     async def catch_up(self) -> None:
-        """Read on in the log."""
+        """Read new entries of the log."""
         while entries := await self._store.read(self.name, self._position):
             for entry in entries:
                 self._position = entry.position
@@ -126,7 +127,7 @@ class Mirror:
         self.loaded.set()
 
     def _apply(self, message: protocol.FromServer) -> None:
-        """Do what the session's own replica has done."""
+        """Apply an event of the session's own replica."""
         if isinstance(message, protocol.Partial):
             self._partial(message)
         elif isinstance(message, protocol.Final):
@@ -160,7 +161,7 @@ class Mirror:
         self.delivery.acknowledged(key)
 
     def _final(self, message: protocol.Final) -> None:
-        """Show a final caption, once; another text than before is a correction."""
+        """Show a final caption once; another text than before is a correction."""
         caption = caption_of(message)
         key = caption.utterance, caption.language
         self._show(key)
@@ -172,13 +173,13 @@ class Mirror:
         self.delivery.acknowledged(key)
 
     def _show(self, key: Key) -> None:
-        """What is published is not hidden, or is so no longer."""
+        """Unhide a caption, since published captions are visible."""
         if key in self.transcript.hidden:
             self.delivery.hide(key, False)
 
 
 def _parse(text: str) -> protocol.FromServer | None:
-    """The message in an event; None if it is none, such as one of a later version."""
+    """Return the message in an event; None if it is invalid, for example of a later version."""
     try:
         return protocol.FROM_SERVER.validate_json(text)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Which session each room has, whatever the replica."""
+"""The session in each room, on any replica."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from redraft.serve import protocol
 from redraft.serve.fanout.store import TROUBLE, Store, room_key
 from redraft.serve.refusals import Refused
 
-#: Seconds for which a room is leased, and for which its owner is known.
+#: Seconds of a room's lease, and for which its owner is remembered.
 _LEASE, _OWNED = 15, 30 * 86_400
-#: Seconds that a session may take to leave its room.
+#: Seconds to wait for a session to leave its room.
 _LEAVING = 0.5
 
 
@@ -21,7 +21,7 @@ class SharedRooms:
     """The rooms of all replicas.
 
     Args:
-        store: where they are kept.
+        store: where they are stored.
         owned: whether a room belongs to the API key that used it first.
     """
 
@@ -31,7 +31,7 @@ class SharedRooms:
 
     @asynccontextmanager
     async def taken(self, begin: protocol.Begin, name: str, owner: str) -> AsyncIterator[None]:
-        """Take a room from all other replicas for a session that begins while the block lasts.
+        """Reserve a room on all replicas for a session that starts in the block.
 
         Raises:
             Refused: another replica has a session in the room, or another API key owns it.
@@ -39,7 +39,7 @@ class SharedRooms:
         if begin.room is None:
             yield
             return
-        with suppress(*TROUBLE):  # else each replica knows of its own sessions only, for a while
+        with suppress(*TROUBLE):  # without Redis, each replica knows only its own sessions
             of = owner if self._owned else None
             owns, holds = await self._take(begin, name, of)
             if of is not None and owns != of:
@@ -57,7 +57,7 @@ class SharedRooms:
             raise
 
     async def _take(self, begin: protocol.Begin, name: str, owner: str | None) -> tuple[str, str]:
-        """As of `take`; a session that is just ending gets a moment to leave its room."""
+        """Call `take`, and wait a moment for a session that is just leaving the room."""
         until = time.monotonic() + _LEAVING
         while True:
             found = await self.take(begin.room or "", name, owner, take_over=begin.take_over)
@@ -66,16 +66,16 @@ class SharedRooms:
             await asyncio.sleep(_LEAVING / 10)
 
     async def take(self, room: str, session: str, owner: str | None, *, take_over: bool) -> tuple[str, str]:
-        """Lease a room for a session that is to begin there.
+        """Lease a room for a new session.
 
         Args:
-            room: its name.
+            room: name of the room.
             session: name of the session.
-            owner: name of the API key, which owns the room unless another one does; None where rooms have no owners.
+            owner: name of the API key, which then owns the room if no other one does; None if rooms have no owners.
             take_over: whether to take it from another session.
 
         Returns:
-            Its owner, and the session that holds it: these, or others if the room is not to be had.
+            The room's owner and the session that holds it; others than the arguments if the room is taken.
         """
         key = room_key(room)
         if owner is not None:
@@ -89,10 +89,10 @@ class SharedRooms:
         return owner or "", holder
 
     async def keep(self, room: str, session: str, *, in_use: bool) -> None:
-        """Keep a room's session, and its lease while it is in use."""
+        """Renew a room's session, and its lease while it is in use."""
         key = room_key(room)
         async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.set(key, session, nx=True, ex=self._expire)  # another one may have begun there a moment ago
+            pipe.set(key, session, nx=True, ex=self._expire)  # another session may have started there a moment ago
             pipe.expire(key, self._expire)
             pipe.expire(f"{key}:owner", _OWNED)
             pipe.get(f"{key}:lease")
@@ -103,7 +103,7 @@ class SharedRooms:
             await self._redis.delete(f"{key}:lease")
 
     async def show(self, room: str, session: str) -> None:
-        """Say that a session is the latest one of a room."""
+        """Make a session the latest one of a room."""
         key = room_key(room)
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.set(key, session, ex=self._expire)
@@ -111,16 +111,16 @@ class SharedRooms:
             await pipe.execute()
 
     async def session(self, room: str) -> str | None:
-        """The latest session of a room."""
+        """Return the latest session of a room."""
         found: str | None = await self._redis.get(room_key(room))
         return found
 
     async def holder(self, room: str) -> str | None:
-        """The session that holds a room while it is in use."""
+        """Return the session that holds a room while it is in use."""
         found: str | None = await self._redis.get(f"{room_key(room)}:lease")
         return found
 
     async def leave(self, room: str, session: str) -> None:
-        """A session is kept no longer."""
+        """Remove a forgotten session from its room."""
         if await self.session(room) == session:
             await self._redis.delete(room_key(room))

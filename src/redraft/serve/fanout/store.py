@@ -1,14 +1,14 @@
-"""What replicas share in Redis, and under which names.
+"""Data that replicas share in Redis.
 
-    redraft:session:NAME        stream: the log of a session, what its viewers may see; also the channel for news of it
+    redraft:session:NAME        stream: the log of what a session's viewers may see; also the channel for new entries
     redraft:room:ROOM           name of the room's latest session; also the channel for changes
     redraft:room:ROOM:lease     name of the session that holds the room, while it is in use
     redraft:room:ROOM:owner     name of the API key that used the room first
     redraft:offer               what the session replicas offer, for replicas that serve viewers only
 
-Every key expires.  The first entry of a log says what the session is; a new first entry begins a new *epoch*, in which
-the whole log is written again.  Positions grow across epochs, and Redis refuses an entry whose position is not the
-greatest: a replica that has lost a session to another one is told so, and cannot mix its captions in.
+Every key expires.  The first entry of a log describes the session; a new first entry starts a new *epoch*, in which the
+whole log is rewritten.  Positions increase across epochs, and Redis rejects an entry whose position is not the
+greatest: so a replica that has lost a session to another one is notified, and cannot add its captions.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ except ModuleNotFoundError as error:
 
 log = logging.getLogger(__name__)
 
-#: What an operation raises while Redis cannot be used.
+#: Exceptions of an operation while Redis is unavailable.
 TROUBLE = (RedisError, OSError)
-#: Seconds that an answer may take, and for which an offer is kept.
+#: Timeout of a response in seconds, and seconds for which an offer is stored.
 _ANSWER, _OFFERED = 5.0, 30 * 86_400
-#: Connections of a replica, beside the one that listens.
+#: Connections per replica, besides the one that listens.
 _CONNECTIONS = 16
-#: In news of a session: it is kept no longer.
+#: Announces that a session has been forgotten.
 GONE = "gone"
-#: Entries of a log that are read or written at a time.
+#: Number of log entries read or written at a time.
 _PIECE = 500
 
 
@@ -49,11 +49,11 @@ class Superseded(Exception):
 
 
 class Position(NamedTuple):
-    """A place in the log of a session; later ones are greater.
+    """A position in the log of a session; later ones are greater.
 
     Attributes:
-        epoch: grows whenever the log is written from its beginning.
-        number: grows by one from entry to entry within an epoch.
+        epoch: increases whenever the log is rewritten.
+        number: increases by one per entry within an epoch.
     """
 
     epoch: int
@@ -61,17 +61,17 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position as Redis and news write it."""
+        """Parse a position as written by Redis and in messages."""
         epoch, _, number = text.partition("-")
         return cls(int(epoch), int(number))
 
     @property
     def next(self) -> Position:
-        """The one after it."""
+        """Return the next position."""
         return Position(self.epoch, self.number + 1)
 
     def __str__(self) -> str:
-        """The same in text."""
+        """Return the position as text."""
         return f"{self.epoch}-{self.number}"
 
 
@@ -80,10 +80,10 @@ class Entry:
     """An event of a session.
 
     Attributes:
-        position: its own; of an event that is not kept, that of the last entry before it.
-        message: as viewers are sent it; of the first entry of an epoch, what the session is.
-        kept: whether it goes into the log; partial captions only go by.
-        first: whether it begins an epoch.
+        position: its position; for an event that is not stored, that of the last entry before it.
+        message: the message to viewers; for the first entry of an epoch, the session's description.
+        kept: whether it is stored in the log; partial captions are only published.
+        first: whether it starts an epoch.
     """
 
     position: Position
@@ -93,30 +93,30 @@ class Entry:
 
 
 def session_key(name: str) -> str:
-    """The key of a session's log, and its channel."""
+    """Return the key of a session's log, and its channel."""
     return f"redraft:session:{name}"
 
 
 def room_key(name: str) -> str:
-    """The key of a room's session, and its channel."""
+    """Return the key of a room's session, and its channel."""
     return f"redraft:room:{name}"
 
 
 def parse_news(text: str) -> Entry:
-    """The event that a channel tells of; its message is empty where it only says how long the log is.
+    """Parse a published event; its message is empty if it only announces the length of the log.
 
     Raises:
-        ValueError: the text is something else.
+        ValueError: the text is invalid.
     """
     position, _, message = text.partition(" ")
     return Entry(Position.parse(position), message)
 
 
 class Store:
-    """What replicas share.  Every method that asks Redis raises what is in `TROUBLE` while that cannot be used.
+    """The shared data.  Every method that uses Redis raises an exception in `TROUBLE` if Redis is unavailable.
 
     Args:
-        settings: with the address, and the password if it is not part of that.
+        settings: include the address, and the password if it is not part of the address.
 
     Raises:
         OptionError: the address is invalid.
@@ -125,7 +125,7 @@ class Store:
     def __init__(self, settings: ServeSettings) -> None:
         url = settings.fanout or ""
         self.place = _place(url)
-        # An operation that got no answer may have been done all the same, so none is repeated blindly.
+        # An operation without a response may have been executed, so none is retried automatically.
         options: dict[str, Any] = {
             "decode_responses": True,
             "retry": Retry(NoBackoff(), 0),
@@ -141,14 +141,14 @@ class Store:
         except ValueError:
             raise _bad_address() from None
         self._failing = False
-        #: Seconds after which Redis forgets what no replica keeps.
+        #: Seconds after which Redis drops data that no replica renews.
         self.expire = int(max(60, settings.keep_seconds))
 
     async def check(self) -> None:
-        """Whether Redis can be used.
+        """Check that Redis can be used.
 
         Raises:
-            OptionError: it cannot.
+            OptionError: Redis cannot be used.
         """
         try:
             await self.redis.ping()
@@ -157,13 +157,13 @@ class Store:
             raise OptionError(f"fanout: Redis at {self.place} cannot be used: {why}") from None
 
     def failed(self, error: BaseException) -> None:
-        """Log that Redis cannot be used, once until it can be again."""
+        """Log that Redis is unavailable, once per outage."""
         if not self._failing:
             log.warning("Redis cannot be used, so viewers on other servers have to wait: %s", type(error).__name__)
         self._failing = True
 
     def worked(self) -> None:
-        """Log that it can be used again."""
+        """Log that Redis is available again."""
         if self._failing:
             log.info("Redis can be used again")
         self._failing = False
@@ -175,7 +175,7 @@ class Store:
     # Logs of sessions
 
     async def begin(self, name: str, about: str) -> Position:
-        """Begin an epoch of a session's log; its position is Redis's to choose."""
+        """Start an epoch of a session's log; Redis chooses the position."""
         key = session_key(name)
         async with self.redis.pipeline(transaction=False) as pipe:
             pipe.xadd(key, {"about": about})
@@ -184,15 +184,15 @@ class Store:
         return Position.parse(found)
 
     async def append(self, name: str, entries: Sequence[Entry], *, tell: bool = True) -> None:
-        """Write events of a session.
+        """Append events of a session.
 
         Args:
-            name: of the session.
-            entries: in their order.
-            tell: whether to publish each of them at once.
+            name: name of the session.
+            entries: the events in order.
+            tell: whether to publish each of them immediately.
 
         Raises:
-            Superseded: another replica has begun a later epoch.
+            Superseded: another replica has started a later epoch.
         """
         key = session_key(name)
         for start in range(0, len(entries), _PIECE):
@@ -206,7 +206,7 @@ class Store:
                     _check(answer)
 
     async def conclude(self, name: str, first: Position, last: Position) -> None:
-        """Drop earlier epochs of a log that has been written again, and tell everybody how long it is."""
+        """Drop earlier epochs of a rewritten log, and announce its length."""
         key = session_key(name)
         async with self.redis.pipeline(transaction=False) as pipe:
             pipe.xtrim(key, minid=str(first), approximate=False)
@@ -214,10 +214,10 @@ class Store:
             await pipe.execute()
 
     async def keep(self, name: str, position: Position) -> bool:
-        """Keep the log of a session from expiring; whether it is as long as it ought to be.
+        """Renew the expiry of a session's log; return whether it has its full length.
 
         Raises:
-            Superseded: another replica has begun a later epoch.
+            Superseded: another replica has started a later epoch.
         """
         key = session_key(name)
         async with self.redis.pipeline(transaction=False) as pipe:
@@ -232,12 +232,12 @@ class Store:
         return found == position
 
     async def last(self, name: str) -> Position | None:
-        """The position of a log's last entry; None if there is no log."""
+        """Return the position of a log's last entry; None if there is no log."""
         found = await self.redis.xrevrange(session_key(name), count=1)
         return Position.parse(found[0][0]) if found else None
 
     async def read(self, name: str, after: Position) -> list[Entry]:
-        """The next entries of a log after a position; none if there are no more."""
+        """Return the next entries of a log after a position; empty if there are no more."""
         found = await self.redis.xrange(session_key(name), min=f"({after}", count=_PIECE)
         return [
             Entry(Position.parse(position), fields.get("about") or fields.get("message", ""), first="about" in fields)
@@ -245,13 +245,13 @@ class Store:
         ]
 
     async def forget(self, name: str, position: Position) -> None:
-        """Drop the log of a session, unless another replica has taken it over, and say so."""
+        """Delete the log of a session, unless another replica has taken it over, and announce that."""
         if await self.last(name) == position:
             await self.redis.delete(session_key(name))
             await self.redis.publish(session_key(name), f"{position.next} {GONE}")
 
     async def missing(self, names: Sequence[str]) -> set[str]:
-        """Which of these sessions have no log."""
+        """Return which of these sessions have no log."""
         async with self.redis.pipeline(transaction=False) as pipe:
             for name in names:
                 pipe.exists(session_key(name))
@@ -260,17 +260,17 @@ class Store:
     # What may be asked for
 
     async def put_offer(self, offer: str) -> None:
-        """Keep what session replicas offer."""
+        """Store what session replicas offer."""
         await self.redis.set("redraft:offer", offer, ex=_OFFERED)
 
     async def offer(self) -> str | None:
-        """What session replicas offer; None if none has been there."""
+        """Return what session replicas offer; None if no replica has published it."""
         found: str | None = await self.redis.get("redraft:offer")
         return found
 
 
 def _check(answer: object) -> None:
-    """Raise what an operation of a pipeline was answered with, if that is an error."""
+    """Raise the error with which a pipeline's operation was answered, if any."""
     if isinstance(answer, ResponseError) and "equal or smaller" in str(answer):
         raise Superseded
     if isinstance(answer, Exception):
@@ -278,7 +278,7 @@ def _check(answer: object) -> None:
 
 
 def _place(url: str) -> str:
-    """Where Redis is, without user and password.
+    """Return the address of Redis without user and password.
 
     Raises:
         OptionError: the address is invalid.
