@@ -59,9 +59,11 @@ class Admission:
         service: the models and the operator's limits; None without engines.
         engines: run the lanes.
         metrics: counts refusals.
+        keys: the API keys; None if the server needs none.
     """
 
-    def __init__(self, service: Service | None, engines: Engines, metrics: Metrics) -> None:
+    def __init__(self, service: Service | None, engines: Engines, metrics: Metrics, keys: Keys | None = None) -> None:
+        self.keys = keys
         self._service, self._engines, self._metrics = service, engines, metrics
         self.draining = False
 
@@ -83,13 +85,17 @@ class Admission:
         if not self._engines.alive:
             raise self.refused("engine", STOPPED)
 
-    def owner(self, keys: Keys | None, key: str | None) -> str:
-        """Return the owner of an API key; see `Hub.owner`."""
-        if keys is None:
+    def owner(self, key: str | None) -> str:
+        """Return the owner of an API key; empty if the server has no keys.
+
+        Raises:
+            Refused: the key is missing or unknown.
+        """
+        if self.keys is None:
             return ""
         if not key:
             raise self.refused("key", "an API key is needed: send it as `key`, or as a bearer token")
-        owner = keys.owner(key)
+        owner = self.keys.owner(key)
         if owner is None:
             raise self.refused("key", "the API key is not known to this server: check it, or ask the operator for one")
         return owner

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from redraft.serve import protocol
@@ -53,10 +53,10 @@ class Hub:
         #: Identifies this process among servers at the same address.
         self.name = secrets.token_hex(8)
         self.engines, self._service = engines, service
-        self.admission = Admission(service, engines, metrics)
-        self._keys = Keys(settings.key_file) if settings.key_file else None
+        keys = Keys(settings.key_file) if settings.key_file else None
+        self.admission = Admission(service, engines, metrics, keys)
         if not settings.viewers_only:
-            check_rooms(settings.rooms, self._keys)
+            check_rooms(settings.rooms, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
@@ -94,7 +94,7 @@ class Hub:
 
     def offer(self) -> Offer:
         """What a client may ask for."""
-        return offer_of(self._models, key=self._keys is not None, model=self.settings.model)
+        return offer_of(self._models, key=self.admission.keys is not None, model=self.settings.model)
 
     def as_sentence(self, text: str) -> str:
         """Return a complete text as the models should see it."""
@@ -105,14 +105,6 @@ class Hub:
         if self._service is None:
             raise self.admission.refused("missing", VIEWERS_ONLY)
         return self._service
-
-    def owner(self, key: str | None) -> str:
-        """Return the owner of an API key; empty if the server has no keys.
-
-        Raises:
-            Refused: the key is missing or unknown.
-        """
-        return self.admission.owner(self._keys, key)
 
     async def open(
         self,
@@ -139,23 +131,22 @@ class Hub:
             Refused: there is no capacity, or the request asks for something that is not allowed.
         """
         known = self._sessions.get(token) if token else None
-        if known is not None and self.fanout and await self.fanout.moved(known):
-            self._superseded(known)
-            known = None
         if known is not None:
             if known.owner != owner:
                 raise self.admission.refused("key", "the session belongs to another API key")
             await known.opened.wait()
             if self._sessions.get(known.token) is not known:
                 raise self.admission.refused("capacity", "the session was not admitted: try again later")
-            if last in (None, self.name):
+            if last in (None, self.name) and not (self.fanout and await self.fanout.moved(known)):
                 self.metrics.resumed.inc()
+                if self.fanout:
+                    self.fanout.resumed(known)
                 return known, True
-            self._forget(known)
+            self._superseded(known)
         self._admit(address)
         token = token or new_token()
         with self._room(begin, owner) as room:
-            async with self._taken(begin, owner, token):
+            async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
                 session = await self._begin(begin, owner, address, token, by_post=by_post)
             if room is not None:
                 room.begin(session)
@@ -168,11 +159,6 @@ class Hub:
         if begin.room is None:
             return nullcontext()
         return self.rooms.taken(begin.room, owner, take_over=begin.take_over)
-
-    def _taken(self, begin: protocol.Begin, owner: str, token: str) -> AbstractAsyncContextManager[None]:
-        if self.fanout is None:
-            return nullcontext()
-        return self.fanout.shared.taken(begin, public_name(token), owner)
 
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
@@ -212,6 +198,10 @@ class Hub:
         if self._has(address) >= settings.sessions_per_address:
             most = settings.sessions_per_address
             raise self.admission.refused("limit", f"all {most} sessions that one address may have are in use")
+
+    def has(self, name: str) -> bool:
+        """Whether this server has the session that viewers know by this name."""
+        return name in self._by_name
 
     def find(self, name: str) -> LiveSession:
         """Return the session with a public name.

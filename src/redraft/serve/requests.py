@@ -50,7 +50,7 @@ def refusal(code: str, sentence: str, status: int | None = None, headers: Mappin
 def allowed(request: Request) -> tuple[Hub, str]:
     """Return the hub and the owner of the request's API key."""
     hub: Hub = request.app.state.hub
-    return hub, hub.owner(bearer(request.headers.get("authorization", "")))
+    return hub, hub.admission.owner(bearer(request.headers.get("authorization", "")))
 
 
 def bearer(header: str) -> str | None:

@@ -105,7 +105,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
-    owner = hub.owner(start.key or bearer(websocket.headers.get("authorization", "")))
+    owner = hub.admission.owner(start.key or bearer(websocket.headers.get("authorization", "")))
     address = websocket.client.host if websocket.client else ""
     return await hub.open(start, owner, address, start.token, last=start.server)
 

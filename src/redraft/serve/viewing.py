@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from redraft.serve.hub import Hub
 from redraft.serve.outbox import Outbox
-from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Room
 from redraft.serve.watched import Watched
 
@@ -15,12 +14,9 @@ async def session_named(hub: Hub, name: str) -> Watched:
     Raises:
         Refused: the session does not exist, or Redis cannot be reached.
     """
-    try:
-        return hub.find(name)
-    except Refused:
-        if hub.fanout and (found := await hub.fanout.find(name)):
-            return found
-        raise
+    if not hub.has(name) and hub.fanout and (found := await hub.fanout.find(name)):
+        return found
+    return hub.find(name)
 
 
 async def room_named(hub: Hub, name: str) -> Room:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from contextlib import ExitStack
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedOK
 
+from redraft.backoff import Backoff
 from redraft.serve.fanout import feed
 from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.fanout.test_fanout import begin, watch
 from tests.serve.servers import SECONDS, Running
+from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected, finals, say
 
 
@@ -183,3 +186,34 @@ def test_viewers_of_a_session_that_nobody_takes_up_are_let_go(
         with pytest.raises(ConnectionClosedOK) as closed:
             viewer.until("nothing else")
         assert closed.value.rcvd and (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "the session is over")
+
+
+@pytest.mark.parametrize("old_first", [True, False])
+def test_a_replica_that_was_cut_off_does_not_take_a_session_back(
+    redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch, old_first: bool
+) -> None:
+    """The speaker goes on elsewhere while Redis is away; whichever replica comes back first, the new one keeps it."""
+    monkeypatch.setattr(feed, "RETRIES", Backoff(0.1, 0.2, float("inf")))
+    with replica(redis) as old, replica(redis) as new, ExitStack() as stack:
+        with old.socket() as socket:
+            started = socket.start(method="ar")
+            name, token = started["session"], started["token"]
+            say(socket, "we saw")
+            kept = socket.until("final")[-1]
+            viewer = stack.enter_context(watch(viewers, name))
+            viewer.until("final")
+            redis.kill()
+        socket = stack.enter_context(new.socket())
+        assert socket.start(method="ar", token=token, server=started["server"])["resumed"] is False
+        socket.say("restore", finals=[kept])
+        say(socket, "her duck", utterance="2")
+        socket.until("final")
+        late = new if old_first else old
+        late.call(lambda: time.sleep(1))
+        redis.start()
+        assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+        say(socket, "we saw", utterance="3")
+        socket.say("end")
+        assert finals(viewer.until("done")) == [("3", "de", expected("we saw"))]
+        assert "error" not in [each["type"] for each in socket.until("done")]
+        eventually(lambda: not old.hub._sessions)

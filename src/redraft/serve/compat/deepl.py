@@ -41,7 +41,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
         key = _key(asked, request, found.get("auth_key"))
-        owner = asked.hub.owner(key)
+        owner = asked.hub.admission.owner(key)
         for name in _UNABLE:
             if found.get(name):
                 raise Refused("option", f"{name} is not supported by this server")
@@ -91,7 +91,7 @@ def _key(asked: Asked, request: Request, otherwise: object = "") -> str:
     header = request.headers.get("authorization", "")
     given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
     key = given if isinstance(given, str) else ""
-    asked.hub.owner(key)
+    asked.hub.admission.owner(key)
     return key
 
 

@@ -41,7 +41,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
         found = await fields(request)
         key = found.get("api_key")
         key = key if isinstance(key, str) else ""
-        owner = asked.hub.owner(key)
+        owner = asked.hub.admission.owner(key)
         wanted = checked(LibreTranslateRequest, found)
         auto = wanted.source.lower() == "auto"
         source = asked.source if auto else tag(wanted.source, "source")
@@ -67,7 +67,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
 
     async def detect(request: Request) -> Response:
         found = checked(DetectRequest, await fields(request))
-        asked.hub.owner(found.api_key)
+        asked.hub.admission.owner(found.api_key)
         return JSONResponse([{"confidence": 0.0, "language": asked.source}])  # nothing is detected
 
     paths = {"/translate": ("POST", translate), "/languages": ("GET", languages), "/detect": ("POST", detect)}

@@ -71,7 +71,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
 
     async def complete(request: Request) -> Response:
         key = bearer(request.headers.get("authorization", "")) or ""
-        owner = asked.hub.owner(key)
+        owner = asked.hub.admission.owner(key)
         wanted = checked(ChatRequest, await fields(request))
         asking = [said.text for said in wanted.messages if said.role == "user"]
         if not asking:
@@ -105,7 +105,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
         )
 
     async def models(request: Request) -> Response:
-        asked.hub.owner(bearer(request.headers.get("authorization", "")))
+        asked.hub.admission.owner(bearer(request.headers.get("authorization", "")))
         offer = asked.hub.offer()
         names = [offer.model, *(f"{offer.model}/{target}" for target in offer.target_languages)]
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]

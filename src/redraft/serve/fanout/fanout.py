@@ -130,6 +130,11 @@ class Fanout:
                 await self.shared.leave(room, session)
         await self._refresh(room)
 
+    def resumed(self, session: LiveSession) -> None:
+        """The owner of a session has connected to this replica again."""
+        if publisher := self._publishers.get(session):
+            publisher.since = time.time()
+
     async def moved(self, session: LiveSession) -> bool:
         """Whether another replica has taken over a session; False while Redis cannot be reached."""
         publisher = self._publishers.get(session)

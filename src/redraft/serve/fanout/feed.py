@@ -68,6 +68,8 @@ class Publisher:
         self.forgotten = False
         #: End of the log.
         self.position = Position(0, 0)
+        #: When the session's owner last connected here: of two replicas with the session, the later one has it.
+        self.since = time.time()
         self.task = asyncio.create_task(self._run())
 
     @property
@@ -87,11 +89,12 @@ class Publisher:
         waits = RETRIES.waits()
         while not self.forgotten:
             try:
-                await self._epoch()
+                if not await self._epoch():
+                    self._lost(self.session)
+                    return
                 waits = RETRIES.waits()
-            except Superseded:
-                self._lost(self.session)
-                return
+            except Superseded:  # by the owner's new replica, or by an old one that was cut off from Redis
+                continue
             except TROUBLE as error:
                 self._store.failed(error)
                 await asyncio.sleep(next(waits))
@@ -101,11 +104,18 @@ class Publisher:
             finally:
                 self._feed = self.session.delivery.feed = None
 
-    async def _epoch(self) -> None:
-        """Write the log from its start, then new messages, until it must be rewritten."""
+    async def _epoch(self) -> bool:
+        """Write the log from its start, then new messages, until it must be rewritten.
+
+        Returns:
+            False if the session's owner has connected to another replica.
+        """
         name, store = self.session.name, self._store
-        first = self.position = await store.begin(name, _about(self.session))
+        first = await store.begin(name, _about(self.session), self.since)
         store.worked()
+        if first is None:
+            return False
+        self.position = first
         feed = self._feed = Feed(self._most)
         self.session.publish(feed)
         await self._write(await _waiting(feed), tell=False)
@@ -120,12 +130,13 @@ class Publisher:
                     await self._alive(self.session, False)
             elif feed.closing:
                 await store.forget(name, self.position)
-                return
+                return True
             if time.monotonic() >= beat:
                 beat = time.monotonic() + BEAT
                 if not await store.keep(name, self.position):  # Redis has lost the log
-                    return
+                    return True
                 await self._alive(self.session, False)
+        return True
 
     async def beat(self) -> None:
         """Do a beat immediately."""

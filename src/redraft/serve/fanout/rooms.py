@@ -53,7 +53,7 @@ class SharedRooms:
             yield
         except BaseException:
             with suppress(*TROUBLE):
-                await self.keep(begin.room, name, in_use=False)
+                await self._release(begin.room, name)
             raise
 
     async def _take(self, begin: protocol.Begin, name: str, owner: str | None) -> tuple[str, str]:
@@ -101,6 +101,10 @@ class SharedRooms:
             await self._redis.set(f"{key}:lease", session, ex=_LEASE)
         elif holder == session:
             await self._redis.delete(f"{key}:lease")
+
+    async def _release(self, room: str, session: str) -> None:
+        if await self.holder(room) == session:
+            await self._redis.delete(f"{room_key(room)}:lease")
 
     async def show(self, room: str, session: str) -> None:
         """Make a session the latest one of a room."""

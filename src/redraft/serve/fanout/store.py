@@ -17,9 +17,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from redraft.errors import MissingExtra, OptionError
+from redraft.serve.fanout.address import invalid_address, place_of
 from redraft.serve.settings import ServeSettings
 
 try:
@@ -45,7 +45,7 @@ _PIECE = 500
 
 
 class Superseded(Exception):
-    """Another replica has taken over the session."""
+    """Another replica has begun a later epoch of the session's log."""
 
 
 class Position(NamedTuple):
@@ -124,7 +124,7 @@ class Store:
 
     def __init__(self, settings: ServeSettings) -> None:
         url = settings.fanout or ""
-        self.place = _place(url)
+        self.place = place_of(url)
         # An operation without a response may have been executed, so none is retried automatically.
         options: dict[str, Any] = {
             "decode_responses": True,
@@ -139,7 +139,7 @@ class Store:
         try:
             self.redis = Redis(connection_pool=BlockingConnectionPool.from_url(url, **options))
         except ValueError:
-            raise _bad_address() from None
+            raise invalid_address() from None
         self._failing = False
         #: Seconds after which Redis drops data that no replica renews.
         self.expire = int(max(60, settings.keep_seconds))
@@ -174,11 +174,23 @@ class Store:
 
     # Logs of sessions
 
-    async def begin(self, name: str, about: str) -> Position:
-        """Start an epoch of a session's log; Redis chooses the position."""
+    async def begin(self, name: str, about: str, since: float) -> Position | None:
+        """Start an epoch of a session's log; Redis chooses the position.
+
+        Args:
+            name: of the session.
+            about: description of the session, as JSON.
+            since: when its owner last connected to this replica, in seconds since 1970.
+
+        Returns:
+            The position; None if the owner has connected to another replica since then.
+        """
         key = session_key(name)
+        known = await self.redis.xrange(key, count=1)
+        if known and float(known[0][1].get("since", 0)) > since:
+            return None
         async with self.redis.pipeline(transaction=False) as pipe:
-            pipe.xadd(key, {"about": about})
+            pipe.xadd(key, {"about": about, "since": repr(since)})
             pipe.expire(key, self.expire)
             found, _ = await pipe.execute()
         return Position.parse(found)
@@ -257,7 +269,7 @@ class Store:
                 pipe.exists(session_key(name))
             return {name for name, there in zip(names, await pipe.execute(), strict=True) if not there}
 
-    # What may be asked for
+    # Offers
 
     async def put_offer(self, offer: str) -> None:
         """Store what session replicas offer."""
@@ -275,23 +287,3 @@ def _check(answer: object) -> None:
         raise Superseded
     if isinstance(answer, Exception):
         raise answer
-
-
-def _place(url: str) -> str:
-    """Return the address of Redis without user and password.
-
-    Raises:
-        OptionError: the address is invalid.
-    """
-    try:
-        parts = urlsplit(url)
-        number = parts.path.strip("/")
-        if parts.scheme not in ("redis", "rediss") or not parts.hostname or not (number.isdigit() or not number):
-            raise _bad_address()
-        return f"{parts.hostname}:{parts.port or 6379}"
-    except ValueError:
-        raise _bad_address() from None
-
-
-def _bad_address() -> OptionError:
-    return OptionError("fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS")
