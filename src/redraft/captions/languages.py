@@ -99,9 +99,7 @@ def parse_language(text: str, field: str = "target language") -> Language:
     tag = text.strip()
     found = _find(tag)
     if found is None:
-        raise OptionError(
-            f"{field} {reprlib.repr(text)} is not a known language: use a BCP 47 tag such as de, ja or zh-CN"
-        )
+        raise OptionError(f"{field} {reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN")
     canonical, code = _shortest(found), found.language or ""
     name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical)
     if name is None:
