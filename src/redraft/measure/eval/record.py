@@ -7,6 +7,7 @@ Everything in a record but its seconds is the same when the run is repeated, so 
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -153,10 +154,12 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 def read_records(path: Path) -> Iterator[Record]:
     """The records of a file; a last line that was cut off while it was written is left out.
 
+    A file whose name ends in ``.xz`` is compressed.
+
     Raises:
         InputError: another line is no record; the message has its number.
     """
-    with path.open(encoding="utf-8") as file:
+    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith("\n"):
                 return
