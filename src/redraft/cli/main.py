@@ -41,6 +41,7 @@ COMMANDS = {
     "methods": "List the decoding methods.",
     "doctor": "Check the engine and measure the cost of a pass.",
     "viz": "Draw how a translation was decoded.",
+    "plan": "Plan the hardware for many sessions.",
     "bench": "Run benchmarks and load tests.",
     "finetune": "Fine-tune a model so that it flickers less.",
 }

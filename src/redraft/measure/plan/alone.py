@@ -1,0 +1,132 @@
+"""One talk on an engine whose passes all take the same time: what it asks for, and how it lags.
+
+Updates are overtaken as in `redraft.serve.lanes`: of an utterance, only the newest partial one waits, and one under
+way is given up for a newer one if that pays; final ones never are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from redraft.captions.events import Update
+from redraft.measure.loadtest.script import Script
+from redraft.measure.plan.skipping import after_skipping
+from redraft.measure.plan.trace import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What came of the whole talk.
+
+    Attributes:
+        idle: seconds of the talk without work.
+        updates, passes: that were answered, and the passes for them.
+        lags: of each answered update, seconds since the oldest news in it.
+    """
+
+    idle: float
+    updates: int
+    passes: int
+    lags: tuple[float, ...]
+
+    def lag(self, share: float) -> float:
+        """Seconds within which this share of the updates, 0-1, was answered."""
+        ordered = sorted(self.lags)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def alone(work: Work, script: Script, pass_seconds: float) -> Alone:
+    """Play the talk once, with passes of so many seconds."""
+    return _Lane(work, list(_once(script)), pass_seconds).play()
+
+
+class _Lane:
+    """As `redraft.serve.lanes.Lane`, with the time of a pass known beforehand."""
+
+    def __init__(self, work: Work, talk: list[tuple[float, Update]], pass_seconds: float) -> None:
+        self._work, self._talk, self._pass_seconds = work, talk, pass_seconds
+        self._now, self._length = 0.0, talk[-1][0]
+        self._waiting: list[tuple[Update, float]] = []
+        self._done = ("", -1)
+        self._gave_up_last = False
+        #: Answered updates with passes, their passes, tokens, and those of them that drafts held.
+        self._updates = self._passes = self._tokens = self._kept = 0
+        #: Passes, those of updates that were given up among them.
+        self._asked = 0
+        self._lags: list[float] = []
+
+    def play(self) -> Alone:
+        while self._talk or self._waiting:
+            if not self._waiting:
+                self._now = max(self._now, self._talk[0][0])
+            self._hear()
+            self._translate(*self._waiting.pop(0))
+        # The talk begins anew when it has ended, so what is answered after its end is answered beside the next one.
+        idle = max(0.0, self._length - self._asked * self._pass_seconds)
+        return Alone(idle, len(self._lags), self._asked, tuple(self._lags))
+
+    def _hear(self) -> None:
+        """Take the updates that have come by now."""
+        while self._talk and self._talk[0][0] <= self._now:
+            second, update = self._talk.pop(0)
+            self._offer(update, second)
+
+    def _offer(self, update: Update, since: float) -> None:
+        for older in [each for each in self._waiting if _superseded(each[0], update)]:
+            since = min(since, older[1])
+            self._waiting.remove(older)
+        self._waiting.append((update, since))
+
+    def _translate(self, update: Update, since: float) -> None:
+        steps = self._work.records[int(update.utterance)].steps
+        index = next(number for number, step in enumerate(steps) if step.seq == update.seq)
+        before = self._done[1] if self._done[0] == update.utterance else -1
+        asked = after_skipping(steps[before + 1 : index + 1], steps[before].tokens if before >= 0 else ())
+        if (given_up := self._given_up(update, len(asked))) is not None:
+            newer_since = self._talk[0][0]
+            self._asked += given_up
+            self._now = max(newer_since, self._now + given_up * self._pass_seconds)
+            self._gave_up_last = True
+            self._hear()
+            newest, newest_since = self._waiting.pop()
+            self._waiting.append((newest, min(since, newest_since)))
+            return
+        self._asked += len(asked)
+        self._now += len(asked) * self._pass_seconds
+        self._gave_up_last, self._done = False, (update.utterance, index)
+        self._lags.append(self._now - since)
+        if asked:
+            self._count(len(asked), len(steps[index].tokens), sum(each.accepted for each in asked))
+
+    def _count(self, passes: int, tokens: int, kept: int) -> None:
+        self._updates += 1
+        self._passes += passes
+        self._tokens += tokens
+        self._kept += min(tokens, kept)
+
+    def _given_up(self, update: Update, asked: int) -> int | None:
+        """After how many passes the update is given up for the next one; None if it is not."""
+        if not self._talk or not self._updates or self._gave_up_last:
+            return None
+        second, newer = self._talk[0]
+        # The engine hears of it at the end of a pass.
+        over = math.ceil((second - self._now) / self._pass_seconds)
+        expected = self._passes / self._updates
+        kept = self._kept / self._tokens if self._tokens else 0.0
+        pays = expected - over > kept * expected
+        return over if _superseded(update, newer) and over < asked and pays else None
+
+
+def _superseded(older: Update, newer: Update) -> bool:
+    return older.utterance == newer.utterance and not older.final
+
+
+def _once(script: Script) -> Iterator[tuple[float, Update]]:
+    """The updates of one round, with their seconds."""
+    count = len(script.stream.segments)
+    for second, update in script.spoken():
+        if int(update.utterance) == count:
+            return
+        yield second, update

@@ -1,0 +1,208 @@
+"""The real scheduler in simulated time: talks speak, one engine works, and nobody waits for a clock.
+
+What takes time is what the engine's rounds take, by a `Stopwatch`: computed where work is replayed
+(`redraft.measure.plan.simulate`), or measured where a model translates (`redraft.measure.plan.rehearse`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from redraft.captions.events import Update
+from redraft.captions.session import Translation
+from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import TARGET
+from redraft.errors import MissingExtra
+from redraft.measure.loadtest.script import Script
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.load import Load
+from redraft.serve.scheduler import PassReport, Scheduler
+from redraft.serve.slots import SlotPool
+
+
+class Stopwatch(Protocol):
+    """Seconds that the engine's round under way has taken so far."""
+
+    def start(self) -> None:
+        """Begin a round."""
+
+    def seconds(self) -> float:
+        """Seconds since it began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is played.
+
+    Attributes:
+        script: what every talk says; each begins at another place.
+        talks: how many, each into so many ``targets``.
+        seconds: from the beginning to the end.
+        warm_up: seconds from the beginning until anything counts; over their first half, the talks begin.
+        slots: of the cache.
+        most: lanes in a pass.
+        budget: new tokens in a pass.
+        seed: of where the talks begin.
+    """
+
+    script: Script
+    talks: int
+    targets: int
+    seconds: float
+    warm_up: float
+    slots: int
+    most: int
+    budget: int
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Played:
+    """What came of a scene, from the end of its warm-up on.
+
+    Attributes:
+        seconds: that counted.
+        lags: seconds that the oldest news of every answer had waited.
+        busy: seconds that the engine worked.
+        rounds, requests: passes, and what they answered, all together.
+        waiting: updates without an answer at the end; the time they have waited counts as a lag.
+    """
+
+    seconds: float
+    lags: list[float] = field(default_factory=list)
+    busy: float = 0.0
+    rounds: int = 0
+    requests: int = 0
+    waiting: int = 0
+
+    def lag(self, share: float = 0.95) -> float:
+        """Seconds within which this share of the updates, 0-1, were answered; 0 if there were none."""
+        ordered = sorted(self.lags)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def play(
+    scene: Scene,
+    backend: Backend,
+    translation: Callable[[int, int], Translation],
+    stopwatch: Stopwatch,
+    watch: Callable[[PassReport], None] = lambda _: None,
+) -> Played:
+    """Play a scene.
+
+    Args:
+        backend: with enough slots.
+        translation: makes that of a lane, from its number and the number of its first segment.
+        watch: told of every pass that counts.
+
+    Raises:
+        MissingExtra: simpy is not installed.
+    """
+    return _Stage(scene, backend, translation, stopwatch, watch).play()
+
+
+def need_simpy() -> Any:
+    """The module simpy.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import simpy
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a simulation needs simpy, which is not installed: pip install 'redraft[plan]'") from error
+    return simpy
+
+
+class _Stage:
+    """A scene under way."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        backend: Backend,
+        translation: Callable[[int, int], Translation],
+        stopwatch: Stopwatch,
+        watch: Callable[[PassReport], None],
+    ) -> None:
+        simpy = need_simpy()
+        self._scene, self._stopwatch, self._watch = scene, stopwatch, watch
+        self._env = simpy.Environment()
+        self._inbox = simpy.Store(self._env)
+        self._played = Played(scene.seconds - scene.warm_up)
+        self._since: dict[Lane, dict[tuple[str, int], float]] = {}
+        backends: Mapping[str, Backend] = {TARGET: backend}
+        load = Load(1000, CostCurve((1, 2), (0.001, 0.001)))  # admission is asked for nothing
+        self._pool = SlotPool(backends, scene.slots)
+        self._scheduler = Scheduler(
+            backends, self._pool, load, scene.budget, self._passed, clock=self._now, most=scene.most
+        )
+        chance = random.Random(scene.seed)
+        for number in range(scene.talks):
+            first = chance.randrange(len(scene.script.stream.segments))
+            lanes = [
+                Lane(translation(number * scene.targets + each, first), self._answered) for each in range(scene.targets)
+            ]
+            for lane in lanes:
+                self._scheduler.add(lane)
+            self._env.process(self._talk(lanes, first, 0.5 * scene.warm_up * number / scene.talks))
+        self._env.process(self._engine())
+
+    def play(self) -> Played:
+        self._env.run(until=self._scene.seconds)
+        self._pool.close()
+        late = [self._env.now - since for waiting in self._since.values() for since in waiting.values()]
+        self._played.waiting = len(late)
+        self._played.lags += late
+        return self._played
+
+    @property
+    def _counts(self) -> bool:
+        return bool(self._env.now >= self._scene.warm_up)
+
+    def _now(self) -> float:
+        return float(self._env.now) + self._stopwatch.seconds()
+
+    def _talk(self, lanes: Sequence[Lane], first: int, start: float) -> Iterator[Any]:
+        for second, update in self._scene.script.spoken(first):
+            yield self._env.timeout(max(0.0, start + second - self._env.now))
+            for lane in lanes:
+                yield self._inbox.put((lane, update, self._env.now))
+
+    def _engine(self) -> Generator[Any, Any, None]:
+        """As `redraft.serve.engine.Engine`: empties its inbox between two rounds, and waits if there is no work."""
+        while True:
+            if not self._scheduler.working:
+                self._offer((yield self._inbox.get()))
+            while self._inbox.items:
+                self._offer((yield self._inbox.get()))
+            self._stopwatch.start()
+            self._scheduler.step()
+            spent = self._stopwatch.seconds()
+            self._stopwatch.start()
+            yield self._env.timeout(spent)
+            if self._counts:
+                self._played.busy += spent
+
+    def _offer(self, offer: tuple[Lane, Update, float]) -> None:
+        lane, update, since = offer
+        self._since.setdefault(lane, {})[update.utterance, update.seq] = since
+        lane.offer(update, since)
+
+    def _answered(self, lane: Lane, answer: Answer) -> None:
+        update, waiting = answer.update, self._since[lane]
+        covered = [key for key in waiting if key[0] == update.utterance and key[1] <= update.seq]
+        for key in covered:
+            del waiting[key]
+        if self._counts:
+            self._played.lags.append(answer.lag)
+
+    def _passed(self, report: PassReport) -> None:
+        if self._counts:
+            self._played.rounds += 1
+            self._played.requests += report.requests
+            self._watch(report)
