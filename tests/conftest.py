@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_unconfigure() -> None:
+    """Close what llama-cpp-python opens on import and leaves open.
+
+    Python warns of it on its way out, by the filters of the last test that met a warning: as an error.
+    """
+    if (utils := sys.modules.get("llama_cpp._utils")) is not None:
+        utils.outnull_file.close()
+        utils.errnull_file.close()
 
 
 @pytest.fixture(scope="session")
