@@ -65,7 +65,7 @@ def speak(port: int, blocks: list[bytes], lags: list[float], ready: threading.Ba
 
         threading.Thread(target=say, daemon=True).start()
         while (message := json.loads(socket.recv(120)))["type"] != "done":
-            if message["type"] == "error":
+            if message["type"] == "error" and message["code"] != "translation":
                 raise click.ClickException(message["message"])
             if message["type"] == "recognised" and (message["seq"] or message["final"]):
                 lags.append(time.monotonic() - began - message["time"])

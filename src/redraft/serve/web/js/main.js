@@ -1,7 +1,7 @@
 // The page: puts its parts together.
 
 import { ask, insist } from "./ask.js";
-import { Columns } from "./columns.js";
+import { Columns, SOURCE } from "./columns.js";
 import { Memory, Volatile } from "./memory.js";
 import { showModel } from "./model.js";
 import { Operator } from "./operator.js";
@@ -9,6 +9,7 @@ import { Panel } from "./panel.js";
 import { planOf } from "./plan.js";
 import { Player } from "./player.js";
 import { notice, problem } from "./problem.js";
+import { ReadingLines, widthOf } from "./reading.js";
 import { Session } from "./session.js";
 import { showLinks } from "./share.js";
 import { Speaking } from "./speaking.js";
@@ -32,6 +33,9 @@ let session = null;
 let plain = null;
 /** The captions; null before the first session. */
 let columns = null;
+/** Cells of a line, where the address asks for lines that never change, and what makes them. */
+const reading = widthOf(location.search, problem);
+let lines = null;
 /** What stands in the place of captions before there are any. */
 const empty = at("captions").firstElementChild;
 const wanted = new WantedForm(at("wanted"), offer);
@@ -65,12 +69,19 @@ function listenTo(made, start) {
   wanted.lock(true);
   columns = new Columns(at("captions"), at("announcer"), start.targets, start.source);
   operator.attend(session, columns);
+  lines?.stop();
+  lines = reading ? new ReadingLines(session, reading) : null;
+  lines?.start();
   session.addEventListener("said", ({ detail }) => {
-    columns.said(detail);
+    said(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
   });
-  session.addEventListener("partial", ({ detail }) => columns.partial(detail));
-  session.addEventListener("final", ({ detail }) => columns.final(detail));
+  const shown = lines ?? session;
+  shown.addEventListener("partial", ({ detail }) => columns.partial(detail));
+  shown.addEventListener("final", ({ detail }) => {
+    if (detail.language === SOURCE) columns.said({ ...detail, final: true });
+    else columns.final(detail);
+  });
   session.addEventListener("failed", ({ detail }) => columns.failed(detail));
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
   let begun = Boolean(memory.session?.token);
@@ -88,6 +99,12 @@ function listenTo(made, start) {
     if (detail === "over") left();
   });
   showControls();
+}
+
+/** Show what was said, in reading mode as lines like those of its translations. */
+function said(update) {
+  if (lines) lines.read({ ...update, language: SOURCE }, update.final);
+  else columns.said(update);
 }
 
 /** The session is over; what it has shown stays until the next one begins. */
@@ -114,10 +131,11 @@ function restore() {
   const { start } = memory.session;
   listenTo(new Session(memory), start);
   for (const final of [...memory.finals.values()].filter(Boolean)) {
-    columns.said({ utterance: final.utterance, text: final.source, final: true });
-    columns.final(final);
+    said({ utterance: final.utterance, text: final.source, final: true });
+    if (lines) lines.read(final, true);
+    else columns.final(final);
   }
-  for (const update of memory.open.values()) columns.said(update);
+  for (const update of memory.open.values()) said(update);
   at("speed").value = memory.read("position")?.speed ?? 1;
   panel.clear(start.method);
   session.resume();
@@ -202,6 +220,8 @@ function showSource() {
   for (const part of document.querySelectorAll("[data-kind]")) part.hidden = part.dataset.kind !== value;
 }
 
+at("edit").hidden = reading > 0; // a line is no caption of its own
+at("captions").classList.toggle("reading", reading > 0);
 at("compare").closest("label").hidden = !offer.methods.includes("ar");
 showSource();
 showControls();

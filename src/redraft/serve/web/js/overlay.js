@@ -3,7 +3,7 @@
 import { Captions } from "./captions.js";
 import { optionsOf } from "./overlay-options.js";
 import { style } from "./overlay-style.js";
-import { ReadingViewer } from "./reading.js";
+import { ReadingLines } from "./reading.js";
 import { Viewer } from "./viewer.js";
 
 /** Captions that are kept: more than fit. */
@@ -31,7 +31,7 @@ function show(options) {
   let captions = null;
   let silence = 0;
   let session = null;
-  const viewer = options.reading ? new ReadingViewer(new Viewer(options), options.reading) : new Viewer(options);
+  const viewer = options.reading ? new ReadingLines(new Viewer(options), options.reading) : new Viewer(options);
   /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
   const shown = ({ language: tag }) => {
     language ??= tag;

@@ -12,6 +12,18 @@ const PATIENCE = 1;
 const LONGEST = 4;
 /** Milliseconds between two looks at lines that wait. */
 const TICK = 250;
+/** Cells of the narrowest and the widest line, and what is said of others. */
+const WIDTHS = [16, 80];
+const WRONG = `reading must be a whole number from ${WIDTHS.join(" to ")}, the character cells of a line.`;
+
+/** The width of lines that an address asks for, 0 if it does not; `problem` is told what is wrong with it. */
+export function widthOf(search, problem) {
+  const given = new URLSearchParams(search).get("reading");
+  if (given === null) return 0;
+  if (/^\d+$/.test(given) && given >= WIDTHS[0] && given <= WIDTHS[1]) return Number(given);
+  problem(WRONG);
+  return 0;
+}
 
 export const cells = (text) => [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
 
@@ -78,34 +90,45 @@ export class Reading {
   }
 }
 
-/** A viewer whose captions are lines, each final and with a name of its own; what else it says is passed on. */
-export class ReadingViewer extends EventTarget {
-  #viewer;
+/** A viewer or a session whose captions are lines, each final and with a name of its own; what else it says is passed on. */
+export class ReadingLines extends EventTarget {
+  #source;
   #width;
+  #timer = 0;
   /** Utterance and language -> its lines, until it has ended; then only how many there were. */
   #open = new Map();
   #counts = new Map();
 
-  constructor(viewer, width) {
+  constructor(source, width) {
     super();
-    this.#viewer = viewer;
+    this.#source = source;
     this.#width = width;
     for (const type of ["about", "paused", "done", "problem", "state"]) {
-      viewer.addEventListener(type, ({ detail }) => this.dispatchEvent(new CustomEvent(type, { detail })));
+      source.addEventListener(type, ({ detail }) => this.dispatchEvent(new CustomEvent(type, { detail })));
     }
-    viewer.addEventListener("partial", ({ detail }) => this.#read(detail, false));
-    viewer.addEventListener("final", ({ detail }) => this.#read(detail, true));
-    viewer.addEventListener("hidden", ({ detail }) => this.#hide(detail));
+    source.addEventListener("partial", ({ detail }) => this.read(detail, false));
+    source.addEventListener("final", ({ detail }) => this.read(detail, true));
+    source.addEventListener("hidden", ({ detail }) => detail.hidden !== false && this.#hide(detail));
   }
 
-  connect() {
-    this.#viewer.connect();
-    setInterval(() => {
+  /** Look at lines that wait, until `stop`. */
+  start() {
+    this.#timer = setInterval(() => {
       for (const { reading, caption } of [...this.#open.values()]) this.#tell(caption, reading.due(performance.now() / 1000));
     }, TICK);
   }
 
-  #read(caption, final) {
+  stop() {
+    clearInterval(this.#timer);
+  }
+
+  connect() {
+    this.start();
+    this.#source.connect();
+  }
+
+  /** Take a caption; lines that are complete come as "final". */
+  read(caption, final) {
     const key = JSON.stringify([caption.utterance, caption.language]);
     if (!this.#open.has(key) && this.#counts.has(key)) return; // after a drop all that there was comes again
     const { reading } = this.#open.get(key) ?? { reading: new Reading(this.#width) };

@@ -6,7 +6,7 @@ import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
 import { notice, problem } from "./problem.js";
 import { qrButton } from "./qr.js";
-import { ReadingViewer } from "./reading.js";
+import { ReadingLines, widthOf } from "./reading.js";
 import { showState } from "./state.js";
 import { Viewer } from "./viewer.js";
 import { addViewTools } from "./viewtools.js";
@@ -15,8 +15,9 @@ const at = (id) => document.getElementById(id);
 const given = new URLSearchParams(location.search);
 /** What is watched; an address has one of them. */
 const of = { session: given.get("session"), room: given.get("room") };
-/** Cells of a line, where the address asks for lines that never change. */
-const reading = Math.min(Math.max(Number(given.get("reading")) || 0, 0), 80);
+/** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */
+let wrong = "";
+const reading = widthOf(location.search, (sentence) => (wrong = sentence));
 const named = Boolean(of.session || of.room);
 
 const SENTENCES = {
@@ -54,7 +55,7 @@ function original({ utterance, seq, source }, final) {
 }
 
 function watch(of) {
-  const viewer = reading ? new ReadingViewer(new Viewer(of), reading) : new Viewer(of);
+  const viewer = reading ? new ReadingLines(new Viewer(of), reading) : new Viewer(of);
   let about = "";
   viewer.addEventListener("about", ({ detail }) => {
     const found = JSON.stringify([detail.session, detail.targets, detail.source]);
@@ -76,7 +77,7 @@ function watch(of) {
   });
   viewer.addEventListener("state", ({ detail }) => {
     showState(detail, SENTENCES);
-    if (detail === "live") problem(unknown);
+    if (detail === "live") problem(wrong || unknown);
   });
   viewer.connect();
 }
