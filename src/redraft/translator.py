@@ -49,18 +49,18 @@ class Translator:
         to: target languages, as BCP 47 tags or English names.
         method: decoding method, or its name.
         options: options of the method by name.
-        mask: what is hidden of partial captions.
-        style: how prompts are made.
-        max_tokens: the most tokens of one translation.
-        small: the small model, for methods that need one; must share the vocabulary of ``backend``.
+        mask: which part of partial captions is hidden.
+        style: prompt style.
+        max_tokens: maximum length of one translation in tokens.
+        small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
         curve: cost of a pass, for methods that draft by it; None measures it if it is not known yet.
 
     Raises:
         OptionError: an option is unknown or out of range.
         ModelError: the model has no usable prompt template.
-        CapabilityError: too few slots, the backend lacks what the method needs, or the small model is missing or has
-            another vocabulary.
+        CapabilityError: the backend has too few slots or lacks what the method needs, or the draft model is missing or
+            has another vocabulary.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Translator:
 
         Args:
             engine: options of the backend; slots, and branches for methods that draft trees, are increased as needed.
-            draft_model: name or path of the small model, for methods that need one; None uses the one that ships for
+            draft_model: name or path of the draft model, for methods that need one; None uses the one that ships for
                 ``model``.
             dtype: data type of transformers models, ``float32`` (the default) or ``bfloat16``.
         """
@@ -185,10 +185,10 @@ class Translator:
         return [event for events in answers for event in events]
 
     def translation(self, language: str) -> Translation:
-        """The state of a target language, named as in ``to``: ids of the latest prompt and output, and counts.
+        """Return the state of a target language in ``to``: ids of the latest prompt and output, and counts.
 
         Raises:
-            OptionError: it is not in ``to``.
+            OptionError: the language is not in ``to``.
         """
         found = {each.language: each for each in self._session.translations}
         if language not in found:
@@ -202,7 +202,7 @@ class Translator:
 
     def _close(self) -> None:
         self._close_slots()
-        if self.method.draft_model == "layers":  # made for this translator alone
+        if self.method.draft_model == "layers":  # created for this translator only
             self._backends[DRAFT_MODEL].close()
         for backend in self._owned:
             backend.close()
@@ -217,16 +217,16 @@ class Translator:
 
 @runtime_checkable
 class _EncodesSources(Protocol):
-    """A backend whose model has an encoder, and makes its own prompts."""
+    """A backend whose model has an encoder, and which makes its own prompts."""
 
     def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
-        """What encoder and decoder read to translate ``text``."""
+        """Return the input of encoder and decoder for translating ``text``."""
 
 
 def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
-    """What a session must know of its models, given by name; `TARGET` is among them."""
+    """Return what a session needs to know about its models; `TARGET` is among their names."""
     target = backends[TARGET]
-    # All read the same ids, so the shortest context counts.
+    # All models process the same ids, so the shortest context applies.
     room = min(each.context_length for each in backends.values())
     finished = partial(as_sentence, mark=final_mark(target.metadata))
     return Vocabulary(
@@ -235,10 +235,10 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
-    """What makes every prompt of a stream: a source and earlier sentences to the ids that the model is sent.
+    """Return the function that makes a stream's prompts: from a source and earlier sentences to ids.
 
     Raises:
-        OptionError: the model does not know a language, or has no place for what ``style`` asks for.
+        OptionError: the model does not support a language, or something in ``style``.
         ModelError: the model has no usable prompt template.
     """
     source = parse_language(style.source, "source language")
@@ -250,7 +250,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
         ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
         return Prompt(ids, tuple(backend.tokenize(clean(text))))
 
-    encode("test", ())  # a glossary that the model's template cannot carry is refused now, not at the first caption
+    encode("test", ())  # fails now if the model's template does not support a glossary
     return encode
 
 
@@ -262,5 +262,5 @@ def _source_encoder(backend: _EncodesSources, style: Style, source: Language, ta
     def encode(text: str, _earlier: Sequence[tuple[str, str]]) -> Prompt:
         return backend.encoder_prompt(text, source, target)
 
-    encode("test", ())  # a language that the model does not know is refused now
+    encode("test", ())  # fails now if the model does not support a language
     return encode

@@ -1,16 +1,16 @@
 """A context of llama.cpp: the cache of some sequences, and the passes over it.
 
-Batched and single passes run other kernels, so they differ in the last bits.  For exact runs there are two ways out:
+Batched and single passes use different kernels, so they differ in the last bits.  Exact passes are possible in two
+ways:
 
-* **quantised weights**: a quantised cache with flash attention, whose kernels give the same bits for any number of
-  ids (with the kernels that `redraft.backends.llama_model` chooses);
-* **weights in floats**, or matrices in floats among quantised ones (mixtures of experts), or heads that no quantised
-  cache can hold: a cache of 32-bit floats, and passes over at least two ids with two rows and at most `_EXACT_PASS`
-  ids.  Within these bounds llama.cpp takes one kernel for matrices and one for attention; below and above it takes
-  others.
+* **quantised weights**: a quantised cache with flash attention, whose kernels give the same bits for any number of ids
+(with the kernels that `redraft.backends.llama_model` selects); * **float weights**, or float matrices among quantised
+ones (mixtures of experts), or heads that do not fit a quantised cache: a cache of 32-bit floats, and passes over at
+least two ids with two rows and at most `_EXACT_PASS` ids. Within these bounds llama.cpp uses one kernel for matrices
+and one for attention; outside it uses others.
 
-Attention sums over the cells of the cache in their order and skips what an id does not see.  So rows are exact only
-where the cells of a sequence stand in the order of its positions: see `redraft.backends.llamacpp`.
+Attention sums over the cells of the cache in order and skips those that an id does not see.  So rows are exact only if
+the cells of a sequence are in the order of its positions: see `redraft.backends.llamacpp`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from redraft.errors import ContextOverflow, ModelError
 
 _KV_F32, _KV_Q8_0 = 0, 8
 _FLASH_ATTENTION = 1
-#: Ids of an exact pass over floats: from 64 on llama.cpp computes attention in tiles, which sum in another order.
+#: Maximum ids of an exact pass over floats; from 64 llama.cpp computes attention in tiles, which sum in another order.
 _EXACT_PASS = 32
-#: What the size of a head must be a multiple of for a quantised cache.
+#: The size of a head must be a multiple of this for a quantised cache.
 _BLOCK = 32
 
 
@@ -44,16 +44,16 @@ class LlamaContext:
 
     Args:
         model: the weights.
-        cells: ids that the cache holds; of every sequence, unless they share them.
-        sequences: how many.
-        shared: whether cells may belong to several sequences, as branches of a tree need it.
-        batch: the most ids of a pass; longer ones are split.
-        threads: decides on the CPU threads of every pass.
-        exact: whether single and batched passes are to be bit-equal.
+        cells: number of ids in the cache, per sequence unless they share cells.
+        sequences: number of sequences.
+        shared: whether cells may belong to several sequences, as needed for the branches of a tree.
+        batch: maximum ids per pass; longer ones are split.
+        threads: chooses the CPU threads of every pass.
+        exact: whether single and batched passes are bit-identical.
 
     Attributes:
-        length: ids that one sequence can hold.
-        threads: decides on the CPU threads of every pass.
+        length: maximum number of ids of a sequence.
+        threads: chooses the CPU threads of every pass.
 
     Raises:
         ModelError: there is not enough memory.
@@ -70,7 +70,7 @@ class LlamaContext:
         params.n_batch, params.n_ubatch = limit, min(512, limit)
         params.n_outputs_max_per_seq = 0
         params.n_threads = params.n_threads_batch = self._running
-        # A window's cache forgets what roll-back would need, so models with one get the full size.
+        # A sliding-window cache drops what rolling back needs, so models with one get the full size.
         params.swa_full = True
         params.no_perf = True
         if exact:
@@ -88,7 +88,7 @@ class LlamaContext:
         self._run = explained_once(lib.llama_decode, f"running model {model.path.name!r}")
         self._memory = lib.llama_get_memory(self._handle)
         self.length = int(lib.llama_n_ctx_seq(self._handle))
-        # The engine lowers its limit to the size of the cache.
+        # llama.cpp lowers its limit to the size of the cache.
         self._limit = min(limit, int(lib.llama_n_batch(self._handle)))
         self._batch = Batch(self._limit, sequences)
         self._logits, self._address = np.empty((0, model.vocabulary_size), np.float32), 0
@@ -101,18 +101,21 @@ class LlamaContext:
             self._handle = None
 
     def remove(self, sequence: int, start: int = -1) -> bool:
-        """Drop a sequence's ids from position ``start`` on, all with -1; whether the model's memory can do that."""
+        """Remove a sequence's ids from position ``start``, all with -1.
+
+        Return whether the model's memory supports that.
+        """
         return bool(lib.llama_memory_seq_rm(self._memory, sequence, start, -1))
 
     def share(self, source: int, target: int, start: int, end: int = -1) -> None:
-        """Let ``target`` have the cells of ``source`` from position ``start`` to ``end``, which is left out."""
+        """Share the cells of ``source`` from position ``start`` up to, but not including, ``end`` with ``target``."""
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def decode(self, feed: Feed) -> Matrix:
-        """(wanted rows, vocabulary) logits in the order of the ids.
+        """Return the (wanted rows, vocabulary) logits in the order of the ids.
 
-        One call gives a view of the engine's buffer; a request longer than the batch limit takes several, whose rows
-        must be copied out, since each call overwrites the buffer.
+        A single call returns a view of the engine's buffer.  A request longer than the batch limit needs several calls,
+        which overwrite the buffer, so their rows are copied.
         """
         if self._in_pairs:
             return self._decode_in_pairs(feed)
@@ -121,9 +124,9 @@ class LlamaContext:
         return np.concatenate([self._decode_batch(part).copy() for part in feed.parts(self._limit)])
 
     def _decode_in_pairs(self, feed: Feed) -> Matrix:
-        """As `decode`, for ids of one sequence or tree, of which the last ones have their rows wanted."""
+        """As `decode`, for ids of one sequence or tree whose wanted rows are the last ones."""
         rows = feed.rows
-        if rows == 1:  # one id more, behind the others: its cell goes with the next roll-back
+        if rows == 1:  # an extra id after the others: the next roll-back removes its cell
             last = slice(len(feed) - 1, None)
             feed.add(feed.tokens[last], [feed.positions[-1] + 1], feed.sequences[last], 1)
         if len(feed) <= self._limit:
@@ -148,12 +151,12 @@ class LlamaContext:
         return self._view(feed.rows)
 
     def _view(self, rows: int) -> Matrix:
-        """The first rows of the engine's buffer of logits."""
+        """Return the first rows of the engine's buffer of logits."""
         if rows == 0:
             return self._logits[:0]
         buffer = lib.llama_get_logits(self._handle)
         address = addressof(buffer.contents)
-        # A view takes longer to make than all else about a row, so it is kept while it serves.
+        # Creating a view takes longer than everything else about a row, so it is reused.
         if len(self._logits) < rows or self._address != address:
             self._logits = np.ctypeslib.as_array(buffer, (rows, self.model.vocabulary_size))
             self._address = address
@@ -161,16 +164,16 @@ class LlamaContext:
 
 
 def needs_pairs(model: LlamaModel) -> bool:
-    """Whether exact passes of a model must have two ids or more, since it multiplies floats or needs a cache of them.
+    """Whether exact passes of a model need at least two ids, because it has float matrices or needs a float cache.
 
-    A mixture of experts chooses among these by a small matrix of floats.
+    A mixture of experts selects these with a small float matrix.
     """
     experts = any(key.endswith(".expert_count") and value != "0" for key, value in model.metadata.items())
     return model.in_floats or experts or any(size % _BLOCK for size in _head_sizes(model.metadata))
 
 
 def _head_sizes(facts: Mapping[str, str]) -> Iterator[int]:
-    """Sizes of a model's heads, as far as its metadata have them."""
+    """Yield the sizes of a model's heads in its metadata."""
     about = facts.get("general.architecture", "")
     stated = [value for key, value in facts.items() if re.search(r"\.attention\.(key|value)_length", key)]
     yield from (int(value) for value in stated if value.isdecimal())
@@ -180,11 +183,11 @@ def _head_sizes(facts: Mapping[str, str]) -> Iterator[int]:
 
 
 def _pairs(feed: Feed, size: int) -> Iterator[tuple[Feed, int]]:
-    """``feed`` in pieces of 2 to ``size`` ids with no row or at least two; and how many of a piece's rows are wanted.
+    """Yield ``feed`` in pieces of 2 to ``size`` ids with no row or at least two, and the number of wanted rows of each.
 
     Args:
-        feed: at least two ids, of which the last ones have their rows wanted, two or more.
-        size: 3 or more.
+        feed: at least two ids, of which the last ones, at least two, have wanted rows.
+        size: at least 3.
     """
     start = 0
     while start < len(feed):

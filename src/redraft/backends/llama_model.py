@@ -1,4 +1,4 @@
-"""A GGUF file opened with llama.cpp: its facts, its tokenizer, and what it is refused for."""
+"""A GGUF file opened with llama.cpp: its metadata, its tokenizer, and checks whether it is supported."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from redraft.errors import CapabilityError, ModelError
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}
-#: File types whose kernels the setting does not touch: F32, F16, Q8_0, BF16.
+#: File types whose kernels do not depend on the setting: F32, F16, Q8_0, BF16.
 _PLAIN_FILE_TYPES = {*_FLOAT_FILE_TYPES, "7"}
 _messages: list[str] = []
 
 
 @lib.llama_log_callback  # type: ignore[untyped-decorator]
 def _keep_message(_level: int, text: bytes, _data: Any) -> None:
-    """llama.cpp writes to the terminal unless told otherwise; its last words are kept for error messages."""
+    """Keep llama.cpp's messages for errors, instead of letting it write to the terminal."""
     _messages.append(text.decode(errors="replace").strip())
     del _messages[:-50]
 
@@ -34,30 +34,30 @@ lib.llama_log_set(_keep_message, ctypes.c_void_p(0))
 
 
 def forget_complaints() -> None:
-    """Begin to listen to llama.cpp."""
+    """Clear the collected messages."""
     _messages.clear()
 
 
 def complaints() -> list[str]:
-    """What llama.cpp has said of errors since `forget_complaints`."""
+    """Return llama.cpp's error messages since `forget_complaints`."""
     return [line for line in _messages if "error" in line.lower() or "fail" in line.lower()]
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def on_gpu(layers: int) -> bool:
-    """Whether a model with so many layers on the GPU, -1 for all, uses one here."""
+    """Whether a model with this number of layers on the GPU (-1 for all) uses a GPU here."""
     return layers != 0 and bool(lib.llama_supports_gpu_offload())
 
 
 def check_gguf(path: Path) -> None:
-    """Refuse what is no GGUF before the engine sees it.
+    """Check that a file is a GGUF before llama.cpp opens it.
 
     Raises:
-        ModelError: the file is missing, is a folder, or lacks the GGUF mark.
+        ModelError: the file does not exist, is a folder, or has no GGUF signature.
     """
     try:
         with path.open("rb") as file:
@@ -78,13 +78,13 @@ _kernels: list[bool] = []
 
 
 def _choose_kernels(path: Path, exact: bool, file_type: str) -> None:
-    """Make the engine's kernels exact ones, while that can still be done.
+    """Select exact kernels in llama.cpp while that is still possible.
 
-    llama.cpp reads this setting once in a process, so the first model decides; floats and 8-bit weights do not
+    llama.cpp reads this setting once per process, so the first model determines it; float and 8-bit weights do not
     depend on it.
 
     Raises:
-        CapabilityError: an earlier model has decided otherwise.
+        CapabilityError: an earlier model was opened with another setting.
     """
     if not _kernels:
         _kernels.append(exact)
@@ -102,8 +102,8 @@ class LlamaModel:
 
     Args:
         path: the file.
-        gpu_layers: how many layers go to the GPU; -1 all that fit, 0 none.
-        exact: choose kernels whose batched and single passes are bit-equal.
+        gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
+        exact: select kernels whose batched and single passes are bit-identical.
 
     Raises:
         ModelError: the file is missing or broken.
@@ -138,7 +138,7 @@ class LlamaModel:
             self.close()
             raise
         self._pieces: dict[int, bytes] = {}
-        # What a prompt's template says comes again with every update, and the source is wanted twice.
+        # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
 
     def _refuse_unfit(self) -> None:
@@ -157,7 +157,7 @@ class LlamaModel:
 
     @property
     def _embeds(self) -> bool:
-        """Whether its metadata name what only models for embeddings have; llama.cpp runs them as if they spoke."""
+        """Whether its metadata identify an embedding model; llama.cpp would run it like a language model."""
         ends = {".attention.causal": "true", ".pooling_type": "0"}
         return any(key.endswith(end) and value != ends[end] for key, value in self.metadata.items() for end in ends)
 
@@ -183,7 +183,9 @@ class LlamaModel:
         return self.metadata.get("general.file_type") in _FLOAT_FILE_TYPES
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Ids of a text; ``special`` reads control tokens in it, ``start`` adds the start token if there is one.
+        """Return the ids of a text.
+
+        ``special`` recognises control tokens in it, ``start`` adds the start token if there is one.
 
         Raises:
             ModelError: the model is closed.
@@ -194,7 +196,7 @@ class LlamaModel:
         return begin + list(self._ids(text, special))
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""
+        """Return the ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""
         return self.tokenize("", start=True) + self._prompt_tokenizer(segments)
 
     @cached_property
@@ -207,7 +209,7 @@ class LlamaModel:
         return bool(lib.llama_vocab_get_attr(self.vocab, token) & lib.LLAMA_TOKEN_ATTR_UNKNOWN)
 
     def _functional_tokens(self) -> Iterator[tuple[str, FunctionalToken]]:
-        """Tokens that do something, by their texts; the engine reads control tokens, and markup in any text."""
+        """Yield the functional tokens by text: llama.cpp recognises control tokens, and markup in any text."""
         vocab = self.vocab
         control = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_UNKNOWN
         byte, listed = lib.LLAMA_TOKEN_ATTR_BYTE, lib.LLAMA_TOKEN_ATTR_USER_DEFINED
@@ -230,7 +232,10 @@ class LlamaModel:
         return tuple(buffer[:count])
 
     def listed_tokens(self) -> object:
-        """Texts and kinds of all tokens, and how bytes are written in them: equal where the ids mean the same."""
+        """Return texts and kinds of all tokens, and the encoding of bytes in them.
+
+        Equal vocabularies have the same ids.
+        """
         every = range(self.vocabulary_size)
         return (
             lib.llama_vocab_type(self.vocab),
@@ -239,7 +244,7 @@ class LlamaModel:
         )
 
     def token_bytes(self, token: int) -> bytes:
-        """The bytes that a token stands for; none for control tokens, nor for ids outside the vocabulary."""
+        """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
         known = self._pieces.get(token)
         if known is not None:
             return known

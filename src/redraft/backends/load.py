@@ -1,4 +1,4 @@
-"""Open backends by the name of a model, as given to ``--model``."""
+"""Open backends by model name, as given to ``--model``."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
     from redraft.backends.remote.backend import RemoteBackend
 
-#: Before the name of a model of transformers, on the hub or in a folder.
+#: Prefix of the names of transformers models, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
-#: The most requests at a time that a server is tried with, and so the most engines that wait for it, unless more are
-#: asked for.
+#: Maximum number of concurrent requests with which a server is tried, and so of engines waiting for it, unless the
+#: operator sets more.
 MOST_CONNECTIONS = 32
-#: Further branches that the draft tree of one slot may have.
+#: Further branches of one slot's draft tree.
 BRANCHES_OF_A_TREE = 15
 
 
 def resolve(name: str) -> Path:
-    """The file of a model: one that ships, a downloaded one, or a path.
+    """Return the file of a model: a shipped one, a downloaded one, or a path.
 
     Raises:
-        ModelError: unknown name, or a listed model that has not been downloaded yet.
+        ModelError: the name is unknown, or a listed model has not been downloaded yet.
     """
     if name in SHIPPED:
         return shipped_path(name)
@@ -65,7 +65,7 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
     """Load a model by name or path on llama.cpp.
 
     Raises:
-        ModelError: there is no such model, its file is unfit, or it is one of transformers.
+        ModelError: the model does not exist, its file is invalid, or it is a transformers model.
     """
     if on_transformers(name):
         raise ModelError(
@@ -75,13 +75,13 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
 
 
 def usual_contexts(name: str, gpu_layers: int) -> int:
-    """How many contexts of a model are fastest for many slots: one a core if it is small and on the CPU, else one.
+    """Return the fastest number of contexts for many slots: one per core for small models on the CPU, otherwise one.
 
-    The contexts of a large one would each read all weights from memory.  A server batches by itself what comes in at
-    the same time: it is asked how many requests it batches well, which takes seconds.
+    With a large model, each context would read all weights from memory.  A server batches concurrent requests itself:
+    it is measured how many it batches well, which takes seconds.
 
     Raises:
-        ModelError: there is no such model, or the server does not answer.
+        ModelError: the model does not exist, or the server does not answer.
         MissingExtra: the extra for servers is not installed.
     """
     if is_remote(name):
@@ -94,14 +94,15 @@ def usual_contexts(name: str, gpu_layers: int) -> int:
 
 
 def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp]:
-    """Load a model by name or path on llama.cpp, in several contexts that share its weights and the cores.
+    """Load a model on llama.cpp in several contexts that share its weights and the cores.
 
     Args:
-        options: those of each; without ``threads`` each of several takes its share of the cores.
-        count: contexts, 1 or more; the first owns the weights and must be closed last.
+        name: name or path of the model.
+        options: options of each context; without ``threads`` each gets its share of the cores.
+        count: number of contexts, at least 1; the first owns the weights and must be closed last.
 
     Raises:
-        ModelError: there is no such model, its file is unfit, or it is one of transformers.
+        ModelError: the model does not exist, its file is invalid, or it is a transformers model.
     """
     share = max(1, usable_cores() // count) if count > 1 else 0
     each = replace(options, threads=options.threads or share)
@@ -112,16 +113,18 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
 def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:
     """Load a model by name or path: on a server, on transformers for ``hf:NAME`` or a folder, otherwise on llama.cpp.
 
-    ``vllm:URL`` and ``sglang:URL`` are models on servers.  Servers and transformers use the options that they know;
+    ``vllm:URL`` and ``sglang:URL`` are models on servers.  Servers and transformers use the options that apply to them;
     with 0 GPU layers transformers runs on the CPU.
 
     Args:
-        dtype: what a model of transformers computes in, one of `DTYPES`; None takes the first.
+        name: name or path of the model.
+        options: options of the backend.
+        dtype: data type of a transformers model, one of `DTYPES`; None uses the first.
 
     Raises:
-        ModelError: there is no such model, or its files are unfit.
+        ModelError: the model does not exist, or its files are invalid.
         MissingExtra: the backend needs an extra that is not installed.
-        OptionError: ``dtype`` is not allowed, or given for a GGUF file or for a model on a server.
+        OptionError: ``dtype`` is invalid, or given for a GGUF file or for a model on a server.
     """
     if is_remote(name):
         if dtype is not None:
@@ -159,12 +162,12 @@ def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[Rem
 
 
 def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
-    """Load a model of transformers by ``hf:NAME`` or its folder.
+    """Load a transformers model by ``hf:NAME`` or its folder.
 
     Raises:
-        ModelError: there is no such model, or its files are unfit.
+        ModelError: the model does not exist, or its files are invalid.
         MissingExtra: transformers is not installed.
-        OptionError: there is no such device.
+        OptionError: the device does not exist.
     """
     if name == HF_PREFIX:
         raise ModelError(f"model {name!r} has no name: use {HF_PREFIX}NAME of the hub, or the folder of a model")
@@ -185,27 +188,30 @@ def _path(name: str) -> Path:
 
 
 def _folder(name: str) -> Path | None:
-    """The folder of a model of transformers, if the name is that of one."""
+    """Return the folder of a transformers model if the name is one."""
     try:
         path = _path(name)
         return path if name and (path / "config.json").is_file() else None
-    except (OSError, RuntimeError):  # no name of a file
+    except (OSError, RuntimeError):  # not a valid file name
         return None
 
 
 def open_models(
     method: Method, model: str, draft_model: str | None, options: LlamaOptions, dtype: str | None = None
 ) -> list[Backend]:
-    """The target and, for a method that drafts with a small model, that one.
+    """Open the target model and, if the method needs one, the draft model.
 
     Args:
-        draft_model: None takes the small model that ships beside ``model``, if there is one.
-        dtype: of the target; of the small model too, if that is one of transformers.
+        method: the decoding method.
+        model: name or path of the target model.
+        draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
+        options: options of the backends.
+        dtype: data type of the target, and of the draft model if that is a transformers model.
 
     Raises:
-        ModelError: there is no such model, or its file is unfit.
-        CapabilityError: a small model is needed and none is known.
-        OptionError: ``dtype`` is not allowed, or given for a GGUF file.
+        ModelError: a model does not exist, or its file is invalid.
+        CapabilityError: a draft model is needed and none is known.
+        OptionError: ``dtype`` is invalid, or given for a GGUF file.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
     wanted = method.draft_model == "small"
@@ -215,7 +221,7 @@ def open_models(
         )
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
-    # On a CPU, passes over wide trees cost too much, and a cache that allows them slows many slots down.
+    # On a CPU, passes over wide trees cost too much, and a cache that supports them slows down many slots.
     trees = "trees" in method.needs or ("trees" in method.uses and on_gpu(options.gpu_layers))
     branches = max(options.branches, BRANCHES_OF_A_TREE * options.slots) if trees else options.branches
     opened = [open_backend(model, replace(options, branches=branches), dtype)]

@@ -1,6 +1,6 @@
-"""Models worth fetching from the Hugging Face hub, and where they lie once fetched.
+"""Models worth downloading from the Hugging Face hub, and the folder of downloaded ones.
 
-Fetching needs the ``hub`` extra; using what was fetched does not.
+Downloading needs the ``hub`` extra; using downloaded models does not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A GGUF on the hub: ``repository`` and ``file`` there, download ``size`` in GB, and what it is good for."""
+    """A GGUF on the hub: its ``repository`` and ``file``, download ``size`` in GB, and what it is good for."""
 
     repository: str
     file: str
@@ -47,7 +47,7 @@ CATALOGUE = {
 
 @dataclass(frozen=True, slots=True)
 class HubFolder:
-    """Files of a repository on the hub that are used together: a model that recognises speech in ``language``."""
+    """Files of a repository on the hub that form one model, a recogniser of speech in ``language``."""
 
     repository: str
     files: tuple[str, ...]
@@ -59,7 +59,7 @@ class HubFolder:
 _ZIPFORMER = "csukuangfj/sherpa-onnx-streaming-zipformer-"
 _KROKO = "encoder.onnx", "decoder.onnx", "joiner.onnx", "tokens.txt"
 
-#: Streaming recognisers for sherpa-onnx, by name.
+#: Streaming recognisers for sherpa-onnx by name.
 SPEECH = {
     "zipformer-en": HubFolder(
         f"{_ZIPFORMER}en-2023-06-26",
@@ -96,22 +96,22 @@ SPEECH = {
     ),
 }
 
-#: Seconds that the hub has to answer.
+#: Timeout of the hub in seconds.
 _PATIENCE = 5
 
 
 def models_folder() -> Path:
-    """Where fetched models are kept: ``$REDRAFT_MODELS``, else ``redraft/models`` in the user's cache."""
+    """Return the folder of downloaded models: ``$REDRAFT_MODELS``, otherwise ``redraft/models`` in the user's cache."""
     given = os.environ.get("REDRAFT_MODELS")
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(given).expanduser() if given else Path(cache).expanduser() / "redraft" / "models"
 
 
 def cached_path(name: str) -> Path | None:
-    """The file of a catalogued model; None if the name is not in the catalogue.
+    """Return the file of a model in the catalogue; None if the name is not in it.
 
     Raises:
-        ModelError: it is in the catalogue but has not been fetched.
+        ModelError: the model has not been downloaded.
     """
     if name not in CATALOGUE:
         return None
@@ -122,10 +122,10 @@ def cached_path(name: str) -> Path | None:
 
 
 def speech_folder(name: str) -> Path | None:
-    """The folder of a listed recogniser; None if the name is not in the list.
+    """Return the folder of a recogniser in the list; None if the name is not in it.
 
     Raises:
-        ModelError: it is in the list but has not been fetched, or not to its end.
+        ModelError: the recogniser has not been downloaded, or not completely.
     """
     if name not in SPEECH:
         return None
@@ -136,9 +136,9 @@ def speech_folder(name: str) -> Path | None:
 
 
 def hub_host() -> str | None:
-    """The host of the hub if nothing answers there, so that its client need not retry for a minute; else None.
+    """Return the hub's host if it does not respond, so that its client need not retry for a minute; otherwise None.
 
-    Where a proxy is set, that has to answer.
+    If a proxy is set, the proxy must respond instead.
     """
     endpoint = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
     host = endpoint.hostname or ""
@@ -153,9 +153,10 @@ def hub_host() -> str | None:
 
 
 def fetch(name: str, revision: str = "main") -> Path:
-    """Download a listed model, with a progress bar, and return its file, or the folder of a recogniser.
+    """Download a listed model with a progress bar; return its file, or the folder of a recogniser.
 
     Args:
+        name: name in the catalogue or in the list of recognisers.
         revision: branch, tag or commit of its repository; a commit pins the file.
 
     Raises:

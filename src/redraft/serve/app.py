@@ -1,4 +1,4 @@
-"""The application: routes, the models behind them, and what starts and stops with it."""
+"""The ASGI application: routes, models, and what starts and stops with it."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from redraft.serve.sockets import live, watch, watch_room
 
 
 def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
-    """Load the models of every engine, by name, with a slot more than is lent: what a pass costs is measured there.
+    """Load the models of every engine, by name, with an additional slot for measuring the cost of a pass.
 
     Raises:
-        ModelError: there is no such model, or its file is unfit.
-        OptionError: a method or an option is not known, or there are too many slots for draft trees.
+        ModelError: a model does not exist, or its file is invalid.
+        OptionError: a method or an option is unknown, or there are too many slots for draft trees.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
     slots = _share(settings.slots, count) + 1
@@ -78,10 +78,10 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
 
 
 def _engines(settings: ServeSettings) -> int:
-    """How many engines there are to be.
+    """Return the number of engines.
 
     Raises:
-        OptionError: there cannot be as many as the settings say.
+        OptionError: the setting is larger than what is possible.
     """
     most, why = settings.slots, "each needs a slot of the cache"
     if on_transformers(settings.model):
@@ -92,12 +92,12 @@ def _engines(settings: ServeSettings) -> int:
 
 
 def _share(slots: int, engines: int) -> int:
-    """How many slots each engine lends."""
+    """Return the number of slots per engine."""
     return -(-slots // engines)
 
 
 def _together(settings: ServeSettings) -> int:
-    """How many translations an engine has under way; as many engines as a server batches requests have one each."""
+    """Return an engine's maximum number of updates under way; 1 if there is an engine per request to a server."""
     return 1 if is_remote(settings.model) and not settings.engines else settings.batch_lanes
 
 
@@ -108,16 +108,17 @@ def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
 
 
 def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence[Mapping[str, Backend]]) -> Hub:
-    """Everything that runs behind the routes; the engines are started with the application.
+    """Create the hub with everything behind the routes; the application starts the engines.
 
     Args:
-        service: the models with what may be asked of them; None, with no engines, serves viewers only.
+        settings: the operator's settings.
+        service: the models and limits; None, without engines, serves only viewers.
         engines: the models of each engine by name, opened with enough slots.
 
     Raises:
         CapabilityError: the models have too few slots.
         MissingExtra: the fan-out needs a package that is not installed.
-        OptionError: the file of API keys or the address of the fan-out cannot be used.
+        OptionError: the file of API keys or the address of the fan-out is invalid.
     """
     metrics = Metrics()
     if service is None:
@@ -127,7 +128,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
         pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
-        # A prompt on its way to a server is not cut: every piece would be a request.
+        # A prompt for a remote server is not split: every piece would be a request.
         room = UNLIMITED if is_remote(settings.model) else budget(curve, settings.pass_seconds)
         return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=_together(settings)))
 
@@ -135,10 +136,10 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
 
 
 def make_app(hub: Hub) -> Starlette:
-    """The ASGI application.
+    """Return the ASGI application.
 
     Raises:
-        OptionError: a service is to be imitated that is not known.
+        OptionError: an imitated API is unknown.
     """
 
     @asynccontextmanager
@@ -157,7 +158,7 @@ def make_app(hub: Hub) -> Starlette:
         await asyncio.to_thread(hub.engines.stop)
 
     settings = hub.settings
-    # Where names count, this machine's own stay good: nobody else can point them here, and health checks use them.
+    # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
     own = {"localhost", "127.0.0.1", "::1", settings.host}
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     app = Starlette(
@@ -179,7 +180,7 @@ def make_app(hub: Hub) -> Starlette:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What Starlette itself refuses, in the same form as all else."""
+    """Return Starlette's own errors in the same form as all others."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     sentence = {404: "there is nothing at this address", 405: "this method is not allowed here"}.get(status, "refused")
     return refusal("missing" if status == 404 else "protocol", sentence, status, headers)

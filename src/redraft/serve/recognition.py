@@ -1,7 +1,7 @@
-"""A recogniser at work on one stream of audio, in a process of its own.
+"""A recogniser for one stream of audio, in a separate process.
 
-Recognisers compute under the interpreter's lock, PocketSphinx for 0.15 s at a time, which would hold up the event loop
-and every session's captions; and one that crashes must not take the server along.
+Recognisers hold the interpreter lock (PocketSphinx for 0.15 s at a time), which would block the event loop and the
+captions of all sessions; and a crash of one must not crash the server.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.errors import InputError
 
-#: The longest line of a recogniser's process, in bytes.
+#: Maximum length in bytes of a line from a recogniser's process.
 _LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a recogniser says.
+    """A message of a recogniser.
 
     Attributes:
-        item: an update or a failure; None if it only says how far it is.
-        samples: how many it has recognised.
-        cpu: the processor time that it has taken, in seconds.
+        item: an update or a failure; None if it only reports progress.
+        samples: number of samples recognised so far.
+        cpu: CPU seconds used so far.
     """
 
     item: Item | None
@@ -38,11 +38,11 @@ class Progress:
 
 
 class Recognition:
-    """A process with a recogniser; it is started when it is listened to.
+    """A process with a recogniser; iterating over `progress` starts it.
 
     Args:
-        command: the process, see `redraft.speech.worker`.
-        details: whether what it writes to standard error may go to the server's: there may be text in it.
+        command: command line of the process, see `redraft.speech.worker`.
+        details: whether to pass on its standard error, which may contain transcript text.
     """
 
     def __init__(self, command: Sequence[str], *, details: bool = False) -> None:
@@ -50,30 +50,30 @@ class Recognition:
         self._process: Process | None = None
         self._unsent = bytearray()
         self._finished = False
-        #: Whether it was ended: what it says after that does not count.
+        #: Whether it was killed; its later output is ignored.
         self.killed = False
 
     def feed(self, samples: bytes) -> None:
-        """Have samples recognised."""
+        """Send samples to the recogniser."""
         self._unsent += samples
         self._send()
 
     def finish(self) -> None:
-        """No more audio will come: what is still open is ended, and the process with it."""
+        """End the audio: the current utterance is finished, then the process ends."""
         self._finished = True
         self._send()
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self.killed = True
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
 
     async def progress(self) -> AsyncIterator[Progress]:
-        """What comes of it, until the process has ended."""
+        """Yield the process's messages until it ends."""
         try:
-            # A session of its own, so that Ctrl-C in a terminal lets it recognise what is left.
+            # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=PIPE,
@@ -101,7 +101,7 @@ class Recognition:
         try:
             while line := await process.stdout.readline():
                 yield (last := _read(line))
-        except (ValueError, KeyError, TypeError, InputError):  # too long a line, or none of ours
+        except (ValueError, KeyError, TypeError, InputError):  # too long, or invalid
             yield Progress(Failure("the recogniser's process sent an invalid message"), last.samples, last.cpu)
             return
         status = await process.wait()
@@ -121,7 +121,7 @@ class Recognition:
 
 
 def _read(line: bytes) -> Progress:
-    """A line of the process."""
+    """Parse a line from the process."""
     found = json.loads(line)
     samples, cpu = int(found.pop("samples")), float(found.pop("cpu"))
     kind = found.pop("type")

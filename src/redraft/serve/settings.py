@@ -1,6 +1,6 @@
-"""Settings of the server: from a TOML file, from the environment (``REDRAFT_SERVE_PORT=...``), from flags.
+"""Settings of the server: from a TOML file, from the environment (``REDRAFT_SERVE_PORT=...``), and from flags.
 
-Flags count before the environment, and that before the file.
+Flags take precedence over the environment, and the environment over the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from redraft.speech.endpoint import PAUSE
 _PREFIX = "REDRAFT_SERVE_"
 _LIST = "a list of strings"
 _TABLE = "a table of lists of strings"
-#: The type of a setting in words; the first that fits.
+#: Types of settings in words; the first match applies.
 _KINDS = (
     (dict[str, tuple[str, ...]], _TABLE),
     (bool, "true or false"),
@@ -38,12 +38,12 @@ _KINDS = (
     (tuple[str, ...], _LIST),
     (str, "a string"),
 )
-#: Bounds of a setting, by pydantic's names.
+#: pydantic's names of bounds.
 _SIGNS = ("ge", "gt", "le", "min_length")
 
 
 class ServeSettings(BaseSettings):
-    """Everything that the operator decides; each number has its range."""
+    """The operator's settings, with their allowed values."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
 
@@ -147,12 +147,12 @@ class ServeSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags, environment, file; the file is the one that `load` was given."""
+        """Return the sources in order of precedence: flags, environment, and the file given to `load`."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @property
     def key_file(self) -> Path | None:
-        """The file of API keys; None where no session can begin, so that none is needed."""
+        """The file of API keys; None if the server cannot start sessions, which needs no keys."""
         return None if self.viewers_only else self.keys
 
     @property
@@ -167,11 +167,11 @@ class ServeSettings(BaseSettings):
 
 
 def load(file: Path | None = None, **flags: Any) -> ServeSettings:
-    """The settings.
+    """Load the settings.
 
     Args:
-        file: TOML; None reads no file.
-        flags: by name, None where one was not given.
+        file: TOML file; None reads no file.
+        flags: values by name; None for flags that were not given.
 
     Raises:
         OptionError: a setting is unknown or out of range, the file cannot be read, or a server for others has no keys.
@@ -189,7 +189,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         raise OptionError(_refusal(error, file, given.keys())) from None
     except OSError as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # of the file: no TOML
+    except ValueError as error:  # invalid TOML
         raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
@@ -205,7 +205,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
 
 
 def allowed(name: str) -> str:
-    """What a setting may be, in words, such as ``a whole number from 0 to 65535``."""
+    """Describe the allowed values of a setting, such as ``a whole number from 0 to 65535``."""
     field = ServeSettings.model_fields[name]
     kind = next(words for type_, words in _KINDS if type_ in (field.annotation, *get_args(field.annotation)))
     bounds = {sign: getattr(each, sign) for each in field.metadata for sign in _SIGNS if hasattr(each, sign)}
@@ -224,9 +224,9 @@ def _check_file(file: Path | None) -> None:
 
 
 def _check_environment() -> None:
-    """Refuse variables that name no setting, and lists that are no JSON.
+    """Reject unknown variables with our prefix, and lists that are not JSON.
 
-    The library ignores the former, so that a misspelt limit would not hold, and has no sentence for the latter.
+    pydantic ignores the former, so a misspelt limit would have no effect, and has no good message for the latter.
     """
     for variable, value in os.environ.items():
         name = variable.lower().removeprefix(_PREFIX.lower())
@@ -245,7 +245,7 @@ def _check_environment() -> None:
 
 
 def _nearest(name: str, prefix: str = "") -> str:
-    """The end of a sentence about a name that is unknown."""
+    """Return the end of an error message about an unknown name: the closest name, or all names."""
     known = list(ServeSettings.model_fields)
     nearest = get_close_matches(name, known, 1)
     names = [f"{prefix}{each.upper() if prefix else each}" for each in nearest or known]
@@ -253,7 +253,7 @@ def _nearest(name: str, prefix: str = "") -> str:
 
 
 def _refusal(error: ValidationError, file: Path | None, flags: Collection[str]) -> str:
-    """The first thing that is wrong, where it was given, and what is allowed there."""
+    """Describe the first error: where the value was given, and what is allowed there."""
     first = error.errors(include_url=False)[0]
     name, *inside = map(str, first["loc"])
     if name not in ServeSettings.model_fields:

@@ -1,8 +1,8 @@
-"""Decoder-only models: all slots of a round in one forward pass, draft trees by an attention mask.
+"""Decoder-only models: one forward pass for all slots of a round, and draft trees through an attention mask.
 
-A pass gets a row for every request.  Ids that are still to be read stand at the end of their row, padding before them,
-so that the wanted logits are the last of every row.  A tree's nodes are kept behind the prefix in draft order, one cell
-each; afterwards those of the path that was accepted are moved together, and the others are forgotten.
+A pass has a row per request.  The ids to process are at the end of their row, after padding, so that the wanted logits
+are the last of every row.  A tree's nodes are stored after the prefix in draft order, one cell each; afterwards the
+cells of the accepted path are moved together and the others are dropped.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
 
-#: Share of the largest logit by which two ways to the same row may differ, in 32 bits and in fewer.
+#: Maximum relative difference between two computations of the same row, in 32 bits and in lower precision.
 _ROUNDING, _COARSE_ROUNDING = 1e-3, 0.1
 
 
 @dataclass(slots=True)
 class _Slot:
-    """What a row of the cache holds: the ids of its first cells, and in the cells after them the nodes of a draft."""
+    """Contents of a cache row: the ids of its first cells, then the nodes of a draft."""
 
     ids: tuple[int, ...] = ()
     draft: Draft = EMPTY_DRAFT
 
 
 class HfDecoder(HfBackend[_Slot]):
-    """A decoder-only model; implements `redraft.decoding.backend.Backend`.  Arguments as of `HfBackend`."""
+    """A decoder-only model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         super().__init__(model, tokenizer, name, options)
@@ -52,10 +52,10 @@ class HfDecoder(HfBackend[_Slot]):
         return _Slot()
 
     def early_exit(self, layers: int) -> HfDecoder:
-        """The model that ends after its first ``layers`` layers: same weights, final norm and head, its own cache.
+        """Return a model of the first ``layers`` layers with the same weights and head, and a separate cache.
 
         Raises:
-            CapabilityError: it has no so many layers, or just as many.
+            CapabilityError: ``layers`` is not below the model's number of layers.
         """
         if not self.capabilities.early_exit or not 1 <= layers < self.layers:
             raise CapabilityError(
@@ -65,12 +65,12 @@ class HfDecoder(HfBackend[_Slot]):
         return HfDecoder(_shortened(self.model, layers), self.tokenizer, self.name, self.options)
 
     def check_attention(self) -> None:
-        """Score a small tree beside another request, and compare with passes that need neither mask nor cache.
+        """Score a small tree next to another request, and compare with passes that need neither mask nor cache.
 
-        Not every model attends as a mask tells it to (ALiBi counts positions from the mask's shape).
+        Some models do not follow attention masks (ALiBi derives positions from the mask's shape).
 
         Raises:
-            CapabilityError: the rows differ by far more than rounding explains.
+            CapabilityError: the rows differ by far more than rounding errors.
         """
         five, *others = (token % self.vocabulary_size for token in range(5, 10))
         slots = [self.open_slot() for _ in range(min(2, self.options.slots))]
@@ -94,7 +94,7 @@ class HfDecoder(HfBackend[_Slot]):
             self.close_slot(slot)
 
     def close(self) -> None:
-        """Free cache and weights, unless an early exit shares these."""
+        """Free the cache, and the weights unless an early exit shares them."""
         super().close()
         self._cache = SlotCache(self.layers, self.options.slots)
 
@@ -103,7 +103,7 @@ class HfDecoder(HfBackend[_Slot]):
         """Answer requests of different slots in one forward pass.
 
         Raises:
-            ContextOverflow: prefix and draft of a request are longer than the context.
+            ContextOverflow: prefix and draft of a request exceed the context length.
         """
         self._check(requests)
         if not requests:
@@ -122,7 +122,7 @@ class HfDecoder(HfBackend[_Slot]):
         return answers
 
     def _prepare(self, slot: int, score: Score) -> PassRow:
-        """Roll the slot back to what it shares with the request, and list what is to be read."""
+        """Roll the slot back to the prefix it shares with the request, and return what must be processed."""
         state = self._slots[slot]
         self._adopt(slot, state, score.prefix)
         length = len(score.prefix)
@@ -139,12 +139,12 @@ class HfDecoder(HfBackend[_Slot]):
         )
 
     def _adopt(self, slot: int, state: _Slot, prefix: Sequence[int]) -> None:
-        """After a draft: keep the cells of the path that the new prefix goes on with, moved behind the old prefix."""
+        """After a draft: keep the cells of the path that the new prefix follows, moved to the end of the old prefix."""
         base, draft = len(state.ids), state.draft
         state.draft = EMPTY_DRAFT
         if not len(draft) or common_prefix(state.ids, prefix) < base:
             return
-        followed = {ROOT: 0}  # node -> length of its path, of those whose path the prefix has
+        followed = {ROOT: 0}  # node -> length of its path, for nodes on the prefix
         for node, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
             place = base + followed.get(parent, len(prefix))
             if place < len(prefix) and prefix[place] == token:
@@ -160,7 +160,7 @@ class HfDecoder(HfBackend[_Slot]):
         state.ids = tuple(prefix[: base + len(path)])
 
     def _forward(self, slots: Sequence[int], rows: Sequence[PassRow]) -> Tensor:
-        """(batch, most wanted, vocabulary) logits."""
+        """Return the (batch, most wanted, vocabulary) logits."""
         width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
 
         def padded(values: Sequence[list[int]], filler: int) -> Tensor:
@@ -180,13 +180,13 @@ class HfDecoder(HfBackend[_Slot]):
 
 
 def _layers(base: nn.Module) -> tuple[str, Sequence[nn.Module]]:
-    """Name and list of a decoder's layers, its longest list of modules; empty for models of other shapes."""
+    """Return name and list of a decoder's layers, its longest list of modules; empty for other structures."""
     found = [(name, list(part)) for name, part in base.named_children() if isinstance(part, nn.ModuleList)]
     return max(found, key=lambda each: len(each[1]), default=("", []))
 
 
 def _shortened(model: Any, layers: int) -> Any:
-    """The same model without its later layers; parameters are shared, nothing is copied."""
+    """Return the model without its later layers; parameters are shared."""
 
     def shallow(module: Any) -> Any:
         twin = copy(module)

@@ -1,4 +1,4 @@
-"""How an encoder-decoder is told its languages: tags in the source, codes that start the output, or a sentence.
+"""Select the languages of encoder-decoder models: by tags in the source, codes that start the output, or a sentence.
 
 | family | source | decoder starts with |
 |---|---|---|
@@ -24,20 +24,20 @@ from redraft.errors import CapabilityError, OptionError
 _CODE = re.compile("__([a-z]{2,3})__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 _TAG = re.compile(">>([^<>]+)<<|<2([A-Za-z_]+)>")
 
-#: Codes of vocabularies that are no standard's, with what they stand for: M2M-100 writes Northern Sotho so.
+#: Non-standard language codes in vocabularies: M2M-100's code of Northern Sotho.
 _OWN_CODES = {"ns": "nso"}
 
 
 class SourcePrompts:
-    """Makes the prompts of one encoder-decoder model.
+    """Makes the prompts of an encoder-decoder model.
 
     Args:
-        model: of transformers.
+        model: the transformers model.
         tokenizer: its tokenizer.
-        name: what messages call the model.
+        name: its name in error messages.
 
     Raises:
-        CapabilityError: the model does not say what its decoder starts with.
+        CapabilityError: the model does not define the decoder's start token.
     """
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str) -> None:
@@ -57,10 +57,10 @@ class SourcePrompts:
         self._takes_sentence = config.model_type in {"t5", "mt5", "umt5"}
 
     def encode(self, text: str, source: Language, target: Language) -> Prompt:
-        """Ids for encoder and decoder, and those of the text alone.
+        """Return the ids for encoder and decoder, and those of the text alone.
 
         Raises:
-            OptionError: the model does not know a language.
+            OptionError: the model does not support a language.
         """
         text = asked = clean(text)
         before: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ class SourcePrompts:
         return Prompt(decoder, tuple(ids), (*before, *self._tokenizer.encoder_ids(asked)))
 
     def _begun(self, source: Language, target: Language) -> tuple[int, ...]:
-        """What the decoder starts with; lets the tokenizer know the source language, if it wants to."""
+        """Return the decoder's first ids; sets the tokenizer's source language if it has one."""
         base = self._tokenizer.base
         if self._codes:
             code = self._codes.of(target, "target language")
@@ -84,7 +84,7 @@ class SourcePrompts:
         return (self._start,) if self._forced is None else (self._start, self._forced)
 
     def _sentence(self, source: Language, target: Language) -> str:
-        """What T5 was trained to find before a text to translate."""
+        """Return the sentence that T5 expects before a text to translate."""
         pairs = [key.removeprefix("translation_") for key in self._sentences if key.startswith("translation_")]
         for pair in pairs:
             known = [_parsed(code) for code in pair.split("_to_")]
@@ -96,7 +96,7 @@ class SourcePrompts:
         return f"translate {source.name} to {target.name}: "
 
     def _check_pair(self, source: Language, target: Language) -> None:
-        """Refuse other languages than those that a bilingual model names."""
+        """Check that a bilingual model translates these languages."""
         for field, wanted in (("source", source), ("target", target)):
             named = getattr(self._tokenizer.base, f"{field}_lang", None)
             known = _parsed(named) if named and not self._tags else None
@@ -105,10 +105,10 @@ class SourcePrompts:
 
 
 class LanguageCodes:
-    """The languages that a vocabulary has tokens for; false if there are none.
+    """The languages with tokens in a vocabulary; false if there are none.
 
     Args:
-        tokens: language as the vocabulary writes it -> id.
+        tokens: language as written in the vocabulary -> id.
     """
 
     def __init__(self, tokens: dict[str, int]) -> None:
@@ -121,24 +121,24 @@ class LanguageCodes:
         return bool(self._tokens)
 
     def of(self, wanted: Language, field: str) -> int:
-        """The id for a language.
+        """Return the id of a language.
 
         Raises:
-            OptionError: there is none.
+            OptionError: the vocabulary does not have the language.
         """
         return self._tokens[self.name_of(wanted, field)]
 
     def name_of(self, wanted: Language, field: str) -> str:
-        """How the vocabulary writes a language.
+        """Return the vocabulary's name of a language.
 
         Raises:
-            OptionError: it has none.
+            OptionError: the vocabulary does not have the language.
         """
         if wanted.tag not in self._found:
             languages = [language for language, _code in self._languages]
             found = closest(wanted, languages)
             if found is None:
-                # Where the model writes the language in other scripts only, these are what can be meant.
+                # If the model has the language only in other scripts, suggest those.
                 known = sorted({each.canonical for each in same_language(wanted, languages) or languages})
                 raise OptionError(f"{field} {wanted.tag!r} is not supported by this model; allowed: {', '.join(known)}")
             self._found[wanted.tag] = next(code for language, code in self._languages if language is found)
@@ -146,7 +146,10 @@ class LanguageCodes:
 
 
 def _parsed(code: str) -> Language | None:
-    """The language of a code such as ``de``, ``deu_Latn``, ``de_DE`` or ``en_XX``; None if it stands for none."""
+    """Return the language of a code such as ``de``, ``deu_Latn``, ``de_DE`` or ``en_XX``.
+
+    None if it is not a language.
+    """
     try:
         return parse_language(_OWN_CODES.get(code, code.removesuffix("_XX")))
     except OptionError:
@@ -154,6 +157,6 @@ def _parsed(code: str) -> Language | None:
 
 
 def _matching(pattern: re.Pattern[str], vocabulary: Mapping[str, int]) -> dict[str, int]:
-    """Language -> id of the tokens that name one."""
+    """Return language -> id for the tokens that name a language."""
     found = ((pattern.fullmatch(token), number) for token, number in vocabulary.items())
     return {match[1] or match[2]: number for match, number in found if match}

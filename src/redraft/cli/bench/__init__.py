@@ -1,4 +1,4 @@
-"""``redraft bench``: the group of its commands."""
+"""``redraft bench``: the group of benchmark commands."""
 
 from __future__ import annotations
 
