@@ -54,7 +54,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
     planning = (root / "docs" / "planning.md").read_text(encoding="utf-8")
     planning = between(planning, "plan", planning_page.example(table))
-    measured = planning_page.comparison(root / "benchmarks" / "results" / "planning.jsonl", table)
+    measured = planning_page.comparison(ROOT / "benchmarks" / "results" / "planning.jsonl", table)
     return {
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
