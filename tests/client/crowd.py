@@ -12,10 +12,7 @@ from websockets.asyncio.client import ClientConnection
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.talk import load_talk
-from redraft.client import Backoff, Client, ServerError
-
-#: Quick to come back, patient with servers that start.
-PATIENT = Backoff(0.1, 2.0, 300.0)
+from redraft.client import Client, ServerError
 
 
 class Timed(Client):
@@ -55,7 +52,7 @@ class Speaker:
     """
 
     def __init__(self, server: str, to: Sequence[str], pause: float) -> None:
-        self.client = Timed(server, to, method="ar", backoff=PATIENT)
+        self.client = Timed(server, to, method="ar")
         self.to, self.events, self.said = tuple(to), list[Event](), 0
         self._pause, self._stopping = pause, asyncio.Event()
 

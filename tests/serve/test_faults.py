@@ -14,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.serve import protocol
+from redraft.serve.admission import Line
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
@@ -172,6 +173,33 @@ def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
             with suppress(ConnectionClosed):  # that connection had not started yet
                 assert late.start()["code"] == "draining"
         eventually(lambda: server.server.should_exit)
+
+
+def test_who_comes_while_a_server_drains_is_sent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An admission that takes longer than the drain: nothing else closes connections where the process goes on."""
+    with running() as server:
+        opened, line = asyncio.Event(), server.hub.admission.line
+
+        async def slow(*wanted: Any) -> Line:
+            await opened.wait()
+            return await line(*wanted)
+
+        monkeypatch.setattr(server.hub.admission, "line", slow)
+        with server.socket() as socket:
+            socket.say("start", targets=["de"])
+            eventually(lambda: bool(server.hub._sessions))
+            (session,) = server.hub._sessions.values()
+            asyncio.run_coroutine_threadsafe(server.hub.drain(), server.loop).result(20)
+            server.call(opened.set)
+            with (
+                server.socket(f"/v1/watch/{session.name}") as viewer,
+                server.socket("/v1/rooms/hall-1/watch") as in_room,
+            ):
+                assert [socket.until("error")[-1]["code"], viewer.until("error")[-1]["code"]] == ["draining"] * 2
+                for each in (socket, viewer, in_room):
+                    with pytest.raises(ConnectionClosed) as closed:
+                        each.until("never")
+                    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1012
 
 
 def test_a_server_whose_engine_has_stopped_ends_so_that_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

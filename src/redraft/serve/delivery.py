@@ -33,6 +33,8 @@ class Delivery:
         self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
+        #: How connections are closed once the session has failed: close code, reason and last message.
+        self._end: tuple[int, str, str] | None = None
         self.paused = False
         #: Messages that the owner has not acknowledged yet.
         self._unacknowledged: dict[Key, str] = {}
@@ -151,6 +153,7 @@ class Delivery:
         for key, message in self._partials.items():
             outbox.put(message, self._place(key))
         outbox.fill(self._hidden())
+        self._close_late(outbox)
 
     def _hidden(self) -> Iterator[str]:
         for utterance, language in self.transcript.hidden:
@@ -166,6 +169,7 @@ class Delivery:
         """Add a viewer, and send the captions so far."""
         self.viewers.add(viewer)
         self._catch_up(viewer)
+        self._close_late(viewer)
 
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
@@ -205,12 +209,21 @@ class Delivery:
             outbox.close(1000, "done")
 
     def close(self, code: int, reason: str, error: protocol.Error | None = None) -> None:
-        """Close all connections, after an error message if there is one."""
+        """Close all connections. If there is an error, send it first, and close later connections in the same way."""
         for outbox in self._outboxes():
-            if error is not None:
-                outbox.put(error.wire())
-            if error is not None or not outbox.stays:
+            if error is None and not outbox.stays:
                 outbox.close(code, reason)
+        if error is not None:
+            self._end = code, reason, error.wire()
+            for outbox in self._outboxes():
+                self._close_late(outbox)
+
+    def _close_late(self, outbox: Outbox) -> None:
+        """Close a connection if the session has failed."""
+        if self._end is not None:
+            code, reason, error = self._end
+            outbox.put(error)
+            outbox.close(code, reason)
 
     def _outboxes(self, *, viewers: bool = True) -> Iterator[Outbox]:
         if self.owner:

@@ -121,6 +121,7 @@ class Rooms:
     ) -> None:
         self._assigned, self._waited, self._refused = assigned, waited, refused
         self._rooms: dict[str, Room] = {}
+        self._closing: tuple[int, str] | None = None
 
     @contextmanager
     def taken(self, name: str, owner: str, *, take_over: bool) -> Iterator[Room]:
@@ -165,6 +166,8 @@ class Rooms:
         if room.session is None and not room.viewers and waiting >= self._waited:
             raise self._refused("capacity", "too many rooms without a session are waited for: try again later")
         room.enter(viewer)
+        if self._closing is not None:
+            viewer.close(*self._closing)
         self._rooms[name] = room
         return room
 
@@ -194,7 +197,8 @@ class Rooms:
             self._tidy(room)
 
     def close(self, code: int, reason: str) -> None:
-        """Close the connections of all viewers."""
+        """Close the connections of all viewers, and of those that come later."""
+        self._closing = code, reason
         for room in self._rooms.values():
             for viewer in room.viewers:
                 viewer.close(code, reason)
