@@ -1,8 +1,8 @@
-"""What a listening session costs a server: processor time and memory of its recogniser, and how soon it understands.
+"""Measure the cost of speech recognition on a server: CPU time and memory of a session's recogniser, and its lag.
 
-Sessions send the demo talk, read by espeak-ng, at the speed of speech to `redraft serve --recogniser`.  The CPU share
-is processor time of the recogniser for each second of audio, in cores, with the start of its process and without.  The
-lag is the time from the end of an update's audio to the message with its text.
+Sessions send the demo talk, read by espeak-ng, in real time to `redraft serve --recogniser`.  The CPU share is the
+recogniser's CPU time per second of audio, in cores, with and without the start of its process.  The lag is the time
+from the end of an update's audio to the message with its text.
 
 python -m benchmarks.hearing --sessions 1 --sessions 2
 """
@@ -35,7 +35,7 @@ from redraft.speech.dialect import pcm
 
 @contextmanager
 def served(recogniser: str, pause: float) -> Iterator[tuple[int, int]]:
-    """A server with the demo model: its port and its process."""
+    """Run a server with the demo model; yield its port and its process id."""
     command = [sys.executable, "-c", "from redraft.cli import main; main()", "serve", "--port", "0"]
     environment = {**os.environ, "REDRAFT_SERVE_PAUSE": str(pause), "REDRAFT_SERVE_LISTENERS": "100"}
     with subprocess.Popen(
@@ -49,7 +49,7 @@ def served(recogniser: str, pause: float) -> Iterator[tuple[int, int]]:
 
 
 def speak(port: int, blocks: list[bytes], lags: list[float], ready: threading.Barrier) -> None:
-    """A session that sends audio at the speed of speech."""
+    """Run a session that sends audio in real time."""
     with connect(f"ws://127.0.0.1:{port}/v1/live") as socket:
         socket.send(json.dumps({"type": "start", "targets": ["de"]}))
         socket.recv(60)
@@ -72,14 +72,14 @@ def speak(port: int, blocks: list[bytes], lags: list[float], ready: threading.Ba
 
 
 def memory(server: int) -> list[float]:
-    """Resident megabytes of the server's recognisers."""
+    """Return the resident memory of the server's recognisers in megabytes."""
     children = Path(f"/proc/{server}/task/{server}/children").read_text(encoding="ascii").split()
     texts = [Path(f"/proc/{child}/status").read_text(encoding="ascii") for child in children]
     return [int(re.findall(r"VmRSS:\s+(\d+)", text)[0]) / 1024 for text in texts]
 
 
 def measured(sessions: int, recogniser: str, pause: float, blocks: list[bytes]) -> dict[str, Any]:
-    """The figures of so many sessions at a time."""
+    """Return the figures of ``sessions`` concurrent sessions."""
     lags: list[float] = []
     with served(recogniser, pause) as (port, process):
         ready = threading.Barrier(sessions)
@@ -106,7 +106,7 @@ def measured(sessions: int, recogniser: str, pause: float, blocks: list[bytes]) 
 
 
 def metrics(port: int) -> dict[str, float]:
-    """What the server has counted."""
+    """Return the server's metrics."""
     with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[:1] != "#")}
@@ -118,7 +118,7 @@ def metrics(port: int) -> dict[str, float]:
 @click.option("--pause", default=0.24, show_default=True, help="espeak-ng's pauses are short.")
 @click.option("--sentences", type=click.IntRange(1), default=10, show_default=True, help="Of the talk.")
 def main(recogniser: str, sessions: tuple[int, ...], pause: float, sentences: int) -> None:
-    """Measure, and print."""
+    """Measure and print."""
     if shutil.which("espeak-ng") is None:
         raise click.ClickException("espeak-ng is not installed, which reads the talk")
     said = "\n".join([update.text for update in load_talk() if update.final][:sentences])

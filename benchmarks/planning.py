@@ -1,8 +1,8 @@
-"""Whether the formula of ``redraft plan`` and its simulation agree with the real scheduler on a real model.
+"""Compare the formula of ``redraft plan`` and its simulation with the real scheduler on a real model.
 
 Talks are rehearsed: the scheduler translates with the model on one thread, and its clock counts that thread's time.
-The most sessions with a p95 of the lag within a second are searched.  Formula and simulation are given what the passes
-of these rehearsals cost, and nothing else of them, and answer the same question.
+The result is the maximum number of sessions with a p95 lag within a second.  Formula and simulation answer the same
+question, given only the cost of the passes in these rehearsals.
 
 python -m benchmarks.planning > benchmarks/results/planning.jsonl
 """
@@ -30,9 +30,9 @@ from redraft.measure.plan.trace import Work, shipped_trace
 from redraft.serve.batch import MOST_LANES, USUAL_LANES, budget
 
 RATE, DEADLINE = 2.5, 1.0
-#: Simulated seconds of a rehearsal, and until it counts.
+#: Simulated seconds of a rehearsal, and of its warm-up.
 SECONDS, WARM_UP = 22.0, 6.0
-#: The search moves by this factor until it has a number that is carried and one that is not, and then comes so close.
+#: Factor of the search until it has a carried and a not carried number, and its final precision.
 STEP, CLOSE = 1.25, 1 / 10
 
 
@@ -77,7 +77,7 @@ def main(model: str, language: str, methods: Sequence[str]) -> None:
 
 
 def _trial(scene: Scene, played: Played, work: Work, engine: Engine) -> dict[str, float]:
-    """A rehearsal beside the formula and the same scene simulated."""
+    """Run a rehearsal, and compare it with the formula and the simulation of the same scene."""
     formula, simulated = Crowd(work, scene.script, engine).estimate(scene.talks), simulate(scene, work, engine)
     figures = {
         "sessions": scene.talks,
@@ -92,7 +92,7 @@ def _trial(scene: Scene, played: Played, work: Work, engine: Engine) -> dict[str
 
 
 def _search(play: Callable[[int], Rehearsal], expected: int) -> tuple[int, dict[int, Rehearsal]]:
-    """About the most sessions that are carried, 0 if not even 1 is, and all trials by their number of sessions."""
+    """Return the approximate maximum number of sessions carried, and all trials by number of sessions."""
     trials: dict[int, Rehearsal] = {}
 
     def carried(sessions: int) -> bool:

@@ -1,4 +1,4 @@
-"""The generated parts of docs/planning.md: the worked example, and how well the formula holds."""
+"""The generated parts of docs/planning.md: the worked example, and the accuracy of the formula."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
 def example(table: Table) -> str:
-    """The command with its output as tables.
+    """Return the command with its output as tables.
 
     Raises:
-        RuntimeError: the command has failed.
+        RuntimeError: the command failed.
     """
     result = CliRunner().invoke(cli, ["plan", *COMMAND.split(), "--json"])
     if result.exit_code:
@@ -57,10 +57,11 @@ def _method(each: dict[str, Any]) -> tuple[str, ...]:
 
 
 def comparison(results: Path, table: Table) -> str:
-    """The most sessions by formula, by simulation and as rehearsed on a model.
+    """Return a table of the maximum sessions by formula, by simulation and as rehearsed on a model.
 
     Args:
-        results: the output of ``python -m benchmarks.planning``.
+        results: output of ``python -m benchmarks.planning``.
+        table: formats a table.
     """
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
     cells = [

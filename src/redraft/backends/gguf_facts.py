@@ -1,4 +1,4 @@
-"""The sizes of a GGUF file's model, from its metadata: llama.cpp opens it without its weights."""
+"""Sizes of a GGUF file's model from its metadata; llama.cpp opens it without its weights."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ class GgufFacts:
     """Sizes of a model.
 
     Attributes:
-        parameters: number of weights; ``weight_bytes`` what they take.
-        layers, kv_heads, head: number of layers, of heads of keys and values in each, and size of a head.
+        parameters: number of weights.
+        weight_bytes: size of the weights in bytes.
+        layers: number of layers.
+        kv_heads: number of key/value heads per layer.
+        head: size of a head.
     """
 
     parameters: int
@@ -30,7 +33,7 @@ class GgufFacts:
 
 
 def gguf_facts(path: Path) -> GgufFacts:
-    """The sizes of the model in a file.
+    """Return the sizes of the model in a file.
 
     Raises:
         ModelError: the file is missing or broken, or its metadata lack a size.
@@ -51,7 +54,7 @@ def gguf_facts(path: Path) -> GgufFacts:
             int(lib.llama_model_size(handle)),
             _number(handle, path, f"{kind}.block_count"),
             _number(handle, path, f"{kind}.attention.head_count_kv", heads),
-            # A model that does not tell the size of its heads divides what its layers pass on.
+            # Without an explicit head size, it is the hidden size divided by the number of heads.
             _number(handle, path, f"{kind}.attention.key_length", 0)
             or _number(handle, path, f"{kind}.embedding_length") // heads,
         )
@@ -69,7 +72,7 @@ def _number(handle: object, path: Path, key: str, default: int | None = None) ->
 
 
 def _text(handle: object, key: str) -> str:
-    """A value of the metadata as text; empty if it is missing."""
+    """Return a metadata value as text; empty if it is missing."""
     buffer = ctypes.create_string_buffer(256)
     written = lib.llama_model_meta_val_str(handle, key.encode(), buffer, len(buffer))
     return buffer.value.decode(errors="replace") if written >= 0 else ""

@@ -34,7 +34,7 @@ def drafting_backend(method: Method, options: Mapping[str, Value], target: Backe
     """Return the backend that answers the requests of ``method``'s drafter.
 
     Raises:
-        CapabilityError: there is none, or its vocabulary differs from the target's.
+        CapabilityError: the draft model is missing, or its vocabulary differs from the target's.
     """
     if method.draft_model == "layers":
         if not isinstance(target, EarlyExits) or not target.capabilities.early_exit:

@@ -1,4 +1,4 @@
-"""The application: its commands, and what an error looks like."""
+"""The command line application: its commands, and the format of errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Shell completion (also zsh_source, fish_source):
 """
 
 
-#: What there is, in the order of use; each is a module here and the command in it.
+#: Commands in the order of use; each is a module here and the command in it.
 COMMANDS = {
     "demo": "Watch a talk being translated live by two methods.",
     "translate": "Translate a live transcript or a text.",
@@ -48,14 +48,14 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """Imports a command when it is run or explains itself; the list has stand-ins that know their short help."""
+    """Imports a command only when it is run or prints its help; the list uses stand-ins with the short help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names."""
+        """Return the names."""
         return list(self.commands)
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        """The command of a name."""
+        """Return the command with a name."""
         if cmd_name not in self.commands:
             return None
         with interrupt.ends_process():
@@ -63,7 +63,7 @@ class Commands(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in ``redraft --help``."""
+        """Write the list in ``redraft --help``."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.get_short_help_str()) for name, command in self.commands.items()])
 
@@ -84,14 +84,14 @@ def cli(context: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit; a refusal is one sentence on standard error and exit status 2.
+    """Run the command line and exit; an expected error is one sentence on standard error and exit status 2.
 
     Args:
-        arguments: what follows the name of the program; None takes them from the command line.
+        arguments: arguments after the program's name; None uses the process's.
     """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the program
-            # What would go to standard output must not be lost unnoticed: writing to this fails.
+        if getattr(sys, name) is None:  # closed by the parent process
+            # Opened so that writing to it fails, since output must not be lost silently.
             mode = os.O_RDONLY if name == "stdout" else os.O_WRONLY
             setattr(sys, name, os.fdopen(os.open(os.devnull, mode), "w"))
     for stream in (sys.stdout, sys.stderr):
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """Exit status: 0 done, 1 something in the stream could not be translated, 2 refused, 130 interrupted."""
+    """Return the exit status: 0 success, 1 something could not be translated, 2 error, 130 interrupted."""
     try:
         return cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
     except click.UsageError as error:
@@ -112,7 +112,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         place = f"{error.filename!r}: " if error.filename else "'standard output': " if _stdout_fails() else ""
         click.echo(f"redraft: {place}{error.strerror or error}", err=True)
-        # What is still buffered cannot be written either: Python would complain once more on its way out.
+        # Buffered output cannot be written either: Python would report another error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except click.Abort:
         return 130
@@ -120,7 +120,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _stdout_fails() -> bool:
-    """Whether standard output holds what cannot be written: errors of writing do not say to what."""
+    """Whether standard output cannot be written; errors of writing do not name the file."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -129,7 +129,7 @@ def _stdout_fails() -> bool:
 
 
 def _sentence(error: click.UsageError) -> str:
-    """Click's message as one sentence that says what there is and where to read on."""
+    """Return click's message as one sentence, with the allowed values and a pointer to the help."""
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
     text = re.sub(r"\. \(?Did you mean (.*)\?\)?$", r"; did you mean \1", text)
     if isinstance(error, click.NoSuchOption):

@@ -1,4 +1,4 @@
-"""``redraft plan``: how much hardware so many sessions need."""
+"""``redraft plan``: estimate the hardware for a number of sessions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def plan(methods: tuple[str, ...], as_json: bool, simulate: bool, seed: int, **g
 
 
 def _supply(model: ModelSize, trace: Trace, methods: tuple[str, ...], given: dict[str, Any]) -> Supply:
-    """What the options say that engines run on."""
+    """Return the supply that the options describe."""
     from dataclasses import replace
 
     from redraft.backends.llama_model import usable_cores
@@ -128,7 +128,7 @@ def _supply(model: ModelSize, trace: Trace, methods: tuple[str, ...], given: dic
 
 
 def _refuse_idle(given: dict[str, Any]) -> None:
-    """Refuse options that would change nothing."""
+    """Raise an error for options without effect."""
     set_ = common.given()
     estimate = given["hardware"] and not given["costs"]
     here = not given["hardware"] and not given["costs"]

@@ -1,6 +1,6 @@
-"""What a run leaves behind: for every segment and contender one record, a line of JSON.
+"""The result of a run: one record for each segment and contender, as a line of JSON.
 
-Everything in a record but its seconds is the same when the run is repeated, so two runs can be compared token by token
+Everything in a record except its times is reproducible, so two runs can be compared token by token
 (`Record.without_times`).  All figures of the tables are computed from records, so a table can be made again later.
 """
 
@@ -20,12 +20,12 @@ class PassRecord(NamedTuple):
     """One target pass.
 
     Attributes:
-        cached: ids that the cache held already.
-        new: ids that the pass ran over, draft included; T(new) is what it should cost.
-        nodes: tokens of the draft tree.
-        depth: its longest path.
-        accepted: draft tokens kept.
-        prompt_rows: rows of the prefix that were wanted; 1 as a rule.
+        cached: number of ids in the cache before it.
+        new: number of ids that it processed, including the draft; its expected cost is T(new).
+        nodes: number of draft tokens.
+        depth: length of the longest path of the draft.
+        accepted: number of draft tokens accepted.
+        prompt_rows: number of prefix rows requested, normally 1.
     """
 
     cached: int
@@ -38,23 +38,24 @@ class PassRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one update came to.
+    """The result of one update.
 
     Attributes:
-        seq: that of the update.
-        source: the update's text.
+        seq: number of the update.
+        source: text of the update.
         final: whether the update was final.
-        time: that of the update.
-        prompt: ids of the prompt.
-        tokens: ids of the output, the end token left out.
-        text: what is shown.
-        unstable: what the mask hides.
+        time: time of the update in seconds.
+        prompt: number of prompt ids.
+        tokens: ids of the output, without the end token.
+        text: the shown text.
+        unstable: the text hidden by the mask.
         finished: whether the model ended the output.
-        seconds: wall time of the update; ``model_seconds`` of it were spent in passes.
-        passes: target passes; none where the source had not changed.
-        draft_passes: passes of the small model.
-        erased: retracted tokens of the whole output, and of what was shown (`redraft.measure.eval.metrics`).
-        length: tokens of the whole output and of what is shown, as text tokenized by the model.
+        seconds: wall time of the update.
+        model_seconds: part of ``seconds`` spent in passes.
+        passes: target passes; empty if the source was unchanged.
+        draft_passes: number of passes of the draft model.
+        erased: retracted tokens of the whole output, and of the shown text (`redraft.measure.eval.metrics`).
+        length: tokens of the whole output and of the shown text, tokenized by the model.
     """
 
     seq: int
@@ -80,7 +81,7 @@ class Step:
 
     @property
     def accepted(self) -> int:
-        """Draft tokens kept and still there at the end: an output that was cut as a loop has lost some."""
+        """Draft tokens accepted that are in the final output; an output cut as a loop has lost some."""
         return min(len(self.tokens), sum(each.accepted for each in self.passes))
 
 
@@ -89,10 +90,10 @@ class Record:
     """One segment by one contender.
 
     Attributes:
-        segment: its number in the stream, from 0.
-        contender: the title of the contender (`redraft.measure.eval.measure.Contender.title`), language included.
-        steps: one an update, the final one last.
-        failures: what was reported, in words.
+        segment: index of the segment in the stream.
+        contender: name of the contender, including the language.
+        steps: one per update, the final one last.
+        failures: error messages.
     """
 
     segment: int
@@ -103,7 +104,7 @@ class Record:
 
     @property
     def translation(self) -> str:
-        """The final caption."""
+        """Text of the final caption."""
         return self.steps[-1].text if self.steps else ""
 
     @property
@@ -112,11 +113,11 @@ class Record:
         return sum(step.seconds for step in self.steps)
 
     def without_times(self) -> Record:
-        """The same record with all measured times zero: equal for two runs with the same seed."""
+        """Return the record with all times set to zero; it is equal for two runs with the same seed."""
         return replace(self, steps=tuple(replace(step, seconds=0.0, model_seconds=0.0) for step in self.steps))
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the record as one line."""
         fields = asdict(self)
         for step in fields["steps"]:
             step["seconds"], step["model_seconds"] = round(step["seconds"], 6), round(step["model_seconds"], 6)
@@ -125,10 +126,10 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str) -> Record:
-        """The record of a line.
+        """Parse a line.
 
         Raises:
-            InputError: the line is no record.
+            InputError: the line is not a record.
         """
         try:
             fields: dict[str, Any] = json.loads(line)
@@ -146,18 +147,18 @@ def _step(fields: dict[str, Any]) -> Step:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Add records to a file, one a line."""
+    """Append records to a file, one per line."""
     with path.open("a", encoding="utf-8") as file:
         file.writelines(record.to_json() + "\n" for record in records)
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a file; a last line that was cut off while it was written is left out.
+    """Yield the records of a file; an incomplete last line is ignored.
 
-    A file whose name ends in ``.xz`` is compressed.
+    A file whose name ends in ``.xz`` is decompressed.
 
     Raises:
-        InputError: another line is no record; the message has its number.
+        InputError: another line is not a record; the message has its number.
     """
     with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

@@ -1,6 +1,6 @@
-"""How much hardware so many sessions need: recorded work, what a pass costs, and a formula that a simulation checks.
+"""Plan the hardware for a number of sessions: recorded work, costs of passes, and a formula checked by a simulation.
 
-``trace`` is the work of live speech as it was recorded, ``costs`` and ``hardware`` say what a pass takes, ``model``
-what a model is made of.  ``formula`` joins them for one engine, ``capacity`` for a whole service.  ``simulate`` runs
-the real scheduler on recorded work, and ``rehearse`` runs it on a real model, both in simulated time.
+``trace`` is the recorded work of live speech, ``costs`` and ``hardware`` give the cost of a pass, ``model`` the sizes
+of a model.  ``formula`` combines them for one engine, ``capacity`` for a whole service.  ``simulate`` runs the real
+scheduler on recorded work, and ``rehearse`` runs it on a real model, both in simulated time.
 """

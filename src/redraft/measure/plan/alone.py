@@ -1,7 +1,7 @@
-"""One talk on an engine whose passes all take the same time: what it asks for, and how it lags.
+"""One talk alone on an engine whose passes all take the same time: its work and its lag.
 
-Updates are overtaken as in `redraft.serve.lanes`: of an utterance, only the newest partial one waits, and one under
-way is given up for a newer one if that pays; final ones never are.
+Updates are skipped as in `redraft.serve.lanes`: only the newest partial update of an utterance is queued, and a running
+one is cancelled in favour of a newer one if that pays off.  Final updates are never skipped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from redraft.measure.plan.trace import Work
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """What came of the whole talk.
+    """Results for the whole talk.
 
     Attributes:
-        idle: seconds of the talk without work.
-        updates, passes: that were answered, and the passes for them.
-        lags: of each answered update, seconds since the oldest news in it.
+        idle: seconds without work.
+        updates: number of updates answered.
+        passes: number of passes for them.
+        lags: for each answered update, seconds since its oldest unanswered words arrived.
     """
 
     idle: float
@@ -32,18 +33,18 @@ class Alone:
     lags: tuple[float, ...]
 
     def lag(self, share: float) -> float:
-        """Seconds within which this share of the updates, 0-1, was answered."""
+        """Return the seconds within which this share of the updates, 0-1, was answered."""
         ordered = sorted(self.lags)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def alone(work: Work, script: Script, pass_seconds: float) -> Alone:
-    """Play the talk once, with passes of so many seconds."""
+    """Play the talk once with passes of ``pass_seconds``."""
     return _Lane(work, list(_once(script)), pass_seconds).play()
 
 
 class _Lane:
-    """As `redraft.serve.lanes.Lane`, with the time of a pass known beforehand."""
+    """Like `redraft.serve.lanes.Lane`, with a known duration of passes."""
 
     def __init__(self, work: Work, talk: list[tuple[float, Update]], pass_seconds: float) -> None:
         self._work, self._talk, self._pass_seconds = work, talk, pass_seconds
@@ -51,9 +52,9 @@ class _Lane:
         self._waiting: list[tuple[Update, float]] = []
         self._done = ("", -1)
         self._gave_up_last = False
-        #: Answered updates with passes, their passes, tokens, and those of them that drafts held.
+        #: Answered updates with passes; their passes, tokens, and tokens accepted from drafts.
         self._updates = self._passes = self._tokens = self._kept = 0
-        #: Passes, those of updates that were given up among them.
+        #: Passes, including those of cancelled updates.
         self._asked = 0
         self._lags: list[float] = []
 
@@ -63,12 +64,12 @@ class _Lane:
                 self._now = max(self._now, self._talk[0][0])
             self._hear()
             self._translate(*self._waiting.pop(0))
-        # The talk begins anew when it has ended, so what is answered after its end is answered beside the next one.
+        # The talk repeats, so answers after its end overlap with the next round.
         idle = max(0.0, self._length - self._asked * self._pass_seconds)
         return Alone(idle, len(self._lags), self._asked, tuple(self._lags))
 
     def _hear(self) -> None:
-        """Take the updates that have come by now."""
+        """Receive the updates that have arrived."""
         while self._talk and self._talk[0][0] <= self._now:
             second, update = self._talk.pop(0)
             self._offer(update, second)
@@ -107,11 +108,11 @@ class _Lane:
         self._kept += min(tokens, kept)
 
     def _given_up(self, update: Update, asked: int) -> int | None:
-        """After how many passes the update is given up for the next one; None if it is not."""
+        """Return after how many passes the update is cancelled for the next one; None if it is not."""
         if not self._talk or not self._updates or self._gave_up_last:
             return None
         second, newer = self._talk[0]
-        # The engine hears of it at the end of a pass.
+        # The engine receives it at the end of a pass.
         over = math.ceil((second - self._now) / self._pass_seconds)
         expected = self._passes / self._updates
         kept = self._kept / self._tokens if self._tokens else 0.0
@@ -124,7 +125,7 @@ def _superseded(older: Update, newer: Update) -> bool:
 
 
 def _once(script: Script) -> Iterator[tuple[float, Update]]:
-    """The updates of one round, with their seconds."""
+    """Yield the updates of one round with their times in seconds."""
     count = len(script.stream.segments)
     for second, update in script.spoken():
         if int(update.utterance) == count:

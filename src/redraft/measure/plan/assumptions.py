@@ -1,4 +1,4 @@
-"""Everything that a plan rests on, in words, with its source."""
+"""The assumptions of a plan in words, with sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redraft.measure.plan.costs import LinearCost, Roofline
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """What it is, its value, and its source, all in words."""
+    """An assumption: name, value and source in words."""
 
     what: str
     value: str
@@ -19,7 +19,7 @@ class Assumption:
 
 
 def assumptions(plan: Plan) -> list[Assumption]:
-    """All of them."""
+    """Return all assumptions of a plan."""
     parts = (_demand, _model, _work, _speed, _python, _tiers)
     return [Assumption(*each) for part in parts for each in part(plan)]
 

@@ -1,4 +1,4 @@
-"""From sessions and viewers to engines, memory and replicas."""
+"""Compute engines, memory and replicas from sessions and viewers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from redraft.measure.plan.model import ModelSize
 from redraft.measure.plan.supply import Supply
 from redraft.measure.plan.trace import Trace, Work
 
-#: More lanes than this are not looked for on one engine.
+#: Maximum number of lanes to consider for one engine.
 MOST_LANES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is to be served.
+    """The load to serve.
 
     Attributes:
-        sessions: talks at the same time, each into so many ``targets``, at ``words_per_second``.
-        viewers: of all sessions together, each of one language.
+        sessions: number of simultaneous talks.
+        targets: target languages per talk.
+        words_per_second: pace of the talks.
+        viewers: total number of viewers, each of one language.
         deadline: seconds within which 95 % of the updates must be answered.
     """
 
@@ -40,12 +42,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """What the processes around the engines need.
+    """Requirements of the processes around the engines.
 
     Attributes:
-        context: tokens of the cache that are reserved for a lane.
-        replica_load: share of a process's time that may be spent, 0-1.
-        message: seconds of a process to send one caption to one viewer.
+        context: cache tokens reserved for a lane.
+        replica_load: maximum share of a process's time that may be used, 0-1.
+        message: seconds of CPU time to send one caption to one viewer.
     """
 
     context: int
@@ -55,17 +57,19 @@ class Tiers:
 
 @dataclass(frozen=True, slots=True)
 class MethodPlan:
-    """What one method needs.
+    """Requirements of one method.
 
     Attributes:
-        host: seconds of Python for each request.
-        engine: one of them.
-        sessions: on each engine, at most; 0 if it cannot serve one.
-        best: one with so many sessions; None if it cannot serve one.
+        host: seconds of Python per request.
+        engine: one of the engines.
+        sessions: maximum number of sessions per engine; 0 if it cannot serve one.
+        best: estimate for an engine with that many sessions; None if it cannot serve one.
         limit: what limits them: ``time``, ``memory``, the ``demand``, or a sentence if it cannot serve one.
-        units: engines in all; ``machines`` they are in.
-        session_replicas: processes that hold sessions; where engines are in these processes, at least one per machine.
-        weight_bytes, cache_bytes: memory of all units.
+        units: total number of engines.
+        machines: number of machines for them.
+        session_replicas: processes that hold sessions; if engines run in these processes, at least one per machine.
+        weight_bytes: memory of the weights in all units.
+        cache_bytes: memory of the caches in all units.
     """
 
     method: str
@@ -83,13 +87,13 @@ class MethodPlan:
 
     @property
     def possible(self) -> bool:
-        """Whether it can be done."""
+        """Whether the method can meet the deadline."""
         return self.best is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan: what each method needs, and what all of it was made from."""
+    """A plan: the requirements of each method, and the input of the calculation."""
 
     demand: Demand
     supply: Supply
@@ -100,12 +104,12 @@ class Plan:
 
     @property
     def updates_per_second(self) -> float:
-        """Of one session."""
+        """Updates per second of one session."""
         return self.demand.words_per_second * self.trace.updates_per_word
 
     @property
     def viewer_replicas(self) -> int:
-        """Processes that send captions to viewers."""
+        """Number of processes that send captions to viewers."""
         busy = self.demand.viewers * self.updates_per_second * self.tiers.message
         return math.ceil(busy / self.tiers.replica_load)
 
@@ -113,7 +117,7 @@ class Plan:
 def make_plan(
     demand: Demand, supply: Supply, tiers: Tiers, model: ModelSize, trace: Trace, methods: Sequence[str]
 ) -> Plan:
-    """Plan for some methods.
+    """Make a plan for some methods.
 
     Raises:
         OptionError: a method was not recorded.
@@ -123,7 +127,7 @@ def make_plan(
 
 
 def host_seconds(cost: PassCost, work: Work) -> tuple[float, str]:
-    """Seconds of Python for each request of a method, and where the number is from."""
+    """Return the seconds of Python per request of a method, and the source of the number."""
     if isinstance(cost, LinearCost) and work.method in cost.host:
         return cost.host[work.method], cost.source
     return work.host, "recorded with the trace"

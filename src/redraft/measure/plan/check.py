@@ -1,4 +1,4 @@
-"""Holds the formula against the simulation."""
+"""Compare the formula with the simulation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from redraft.measure.plan.simulate import simulate
 from redraft.measure.plan.stage import Scene
 from redraft.measure.plan.trace import Trace
 
-#: Simulated seconds of a trial, and until it counts.
+#: Simulated seconds of a trial, and of its warm-up.
 SECONDS, WARM_UP = 45.0, 15.0
-#: Numbers of sessions that differ by less than this share are not told apart.
+#: Relative precision of the search for the number of sessions.
 CLOSE = 1 / 32
-#: Formula and simulation agree if they differ by no more.
+#: Maximum relative difference at which formula and simulation agree.
 TOLERANCE = 0.15
-#: New tokens of a pass are not limited: recorded prompts are short.
+#: Maximum new tokens of a pass: unlimited, since recorded prompts are short.
 _BUDGET = 1 << 20
 
 
@@ -25,9 +25,12 @@ class Check:
     """One engine by formula and by simulation.
 
     Attributes:
-        formula, simulation: the most sessions that it carries.
-        busy, simulated_busy: share of its time that it works with as many sessions as the formula allows.
-        lag, simulated_lag: seconds within which 95 % of the updates are answered then.
+        formula: maximum number of sessions by the formula.
+        simulation: maximum number of sessions by the simulation.
+        busy: share of busy time with the formula's number of sessions, by the formula.
+        simulated_busy: the same by the simulation.
+        lag: seconds within which 95 % of the updates are then answered, by the formula.
+        simulated_lag: the same by the simulation.
     """
 
     method: str
@@ -40,12 +43,12 @@ class Check:
 
     @property
     def difference(self) -> float:
-        """By how much the formula's number of sessions is above the simulation's, as a share of it."""
+        """Relative difference of the formula's number of sessions from the simulation's."""
         return self.formula / self.simulation - 1 if self.simulation else float("inf")
 
 
 def check(plan: MethodPlan, demand: Demand, trace: Trace, seed: int = 0) -> Check:
-    """Simulate one engine of a possible plan, which must be limited by time and not by memory or demand.
+    """Simulate one engine of a feasible plan that is limited by time rather than memory or demand.
 
     Raises:
         MissingExtra: simpy is not installed.
@@ -65,7 +68,7 @@ def check(plan: MethodPlan, demand: Demand, trace: Trace, seed: int = 0) -> Chec
 
 
 def scene(sessions: int, demand: Demand, trace: Trace, engine: Engine, seed: int) -> Scene:
-    """So many sessions of a demand on one engine, with a slot for each language."""
+    """Return a scene with ``sessions`` sessions of a demand on one engine, with a slot for each language."""
     script = trace.script(demand.words_per_second)
     slots = sessions * demand.targets
     return Scene(script, sessions, demand.targets, SECONDS, WARM_UP, slots, engine.most, _BUDGET, seed)

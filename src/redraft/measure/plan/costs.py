@@ -1,4 +1,4 @@
-"""What a pass costs: measured on a machine, given, or estimated from a data sheet; one formula takes them all."""
+"""The cost of a pass: measured on a machine, given, or estimated from a data sheet."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ class PassCost(Protocol):
 
     @property
     def source(self) -> str:
-        """Where it is from, for the list of assumptions."""
+        """Where it comes from, for the list of assumptions."""
 
     def __call__(self, requests: float, tokens: float, cached: float) -> float:
-        """Seconds of a pass.
+        """Return the seconds of a pass.
 
         Args:
-            requests: how many lanes it answers, 1 or more.
-            tokens: new ones of all of them.
-            cached: tokens that their caches hold, all together.
+            requests: number of lanes that it answers, at least 1.
+            tokens: total number of new tokens.
+            cached: total number of tokens in their caches.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class LinearCost:
-    """So many seconds for the pass itself, for each request and for each new token.
+    """A constant plus terms for each request and each new token.
 
     Attributes:
-        base, request, token: seconds, 0 or more.
-        host: by method, seconds that Python takes around the pass for each request: scheduler, drafter, acceptance
-            rule, captions.
-        source: where the numbers are from.
+        base: seconds per pass, at least 0.
+        request: seconds per request, at least 0.
+        token: seconds per new token, at least 0.
+        host: method -> seconds of Python per request around the pass: scheduler, drafter, acceptance rule, captions.
+        source: source of the numbers.
     """
 
     base: float
@@ -48,14 +49,14 @@ class LinearCost:
     source: str = "given"
 
     def __call__(self, requests: float, tokens: float, cached: float) -> float:
-        """Seconds of a pass; what the caches hold is part of the other numbers."""
+        """Return the seconds of a pass; the cost of cached tokens is part of the other numbers."""
         return self.base + self.request * requests + self.token * tokens
 
 
 def from_curve(curve: CostCurve, source: str) -> LinearCost:
-    """Costs by the curve T(n) of passes with one request: the straight line through T(1) that fits best.
+    """Fit costs to the curve T(n) of passes with one request: the best straight line through T(1).
 
-    Nothing is known of several requests then, so they share nothing: each costs what it costs alone.
+    The curve says nothing about several requests, so each is assumed to cost as much as alone.
     """
     first = curve.seconds[0]
     steps = [(size - 1, seconds - first) for size, seconds in zip(curve.sizes, curve.seconds, strict=True)]
@@ -64,10 +65,10 @@ def from_curve(curve: CostCurve, source: str) -> LinearCost:
 
 
 def read_costs(path: Path) -> LinearCost:
-    """Costs from a JSON file: seconds as ``base``, ``request``, ``token``, and optionally ``host`` by method.
+    """Read costs from a JSON file: seconds as ``base``, ``request``, ``token``, and optionally ``host`` by method.
 
     Raises:
-        InputError: the file is missing, is no such object, or a number is not one of 0 or more.
+        InputError: the file is missing, is not such an object, or a number is negative.
     """
     try:
         fields: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -94,12 +95,14 @@ def write_costs(path: Path, cost: LinearCost) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """An estimate: memory and arithmetic each reach a share of what the data sheet says, and the slower one counts.
+    """A roofline estimate: memory and arithmetic reach a share of the data sheet's values, and the slower one counts.
 
     Attributes:
-        hardware, model: of which it is.
-        memory_share, compute_share: reached share of bandwidth and FLOPS, 0-1.
-        overhead: seconds that every pass takes besides: launching kernels, and the engine's own work.
+        hardware: the hardware.
+        model: the model.
+        memory_share: share of the bandwidth that is reached, 0-1.
+        compute_share: share of the FLOPS that is reached, 0-1.
+        overhead: additional seconds per pass: kernel launches and the engine's own work.
     """
 
     hardware: Hardware
@@ -110,11 +113,11 @@ class Roofline:
 
     @property
     def source(self) -> str:
-        """What it is."""
+        """Description of the estimate."""
         return f"estimated from the data sheet ({self.hardware.sheet}), not measured"
 
     def __call__(self, requests: float, tokens: float, cached: float) -> float:
-        """Seconds of a pass: all weights and caches are read once, and each token takes two operations a weight."""
+        """Return the seconds of a pass: weights and caches are read once, with two operations per weight and token."""
         read = self.model.weight_bytes + self.model.cell_bytes * (cached + tokens)
         memory = read / (self.hardware.bandwidth * self.memory_share)
         arithmetic = 2 * self.model.parameters * tokens / (self.hardware.flops * self.compute_share)

@@ -1,4 +1,4 @@
-"""Hardware by name: what its data sheet says.  Nothing here was measured."""
+"""Hardware by name, from data sheets; nothing here was measured."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from redraft.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """One GPU, or one processor with the memory beside it.
+    """A GPU, or a processor with its memory.
 
     Attributes:
-        name: how it is called on the command line.
+        name: its name on the command line.
         gpu: whether it is a GPU.
-        bandwidth: of its memory, in bytes per second.
+        bandwidth: memory bandwidth in bytes per second.
         flops: dense 16-bit floating-point operations per second.
-        memory: in bytes; 0 where it depends on what is plugged in.
+        memory: memory in bytes; 0 if it is not fixed.
         sheet: the data sheet.
     """
 
@@ -36,7 +36,7 @@ def _cpu(name: str, gigabytes: float, teraflops: float, sheet: str) -> Hardware:
     return Hardware(name, False, gigabytes * 1e9, teraflops * 1e12, 0.0, sheet)
 
 
-#: FLOPS are those of dense matrices in 16 bits with sums in 32; of processors, cores x base clock x operations a cycle.
+#: FLOPS are for dense 16-bit matrices with 32-bit sums; for processors, cores x base clock x operations per cycle.
 _ROWS = (
     _gpu("t4", 0.32, 65, 16, "NVIDIA T4"),
     _gpu("l4", 0.30, 121, 24, "NVIDIA L4"),
@@ -48,19 +48,19 @@ _ROWS = (
     _gpu("h200", 4.8, 989, 141, "NVIDIA H200 SXM"),
     _gpu("b200", 8.0, 2250, 180, "NVIDIA B200, HGX"),
     _gpu("mi300x", 5.3, 1307, 192, "AMD Instinct MI300X"),
-    # 96 cores, 2.4 GHz, one instruction of 32 multiply-adds a cycle.
+    # 96 cores, 2.4 GHz, one instruction of 32 multiply-adds per cycle.
     _cpu("epyc-9654", 460.8, 14.7, "AMD EPYC 9654: 12 channels of DDR5-4800, AVX-512 BF16"),
-    # 56 cores, 2.0 GHz, 1024 multiply-adds a cycle.
+    # 56 cores, 2.0 GHz, 1024 multiply-adds per cycle.
     _cpu("xeon-8480", 307.2, 229, "Intel Xeon Platinum 8480+: 8 channels of DDR5-4800, AMX BF16"),
 )
 HARDWARE = {each.name: each for each in _ROWS}
 
 
 def find_hardware(name: str) -> Hardware:
-    """The hardware of a name.
+    """Return the hardware with a name.
 
     Raises:
-        OptionError: there is none; the message lists the names.
+        OptionError: no hardware has this name; the message lists the names.
     """
     if name not in HARDWARE:
         raise OptionError(f"hardware must be one of {', '.join(HARDWARE)}, not {name!r}")

@@ -1,4 +1,4 @@
-"""What a model is made of, as far as its speed and its memory depend on it; no weights are loaded."""
+"""Sizes of a model that determine its speed and memory; no weights are loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redraft.models import SHIPPED
 from redraft.models.hub import CATALOGUE
 from redraft.models.shape import FORMATS, SHAPES
 
-#: Bytes of a number in the cache, which is kept in 16 bits.
+#: Bytes per number in the cache, which has 16 bits.
 CACHE_BYTES = 2
 
 
@@ -20,11 +20,13 @@ class ModelSize:
     """Sizes of a decoder-only model.
 
     Attributes:
-        name: what the user called it.
+        name: the user's name for it.
         parameters: number of weights.
-        weight_bytes: of all weights.
-        layers, kv_heads, head: number of layers, of heads of keys and values in each, and size of a head.
-        source: where these numbers are from, for the list of assumptions.
+        weight_bytes: size of the weights in bytes.
+        layers: number of layers.
+        kv_heads: number of key/value heads per layer.
+        head: size of a head.
+        source: source of these numbers, for the list of assumptions.
     """
 
     name: str
@@ -37,19 +39,20 @@ class ModelSize:
 
     @property
     def cell_bytes(self) -> int:
-        """Bytes that one token takes in the cache: a key and a value of every layer."""
+        """Bytes per token in the cache: a key and a value in every layer."""
         return 2 * self.layers * self.kv_heads * self.head * CACHE_BYTES
 
 
 def model_size(name: str, format: str) -> ModelSize:
-    """The sizes of a named shape, or of a GGUF file by name or path.
+    """Return the sizes of a named shape, or of a GGUF file by name or path.
 
     Args:
-        format: of the weights of a named shape, one of `FORMATS`; a file has its own.
+        name: name of a shape, or name or path of a model.
+        format: weight format of a named shape, one of `FORMATS`; a file has its own.
 
     Raises:
         OptionError: the format is unknown.
-        ModelError: the model is unknown, or its file does not tell its sizes.
+        ModelError: the model is unknown, or its file lacks a size.
     """
     if format not in FORMATS:
         raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")

@@ -1,7 +1,7 @@
-"""Rehearses a load on a real model: the real scheduler translates, and time is what its thread spends.
+"""Rehearse a load on a real model: the real scheduler translates, in the CPU time of its thread.
 
-While the engine's thread works, simulated time passes as fast as the processor's time of that thread; while it waits,
-none is spent.  So other programs on the machine do not count, and one core is enough.
+While the engine's thread works, simulated time advances with the thread's CPU time; waiting takes no real time.  So
+other programs on the machine do not matter, and one core is enough.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from redraft.translator import prompt_encoder, vocabulary_of
 
 
 class ThreadTime:
-    """The processor's time of this thread."""
+    """CPU time of this thread."""
 
     def __init__(self) -> None:
         self._started = time.thread_time()
 
     def start(self) -> None:
-        """Begin a round."""
+        """Start a round."""
         self._started = time.thread_time()
 
     def seconds(self) -> float:
-        """Seconds since it began."""
+        """Return the seconds since it started."""
         return time.thread_time() - self._started
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What came of a scene on a model: figures, and what each of its passes took."""
+    """Results of a scene on a model: figures, and the duration of each pass."""
 
     played: Played
     passes: Sequence[PassReport]
 
     @property
     def host(self) -> float:
-        """Seconds outside the model for each request."""
+        """Seconds outside the model per request."""
         return max(0.0, self.played.busy - sum(each.seconds for each in self.passes)) / max(1, self.played.requests)
 
 
@@ -58,7 +58,7 @@ def rehearse(scene: Scene, backend: Backend, method: str, language: str) -> Rehe
 
     Raises:
         MissingExtra: simpy is not installed.
-        OptionError: method or language is unknown.
+        OptionError: the method or the language is unknown.
         ModelError: the model cannot translate into the language.
     """
     encode = prompt_encoder(backend, Style(), parse_language(language, "target"))
@@ -75,7 +75,7 @@ def rehearse(scene: Scene, backend: Backend, method: str, language: str) -> Rehe
 
 
 def fitted(rehearsals: Mapping[str, Sequence[Rehearsal]], source: str) -> LinearCost:
-    """The costs that explain the passes of some rehearsals best, by least squares; those of Python by method.
+    """Fit the costs to the passes of some rehearsals by least squares; those of Python by method.
 
     Args:
         rehearsals: by method, at least one with passes of several sizes.
@@ -93,11 +93,11 @@ def _host(found: Sequence[Rehearsal]) -> float:
 
 
 def positive_fit(sizes: Sequence[tuple[int, int]], seconds: Sequence[float]) -> tuple[float, float, float]:
-    """Seconds of a pass, of each request and of each new token, by least squares; none of them is below 0.
+    """Return non-negative seconds per pass, per request and per new token, by least squares.
 
     Args:
         sizes: requests and new tokens of each pass.
-        seconds: that each took.
+        seconds: duration of each pass.
     """
     columns, kept = np.array([(1, *size) for size in sizes], float), [0, 1, 2]
     costs = np.zeros(3)

@@ -24,7 +24,7 @@ def estimated(plan: Plan) -> bool:
 
 
 def json_lines(plan: Plan, checks: Sequence[Check]) -> Iterator[str]:
-    """One JSON object a line; ``kind`` is ``method``, ``check`` or ``assumption``.
+    """Yield JSON objects, one per line; ``kind`` is ``method``, ``check`` or ``assumption``.
 
     A method that cannot meet the deadline has ``possible`` false and a ``problem``.
     """
@@ -65,7 +65,7 @@ def _rounded(value: Any) -> Any:
 
 
 def report(plan: Plan, checks: Sequence[Check]) -> RenderableType:
-    """The plan, what it rests on, and how the formula compares with the simulation."""
+    """Return the plan, its assumptions, and the comparison of formula and simulation."""
     parts: list[RenderableType] = [_title(plan), Padding(_methods(plan), (1, 0))]
     parts += [Text(f"{each.method}: {each.limit}") for each in plan.methods if not each.possible]
     if plan.demand.viewers:
@@ -142,7 +142,7 @@ def _count(number: int, word: str) -> str:
 
 
 def show(renderable: RenderableType, console: Console) -> None:
-    """Print it; a file or a pipe has no width, and its lines must not break."""
+    """Print it; lines in files and pipes are not wrapped, since these have no width."""
     if not console.is_terminal:
         console.width = max(console.width, 160)
     console.print(renderable, highlight=False)

@@ -1,4 +1,4 @@
-"""Simulates an engine: the real scheduler on recorded work, with a cost instead of a model."""
+"""Simulate an engine: the real scheduler on recorded work, with a cost instead of a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def simulate(scene: Scene, work: Work, engine: Engine) -> Played:
 
 
 class _Costs:
-    """Adds up what the passes of a round cost."""
+    """Adds up the costs of the passes in a round."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self._seconds = engine, 0.0
@@ -48,7 +48,7 @@ class _Costs:
 
 
 class _Priced:
-    """A backend that answers nothing and costs what a pass costs."""
+    """A backend without results that only adds the cost of a pass."""
 
     capabilities = Capabilities(batches=True)
 
@@ -66,7 +66,7 @@ class _Priced:
         self._free.append(slot)
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Any]:
-        """No rows: `Replayed` knows what comes next."""
+        """Return no rows: `Replayed` knows the next request."""
         cached = [min(common_prefix(self._held[slot], each.prefix), len(each.prefix) - 1) for slot, each in requests]
         lengths = [len(each.prefix) + len(each.draft) for _slot, each in requests]
         for slot, each in requests:
@@ -76,15 +76,15 @@ class _Priced:
 
 
 class Replayed:
-    """A `Translation` that asks for what was recorded, with ids that mean nothing.
+    """A `Translation` that makes the recorded requests, with meaningless ids.
 
-    An update that comes after others were left out has more to do than it had in the record: more of its prompt is
-    new, and of its draft only as much is kept as all of the outputs in between had in common.
+    An update after skipped ones needs more work than in the record: more of its prompt is new, and of its draft only
+    the common prefix of all outputs in between is accepted.
 
     Args:
-        work: what was recorded.
-        number: of the lane, whose ids are those of no other.
-        first: the segment that the talk begins with.
+        work: the recorded work.
+        number: number of the lane, whose ids no other lane uses.
+        first: first segment of the talk.
     """
 
     language = "trace"
@@ -97,7 +97,7 @@ class Replayed:
         self._done: tuple[str, int] = ("", -1)
 
     def translate(self, update: Update) -> Asking[list[Event]]:
-        """Ask for the passes of an update."""
+        """Request the passes of an update."""
         steps = self._work.records[(self._first + int(update.utterance)) % len(self._work.records)].steps
         index = next(number for number, step in enumerate(steps) if step.seq == update.seq)
         before = self._done[1] if self._done[0] == update.utterance else -1
@@ -112,7 +112,7 @@ class Replayed:
         return []
 
     def _score(self, each: PassRecord) -> Score:
-        """Ids of which the cache holds just as many as it did when the pass was recorded."""
+        """Make a request of which the cache holds exactly as many ids as in the recording."""
         length = each.cached + each.new - each.nodes
         prefix = self._held[: each.cached] + self._ids(length - min(each.cached, len(self._held)))
         draft = Draft.chain(self._ids(each.nodes), Provenance.PREVIOUS)

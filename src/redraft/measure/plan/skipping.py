@@ -1,4 +1,4 @@
-"""What an update asks of the model if updates before it were left out, worked out from a record in which none was."""
+"""Compute an update's work after skipped updates, from a record without skipped ones."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from redraft.measure.eval.record import PassRecord, Step
 
 
 def after_skipping(steps: Sequence[Step], previous: tuple[int, ...]) -> tuple[PassRecord, ...]:
-    """The passes of the last of some updates, if the others before it were left out.
+    """Return the passes of the last of some updates, if the others before it were skipped.
 
-    More of its prompt is new then, and of the draft only as much is kept as it has in common with the output.
+    More of its prompt is then new, and of the draft only the common prefix with the output is accepted.
 
     Args:
-        steps: those that were left out, and the one that is translated.
+        steps: the skipped updates, and the one that is translated.
         previous: ids of the last output before them.
     """
     asked = [step.passes for step in steps if step.passes]
     if len(steps) == 1 or not asked:
         return steps[-1].passes
-    # If the last text is the one before it again, it is the earlier one that is translated now.
+    # If the last text repeats the one before it, the earlier one is translated now.
     first, *others = asked[-1]
     output = steps[-1].tokens
     kept = min(first.accepted, common_prefix(previous, output))
     lost = first.accepted - kept
     cached = min(passes[0].cached for passes in asked)
     first = first._replace(cached=cached, new=first.new + first.cached - cached, accepted=kept)
-    # What is no longer kept is decoded as the rest was.
+    # Tokens no longer accepted are decoded like the rest.
     pace = sum(1 + each.accepted for each in others) / len(others) if others else 1.0
     model = others[0] if others else PassRecord(first.cached + first.new, 1, 0, 0, 0)
     return (first, *others, *[model] * round(lost / pace))

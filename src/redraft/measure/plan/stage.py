@@ -1,7 +1,7 @@
-"""The real scheduler in simulated time: talks speak, one engine works, and nobody waits for a clock.
+"""Run the real scheduler in simulated time: talks, one engine, and no real waiting.
 
-What takes time is what the engine's rounds take, by a `Stopwatch`: computed where work is replayed
-(`redraft.measure.plan.simulate`), or measured where a model translates (`redraft.measure.plan.rehearse`).
+The duration of the engine's rounds comes from a `Stopwatch`: computed if work is replayed
+(`redraft.measure.plan.simulate`), or measured if a model translates (`redraft.measure.plan.rehearse`).
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from redraft.serve.slots import SlotPool
 
 
 class Stopwatch(Protocol):
-    """Seconds that the engine's round under way has taken so far."""
+    """Measures the seconds of the engine's current round."""
 
     def start(self) -> None:
-        """Begin a round."""
+        """Start a round."""
 
     def seconds(self) -> float:
-        """Seconds since it began."""
+        """Return the seconds since it started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is played.
+    """A scene to play.
 
     Attributes:
-        script: what every talk says; each begins at another place.
-        talks: how many, each into so many ``targets``.
-        seconds: from the beginning to the end.
-        warm_up: seconds from the beginning until anything counts; over their first half, the talks begin.
-        slots: of the cache.
-        most: lanes in a pass.
-        budget: new tokens in a pass.
-        seed: of where the talks begin.
+        script: the text of every talk; each starts at another position.
+        talks: number of talks, each into ``targets`` languages.
+        targets: target languages per talk.
+        seconds: total duration.
+        warm_up: seconds before anything counts; the talks start in their first half.
+        slots: cache slots.
+        most: maximum lanes per pass.
+        budget: maximum new tokens per pass.
+        seed: random seed of the positions at which talks start.
     """
 
     script: Script
@@ -62,13 +63,14 @@ class Scene:
 
 @dataclass(slots=True)
 class Played:
-    """What came of a scene, from the end of its warm-up on.
+    """Results of a scene after its warm-up.
 
     Attributes:
-        seconds: that counted.
-        lags: seconds that the oldest news of every answer had waited.
+        seconds: duration that counted.
+        lags: for every answer, seconds since its oldest unanswered words arrived.
         busy: seconds that the engine worked.
-        rounds, requests: passes, and what they answered, all together.
+        rounds: number of passes.
+        requests: number of requests that they answered.
         waiting: updates without an answer at the end; the time they have waited counts as a lag.
     """
 
@@ -80,7 +82,7 @@ class Played:
     waiting: int = 0
 
     def lag(self, share: float = 0.95) -> float:
-        """Seconds within which this share of the updates, 0-1, were answered; 0 if there were none."""
+        """Return the seconds within which this share of the updates, 0-1, was answered; 0 if there were none."""
         ordered = sorted(self.lags)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
@@ -95,9 +97,11 @@ def play(
     """Play a scene.
 
     Args:
-        backend: with enough slots.
-        translation: makes that of a lane, from its number and the number of its first segment.
-        watch: told of every pass that counts.
+        scene: the scene.
+        backend: has enough slots.
+        translation: makes the translation of a lane from its number and the number of its first segment.
+        stopwatch: measures the engine's rounds.
+        watch: called with the report of every pass that counts.
 
     Raises:
         MissingExtra: simpy is not installed.
@@ -106,7 +110,7 @@ def play(
 
 
 def need_simpy() -> Any:
-    """The module simpy.
+    """Import simpy.
 
     Raises:
         MissingExtra: it is not installed.
@@ -119,7 +123,7 @@ def need_simpy() -> Any:
 
 
 class _Stage:
-    """A scene under way."""
+    """A scene in progress."""
 
     def __init__(
         self,
@@ -136,7 +140,7 @@ class _Stage:
         self._played = Played(scene.seconds - scene.warm_up)
         self._since: dict[Lane, dict[tuple[str, int], float]] = {}
         backends: Mapping[str, Backend] = {TARGET: backend}
-        load = Load(1000, CostCurve((1, 2), (0.001, 0.001)))  # admission is asked for nothing
+        load = Load(1000, CostCurve((1, 2), (0.001, 0.001)))  # admission is not used
         self._pool = SlotPool(backends, scene.slots)
         self._scheduler = Scheduler(
             backends, self._pool, load, scene.budget, self._passed, clock=self._now, most=scene.most
@@ -174,7 +178,7 @@ class _Stage:
                 yield self._inbox.put((lane, update, self._env.now))
 
     def _engine(self) -> Generator[Any, Any, None]:
-        """As `redraft.serve.engine.Engine`: empties its inbox between two rounds, and waits if there is no work."""
+        """Like `redraft.serve.engine.Engine`: empty the inbox between two rounds, and wait if there is no work."""
         while True:
             if not self._scheduler.working:
                 self._offer((yield self._inbox.get()))

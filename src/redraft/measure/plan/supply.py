@@ -1,4 +1,4 @@
-"""What engines run on: hardware by name, given costs, or this machine."""
+"""The hardware of engines: named hardware, given costs, or this machine."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from redraft.serve.batch import MOST_LANES, USUAL_LANES, budget
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What serves.
+    """Hardware for engines.
 
     Attributes:
-        unit: what runs one engine, in words, such as ``h200`` or ``core``.
-        cost: of a pass on it.
+        unit: what runs one engine, such as ``h200`` or ``core``.
+        cost: cost of a pass on it.
         in_process: whether engine and scheduler share a process (`redraft.measure.plan.formula.Engine`).
-        memory: of a unit in bytes; 0 if it does not limit.
-        per_machine: units in a machine; they share the weights.
-        batch_lanes: lanes in a pass.
+        memory: memory of a unit in bytes; 0 if it is not a limit.
+        per_machine: units per machine; they share the weights.
+        batch_lanes: maximum lanes per pass.
     """
 
     unit: str
@@ -44,39 +44,40 @@ class Supply:
 
 
 def of_hardware(hardware: Hardware, cost: PassCost) -> Supply:
-    """Hardware by name: a model server on each GPU, or one engine on each processor."""
+    """Return named hardware: a model server on each GPU, or one engine on each processor."""
     lanes = MOST_LANES if hardware.gpu else USUAL_LANES
     return Supply(hardware.name, cost, not hardware.gpu, hardware.memory, 1, lanes)
 
 
 def of_machine(cores: int, small: bool, cost: PassCost) -> Supply:
-    """A machine with processors only: one engine per core for a small model, else one engine.
+    """Return a machine without GPUs: one engine per core for a small model, otherwise one engine.
 
     Args:
-        cores: of the machine.
+        cores: number of cores.
         small: whether a server runs an engine per core (`redraft.backends.load.usual_contexts`).
+        cost: cost of a pass.
     """
     return Supply("core" if small else "machine", cost, True, 0.0, cores if small else 1, USUAL_LANES)
 
 
 def is_small(model: ModelSize) -> bool:
-    """Whether a server runs a model with one engine per core, which waits for no other thread."""
+    """Whether a server runs a model with one single-threaded engine per core."""
     return usable_cores() == 1 or model.weight_bytes <= SMALL_MODEL
 
 
 @contextmanager
 def opened(model: ModelSize, slots: int) -> Iterator[LlamaCpp]:
-    """A model as an engine of a server runs it."""
+    """Open a model as an engine of a server does."""
     options = LlamaOptions(context_length=512, slots=slots, threads=1 if is_small(model) else 0, gpu_layers=0)
     with closing(open_model(model.name, options)) as backend:
         yield backend
 
 
 def stored(model: ModelSize) -> LinearCost:
-    """The costs that follow from the cost curve of a model on this machine; measured, and kept, the first time.
+    """Return the costs from a model's cost curve on this machine; it is measured and stored on first use.
 
     Raises:
-        ModelError: there is no such model, or its file is unfit.
+        ModelError: the model does not exist, or its file is invalid.
     """
     with opened(model, 1) as backend:
         curve = known_curve(backend)
@@ -84,26 +85,28 @@ def stored(model: ModelSize) -> LinearCost:
     return from_curve(curve, f"{source}; change with --measure" if is_small(model) else source)
 
 
-#: Of a measurement: simulated seconds of each scene, and until it counts.
+#: Simulated seconds of each scene in a measurement, and of its warm-up.
 SECONDS, WARM_UP = 25.0, 5.0
-#: Loads that are rehearsed, as parts of what the cost curve lets expect: one light, one beyond what can be carried.
+#: Loads to rehearse, relative to the capacity expected from the cost curve: a light one, and one beyond capacity.
 LOADS = (0.3, 1.6)
 
 
 def measured(
     model: ModelSize, methods: Sequence[str], trace: Trace, rate: float, language: str, tell: Callable[[str], None]
 ) -> LinearCost:
-    """The costs of passes as the real scheduler makes them, on one thread of this machine.
+    """Measure the costs of passes with the real scheduler, on one thread of this machine.
 
     Args:
+        model: the model.
         methods: decoding methods.
+        trace: the talk.
         rate: words per second of the talks.
-        language: to translate into.
-        tell: told what is being done.
+        language: target language.
+        tell: called with the current step.
 
     Raises:
-        OptionError: the model is too large to be run on one thread.
-        ModelError: it is unfit.
+        OptionError: the model is too large for one thread.
+        ModelError: the model cannot be opened.
         MissingExtra: simpy is not installed.
     """
     if not is_small(model):

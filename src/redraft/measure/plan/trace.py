@@ -1,4 +1,4 @@
-"""The work of live speech as it was recorded: what every update of a talk asked of the model, by method."""
+"""Recorded work of live speech: the requests of every update of a talk to the model, by method."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from redraft.measure.eval.record import PassRecord, Record, Step
 from redraft.measure.eval.stream import Segment, Stream
 from redraft.measure.loadtest.script import Script
 
-#: The records that ship: the demo talk into German with the demo model.
+#: The shipped records: the demo talk into German with the demo model.
 SHIPPED = "talk.records.jsonl.xz"
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one method had to do for a stream in one language.
+    """The work of one method for a stream in one language.
 
     Attributes:
-        method: its name.
-        records: one for each segment, with at least one pass in all.
+        method: name of the method.
+        records: one per segment, with at least one pass in total.
     """
 
     method: str
@@ -36,32 +36,32 @@ class Work:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What each update came to."""
+        """The result of each update."""
         return tuple(step for record in self.records for step in record.steps)
 
     @cached_property
     def passes(self) -> float:
-        """Passes of an update, on average."""
+        """Average number of passes per update."""
         return fmean(len(step.passes) for step in self.steps)
 
     @cached_property
     def tokens(self) -> float:
-        """New tokens of a pass, on average."""
+        """Average number of new tokens per pass."""
         return fmean(each.new for each in self._all)
 
     @cached_property
     def cached(self) -> float:
-        """Tokens in the cache before a pass, on average."""
+        """Average number of tokens in the cache before a pass."""
         return fmean(each.cached for each in self._all)
 
     @cached_property
     def longest(self) -> int:
-        """The most tokens that the cache had to hold."""
+        """Maximum number of tokens in the cache."""
         return max(each.cached + each.new for each in self._all)
 
     @cached_property
     def host(self) -> float:
-        """Seconds of an update outside the model, for each of its passes; the median, since other programs disturb."""
+        """Seconds of an update outside the model per pass; the median, because of other programs."""
         return median((each.seconds - each.model_seconds) / len(each.passes) for each in self.steps if each.passes)
 
     @cached_property
@@ -69,40 +69,40 @@ class Work:
         return tuple(each for step in self.steps for each in step.passes)
 
     def passes_quantile(self, share: float) -> int:
-        """The number of passes that this share of the updates, 0-1, does not exceed."""
+        """Return the number of passes that this share of the updates, 0-1, does not exceed."""
         ordered = sorted(len(step.passes) for step in self.steps)
         return ordered[min(len(ordered), math.ceil(share * len(ordered))) - 1]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A talk and the work that it was.
+    """A talk and its work.
 
     Attributes:
-        works: by method, of the same segments.
-        source: where it is from, for the list of assumptions.
+        works: by method, all of the same segments.
+        source: where it comes from, for the list of assumptions.
     """
 
     works: Mapping[str, Work]
     source: str
 
     def work(self, method: str) -> Work:
-        """The work of a method.
+        """Return the work of a method.
 
         Raises:
-            OptionError: it was not recorded; the message lists the methods that were.
+            OptionError: the method was not recorded; the message lists the recorded methods.
         """
         if method not in self.works:
             raise OptionError(f"method must be one of {', '.join(self.works)}, which were recorded, not {method!r}")
         return self.works[method]
 
     def script(self, words_per_second: float) -> Script:
-        """The talk at a pace; updates come as in a load test of it."""
+        """Return the talk at a pace, with updates as in a load test."""
         return Script(self._stream, words_per_second)
 
     @cached_property
     def updates_per_word(self) -> float:
-        """Updates of the talk for each of its words."""
+        """Number of updates of the talk per word."""
         segments = self._stream.segments
         return sum(len(each.updates) for each in segments) / sum(words(each.source) for each in segments)
 
@@ -118,12 +118,12 @@ def _segment(record: Record) -> Segment:
 
 
 def read_trace(path: Path) -> Trace:
-    """The work in the records of ``redraft bench run``, a file that ends with ``.records.jsonl``.
+    """Read the work from the records of ``redraft bench run``, a file that ends with ``.records.jsonl``.
 
-    Of several lines of a table with the same method, the first counts.
+    Of several lines of a table with the same method, the first is used.
 
     Raises:
-        InputError: the file is no record, or its passes are not known.
+        InputError: the file has no valid records, or lacks their passes.
     """
     recording = read_recording(path)
     works: dict[str, Work] = {}
@@ -134,7 +134,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def shipped_trace() -> Trace:
-    """The work of the demo talk."""
+    """Return the work of the demo talk."""
     with as_file(files(__package__) / SHIPPED) as path:
         trace = read_trace(path)
     return Trace(trace.works, "recorded with the demo model on the demo talk, to German")

@@ -8,7 +8,7 @@ from redraft.errors import OptionError
 
 
 def place_of(url: str) -> str:
-    """Where Redis is, without user and password.
+    """Return the address of Redis without user and password.
 
     Raises:
         OptionError: the address is invalid.
