@@ -146,10 +146,11 @@ def test_the_pages_hold_tables_signatures_and_notes(root: Path) -> None:
 def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
     shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
     line = f"{shipped}|data:talk@1|processor:any"
-    assert below([line, line]) == f'<details markdown="1"><summary>Signature</summary>\n\n`{line}`  \n\n</details>\n'
+    folded = f'<details markdown="1"><summary>Signature</summary>\n\n`{line}`  \n\n</details>\n'
+    assert below([line, line]) == f"{folded}\n*Processor: any.*\n"
     both = below([shipped, "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2"])
     names = "redraft-demo-q8_0.gguf and redraft-demo-tiny-q8_0.gguf"
-    assert both.endswith(f"\n*Measured on other weights of {names} than those that ship.*\n")
+    assert both.endswith(f"\n*Processor: not recorded. Measured on earlier weights of {names}.*\n")
 
 
 def test_a_claim_that_fails_is_open_to_see(root: Path) -> None:

@@ -98,26 +98,26 @@ def test_swapped_labels_are_noticed(table: str) -> None:
 
 def test_a_sentence_names_place_rows_and_values() -> None:
     assert changed("beta-de", "ssbd beta=0.3", draft_acceptance=0.5) == [
-        "beta on flores200.devtest into de: A/D of ssbd beta=0.2 is 0.886; it ought to be no higher than 0.5, that of "
+        "beta on flores200.devtest into de: A/D of ssbd beta=0.2 is 0.886, but should be no higher than 0.5, that of "
         "ssbd beta=0.3"
     ]
     assert changed("mask-de", "ssbd beta=0.2 3 tokens", target_passes=1)[0].endswith(
-        "passes of ssbd beta=0.2 is 9570; it ought to be exactly 1, that of ssbd beta=0.2, hides 3 tokens"
+        "passes of ssbd beta=0.2 is 9570, but should be exactly 1, that of ssbd beta=0.2, hides 3 tokens"
     )
 
 
 @pytest.mark.parametrize(
     ("table", "title", "figures", "words"),
     [
-        ("beta-de", "ar", {"speedup": 1.01}, "speed-up of ar is 1.01; it ought to be 1 or more and 1 or less"),
-        ("beta-de", "ar", {"draft_acceptance": 0.0}, "A/D of ar is 0.0; it ought to be none"),
-        ("beta-de", "cd", {"limit_distance": 0.9}, "ought to be 0.95 or more"),
-        ("beta-de", "cd", {"target_passes": 490}, "passes of ssbd beta=1 is 489; it ought to be exactly 490"),
-        ("beta-de", "ssbd beta=0.5", {"ne_output": 0.03}, "NE of ssbd beta=0.5 is 0.03; it ought to be 0.02 or less"),
-        ("beta-de", "ssbd beta=0.2", {"target_passes": 2719}, "it ought to be below 2719, that of ar"),
-        ("cold-de", "pld", {"draft_passes": 3}, "small model's passes of pld is 3; it ought to be none"),
-        ("cold-de", "pld", {"same_as_ar": 3}, "as ar of pld is 3; it ought to be 4 or more"),
-        ("cold-de", "bild fallback=0.6 rollback=2", {"draft_passes": None}, "ought to be given"),
+        ("beta-de", "ar", {"speedup": 1.01}, "speed-up of ar is 1.01, but should be 1 or more and 1 or less"),
+        ("beta-de", "ar", {"draft_acceptance": 0.0}, "A/D of ar is 0.0, but should be absent"),
+        ("beta-de", "cd", {"limit_distance": 0.9}, "should be 0.95 or more"),
+        ("beta-de", "cd", {"target_passes": 490}, "passes of ssbd beta=1 is 489, but should be exactly 490"),
+        ("beta-de", "ssbd beta=0.5", {"ne_output": 0.03}, "NE of ssbd beta=0.5 is 0.03, but should be 0.02 or less"),
+        ("beta-de", "ssbd beta=0.2", {"target_passes": 2719}, "but should be below 2719, that of ar"),
+        ("cold-de", "pld", {"draft_passes": 3}, "small model's passes of pld is 3, but should be absent"),
+        ("cold-de", "pld", {"same_as_ar": 3}, "as ar of pld is 3, but should be 4 or more"),
+        ("cold-de", "bild fallback=0.6 rollback=2", {"draft_passes": None}, "should be given"),
         ("peers-de", "local-agreement", {"ne_display": 0.5}, "NE shown of local-agreement is 0.5"),
         ("peers-de", "llama-cpp-python-lookup", {"target_passes": 10**6}, "that of llama-cpp-python"),
     ],
@@ -129,13 +129,13 @@ def test_each_kind_of_claim_can_fail(table: str, title: str, figures: dict[str, 
 
 def test_exact_kernels_leave_no_room_for_rounding() -> None:
     rows = [{**row, "signature": "redraft:0|exact:True|lag:0"} for row in TABLES["cold-de"]]
-    assert any("as ar of aasd verification=exact is 7; it ought to be 8 or more" in each for each in broken(rows))
+    assert any("as ar of aasd verification=exact is 7, but should be 8 or more" in each for each in broken(rows))
     assert broken([{**row, "same_as_ar": row["segments"]} for row in rows]) == []
 
 
 def test_k_words_are_compared_with_k_tokens_in_languages_with_spaces_only() -> None:
     rows = [{**row, "ne_display": 0.2} if row["mask"] == "3 words" else row for row in TABLES["mask-de"]]
-    assert any("hides 3 words is 0.2; it ought to be no higher than" in each for each in broken(rows))
+    assert any("hides 3 words is 0.2, but should be no higher than" in each for each in broken(rows))
     assert broken([{**row, "target_language": "ja"} for row in rows]) == []
 
 

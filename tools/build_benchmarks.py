@@ -57,7 +57,7 @@ def summary(result: Result) -> str:
     processor = result.facts.get("processor", "not recorded").replace("not recorded", "processor not recorded")
     sentence = (
         f"On one core ({processor}), the demo model translates {after['speedup']:.1f} times as fast this way as from "
-        f"scratch, and retracts {after['ne_output']:.1f} tokens per token of the final text instead of "
+        f"scratch. For each token of the final text, it retracts {after['ne_output']:.1f} tokens instead of "
         f"{before['ne_output']:.1f} ({result.name}; [benchmarks]({PAGES.as_posix()}/README.md))."
     )
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"

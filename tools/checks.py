@@ -222,13 +222,19 @@ def card(results: Sequence[Result]) -> str:
 
 
 def below(signatures: Iterable[str]) -> str:
-    """Return folded signatures, with a remark if they name other weights of a demo model than the shipped ones."""
+    """Return folded signatures, and below them the processor, and models whose weights have changed since."""
     lines = list(dict.fromkeys(map(with_processor, signatures)))
-    names = earlier(lines)
-    remark = f"\n*Measured on other weights of {' and '.join(names)} than those that ship.*\n" if names else ""
+    if not lines:
+        return ""
+    names, processors = (
+        earlier(lines),
+        sorted({fact for line in lines for fact in re.findall(r"processor:([^|]+)", line)}),
+    )
+    remark = f"Processor: {', '.join(processors)}."
+    if names:
+        remark += f" Measured on earlier weights of {' and '.join(names)}."
     text = "".join(f"`{line}`  \n" for line in lines)
-    words = f"{len(lines)} signatures" if len(lines) > 1 else "Signature"
-    return (folded(words, text) if lines else "") + remark
+    return folded(f"{len(lines)} signatures" if len(lines) > 1 else "Signature", text) + f"\n*{remark}*\n"
 
 
 def earlier(signatures: Iterable[str]) -> list[str]:

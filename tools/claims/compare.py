@@ -52,7 +52,7 @@ def _compare(first: Row, sign: str, second: Row, fields: Sequence[str]) -> Compa
         a, b = first.get(field), second.get(field)
         if a is not None and b is not None:
             found = f"{COLUMNS[field].heading} of {named(first)} is {a}"
-            yield None if test(a, b) else f"{found}; it ought to be {words} {b}, that of {named(second)}"
+            yield None if test(a, b) else f"{found}, but should be {words} {b}, that of {named(second)}"
 
 
 def bounded(rows: Iterable[Row], field: str, *, low: float = -inf, high: float = inf) -> Compared:
@@ -61,7 +61,7 @@ def bounded(rows: Iterable[Row], field: str, *, low: float = -inf, high: float =
     for row in rows:
         value = row.get(field)
         if isinstance(value, int | float):
-            wrong = f"{COLUMNS[field].heading} of {named(row)} is {value}; it ought to be {' and '.join(wanted)}"
+            wrong = f"{COLUMNS[field].heading} of {named(row)} is {value}, but should be {' and '.join(wanted)}"
             yield None if low <= value <= high else wrong
 
 
@@ -71,6 +71,6 @@ def present(rows: Iterable[Row], field: str, ought: Callable[[Row], bool]) -> Co
         if field in row:
             value, wanted = row[field], ought(row)
             wrong = (
-                f"{COLUMNS[field].heading} of {named(row)} is {value}; it ought to be {'given' if wanted else 'none'}"
+                f"{COLUMNS[field].heading} of {named(row)} is {value}, but should be {'given' if wanted else 'absent'}"
             )
             yield None if (value is not None) == wanted else wrong
