@@ -132,12 +132,10 @@ class Score:
     Attributes:
         prefix: prompt and output so far, at least one id; for an encoder-decoder model, the decoder's input.
         draft: what to score after it; may be empty.
-        prompt_rows: number of rows of the prefix to return, counted from its end; 1 is the row of `ROOT`,
-            ``len(prefix)`` are all of them (AASD samples its alignments from these).
+        prompt_rows: number of rows at the end of the prefix to return; 1 is the row of `ROOT`, AASD needs all.
         model: `TARGET` or `DRAFT_MODEL`.
         encoder: encoder input; empty for decoder-only models.
-        bias: bias of the acceptance rule (`HasBias`), for servers that continue decoding after the accepted tokens;
-            None if the rule has none.
+        bias: bias of the acceptance rule (`HasBias`), for servers that verify drafts; None if the rule has none.
     """
 
     prefix: tuple[int, ...]
@@ -153,19 +151,13 @@ class Score:
 
 
 class Rows(Protocol):
-    """The answer to a `Score`: distributions by node, computed where the logits are.
-
-    Valid only until the same backend scores again.
-    """
+    """The answer to a `Score`: distributions by node; valid until the same backend scores again."""
 
     def argmax(self, node: int) -> int:
         """Return the most probable token after ``node``, the lowest id among equals."""
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first among equals.
-
-        Cheaper than `top_k`, since probabilities need the whole vocabulary.
-        """
+        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first; cheaper than `top_k`."""
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""
@@ -183,8 +175,7 @@ class Verdict:
 
     Attributes:
         accepted: the accepted nodes, a path from the root of the draft tree.
-        token: the token after them (correction or bonus), which the pass yields for free; None if the rule requests
-            another pass over a better draft (Jacobi decoding as in its paper).
+        token: the token after them (correction or bonus); None if the rule needs another pass (Jacobi decoding).
     """
 
     accepted: tuple[int, ...]

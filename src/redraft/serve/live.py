@@ -126,10 +126,7 @@ class LiveSession:
         return self.kept >= self.longest
 
     def posted(self, seq: int, text: str, *, final: bool) -> str:
-        """Accept a caption that came by POST; return an error message, or an empty string.
-
-        Utterances have no names there: a final caption ends one, and the next caption starts another.
-        """
+        """Accept a caption by POST, where a final one ends the utterance; return an error message, or nothing."""
         if seq <= self.last_post:
             return ""
         problem = self.update(events.Update(f"post-{self._posted}", seq, text, final))
