@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import pytest
 
+from benchmarks.captioning import requests
+from redraft.captions.talk import load_talk
 from redraft.serve.compat.callers import Newest
 from tests.serve.compat.conftest import COMPAT
 from tests.serve.fakes import CachedModel
@@ -61,6 +64,20 @@ def test_two_callers_that_take_turns_do_not_mix(agents: tuple[str, str], by_itse
             for number, text in enumerate(texts):
                 found[number].append(ask(server, text, agents[number]))
     assert found == by_itself
+
+
+@pytest.mark.slow
+def test_500_growing_requests_of_two_tools_do_not_mix() -> None:
+    sent = [each.text for each in islice(requests(load_talk(), interval=0), 500)]
+    assert len(sent) == 500
+    talks, alone = (sent[:250], sent[250:]), []
+    for talk in talks:
+        with fresh(max_tokens=24) as server:
+            alone.append([ask(server, text) for text in talk])
+    with fresh(max_tokens=24) as server:
+        pairs = zip(*talks, strict=True)
+        found = [(ask(server, first, "one"), ask(server, second, "two")) for first, second in pairs]
+    assert found == list(zip(*alone, strict=True))
 
 
 def test_callers_at_the_same_time_do_not_mix(by_itself: list[list[str]]) -> None:
