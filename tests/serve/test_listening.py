@@ -238,7 +238,7 @@ def test_a_wrong_beginning_is_one_sentence(server: Running, fields: dict[str, An
         (b'{"type":"audio_end"} ', "protocol", module.TEXT),
         (b"RIFF" + bytes(3200), "audio", "audio must be raw 16-bit samples, not a file in WAV format"),
         (b"\x1aE\xdf\xa3" + bytes(3200), "audio", "audio must be raw 16-bit samples, not a file in WebM format"),
-        (bytes(70_000), "limit", "the message must have at most 65536 bytes"),
+        (bytes(70_000), "audio", module.TOO_LARGE),
     ],
 )
 def test_frames_that_are_no_audio(server: Running, frame: bytes, code: str, sentence: str) -> None:

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 IDLE_SECONDS = 15.0
 #: Seconds within which a recogniser must finish.
 FINISH_SECONDS = 30.0
+#: Maximum bytes of a frame: two seconds.
+_LONGEST_FRAME = 1 << 16
 #: Maximum length of an utterance in characters, as in `protocol.UpdateMessage`.
 _LONGEST = 20_000
 
@@ -41,6 +43,7 @@ NO_RECOGNISER = (
 NO_STREAM = "audio must come after a message `audio`, which begins a stream of it"
 TEXT = "a message must be in a text frame: binary frames are for audio"
 ODD = "a binary frame of audio must have an even number of bytes, two per sample"
+TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
 NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
 FAILED = "speech recognition has failed, see the server's log"
@@ -117,8 +120,8 @@ class Listening:
             return _error("protocol", TEXT)
         if self._stream is None or not self.running or self._finishing:
             return self._once(NO_STREAM)
-        if len(frame) % WIDTH:
-            return _error("audio", ODD)
+        if len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
+            return _error("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
         if self._first and (kind := container(frame)):
             return _error("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         self._touched, self._first = time.monotonic(), False

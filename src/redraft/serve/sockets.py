@@ -143,16 +143,12 @@ def _message(said: str | bytes, most: int) -> protocol.FromClient:
     """
     if isinstance(said, bytes):
         raise Refused("protocol", "the message must be a JSON object in a text frame, not in a binary one")
-    _check_length(said.encode(), most)
+    if len(said.encode()) > most:
+        raise Refused("limit", f"the message must have at most {most} bytes")
     try:
         return protocol.FROM_CLIENT.validate_json(said)
     except ValidationError as error:
         raise Refused("protocol", protocol.sentence(error)) from None
-
-
-def _check_length(message: bytes, most: int) -> None:
-    if len(message) > most:
-        raise Refused("limit", f"the message must have at most {most} bytes")
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
@@ -226,7 +222,6 @@ def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) ->
     """
     listening = session.listening = session.listening or Listening(session, hub.ears)
     if isinstance(said, bytes):
-        _check_length(said, hub.settings.message_bytes)
         # A connection that was replaced does not know the stream's position.
         return listening.take(said) if session.delivery.owner is outbox else None
     message = _message(said, hub.settings.message_bytes)
