@@ -1,11 +1,11 @@
-"""Writes what the documentation takes from the code: docs/cli.md, docs/methods.md and tables of three other pages.
+"""Write the generated parts of the documentation: docs/cli.md, docs/methods.md and tables of three other pages.
 
     python -m tools.build_docs             write them
     python -m tools.build_docs --check     fail where they are out of date
     python -m tools.build_docs --picture   write them, and first play the demo's talk for docs/demo.svg
 
-The picture is drawn from docs/demo.json, which says what was recorded of the talk and with which model: it must be
-recorded again when the model, the talk or the demo's defaults have changed.
+The picture is drawn from docs/demo.json, a recording of the talk with a model; it must be made again when the model,
+the talk or the demo's defaults change.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PAPERS = """\
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
-    """Every page that is made from the code, whole or in part, as it ought to read."""
+    """Return path -> text of every page that is generated from the code, completely or in part."""
     serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
     protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
     planning = (root / "docs" / "planning.md").read_text(encoding="utf-8")
@@ -65,10 +65,10 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 
 
 def between(page: str, name: str, text: str) -> str:
-    """The page with ``text`` between its marks ``<!-- name -->`` and ``<!-- /name -->``.
+    """Return the page with ``text`` between its marks ``<!-- name -->`` and ``<!-- /name -->``.
 
     Raises:
-        ValueError: the page has not each of the marks once, in this order.
+        ValueError: the page does not have each mark exactly once, in this order.
     """
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
@@ -78,7 +78,7 @@ def between(page: str, name: str, text: str) -> str:
 
 
 def settings_table() -> str:
-    """All settings of the server with their ranges."""
+    """Return a table of all settings of the server with their ranges."""
     rows = []
     for name, setting in ServeSettings.model_fields.items():
         usual = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
@@ -87,12 +87,12 @@ def settings_table() -> str:
 
 
 def codes_table() -> str:
-    """All codes of the server's errors."""
+    """Return a table of all error codes of the server."""
     return table(("code", "what it means"), [(f"`{name}`", code.means) for name, code in CODES.items()])
 
 
 def cli_page() -> str:
-    """All help texts."""
+    """Return all help texts."""
     parts = ["# Command line\n", f"{GENERATED}\n"]
     for path, text in help_texts(cli, "redraft", None):
         parts.append(f"## {path}\n\n```text\n{text}\n```\n")
@@ -100,7 +100,7 @@ def cli_page() -> str:
 
 
 def help_texts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
-    """Name and help text of a command and of all commands below it."""
+    """Yield name and help text of a command and of all commands below it."""
     context = command.make_context(name, [], parent, resilient_parsing=True, terminal_width=WIDTH, color=False)
     yield context.command_path, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     if isinstance(command, click.Group):
@@ -111,25 +111,25 @@ def help_texts(command: click.Command, name: str, parent: click.Context | None) 
 
 
 def our_methods() -> list[Method]:
-    """The methods that come with Redraft; those of installed plug-ins are left out."""
+    """Return the built-in methods, without those of installed plug-ins."""
     return [method for method in all_methods().values() if method.build.__module__.split(".")[0] == "redraft"]
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [headings, ["---"] * len(headings), *rows]
     escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
 
 
 def methods_table() -> str:
-    """All methods, with links to their sections."""
+    """Return a table of all methods, with links to their sections."""
     rows = [(f"[`{each.name}`](#{each.name})", each.drafter, each.rule, each.summary) for each in our_methods()]
     return table(("method", "drafter", "acceptance rule", "what it does"), rows)
 
 
 def methods_page() -> str:
-    """A section for every method."""
+    """Return a section for every method."""
     parts = [
         "# Methods\n",
         f"{GENERATED}\n",
@@ -166,7 +166,7 @@ def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
 
 
 def stale(root: Path = ROOT) -> list[str]:
-    """The pages that do not read as they ought to."""
+    """Return the pages that are out of date."""
     wanted = documents(root)
     return [
         str(path.relative_to(root))
@@ -182,7 +182,7 @@ def write(root: Path = ROOT) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> str | None:
-    """Do what the command line says; returns what is wrong, if anything."""
+    """Run the command line; return an error message, or None."""
     parser = argparse.ArgumentParser(description="Write what the documentation takes from the code.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where pages are out of date")
     parser.add_argument("--picture", action="store_true", help="play the talk and draw docs/demo.svg")

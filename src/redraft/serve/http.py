@@ -137,7 +137,7 @@ async def transcript(request: Request) -> Response:
     in_room = "room" in request.path_params
     session = (await room_of(request)).session if in_room else await viewed(request)
     if session is None:
-        raise Refused("missing", "no session has begun in this room, or it was forgotten some time after its end")
+        raise Refused("missing", "the room has had no session, or its session was forgotten after its end")
     form = request.query_params.get("format", "txt")
     if form not in FORMS:
         raise Refused("option", f"format must be one of {', '.join(FORMS)}")

@@ -211,9 +211,7 @@ class Hub:
         """
         found = self._by_name.get(name)
         if found is None:
-            raise self.admission.refused(
-                "missing", "there is no such session, or it was forgotten some time after its end"
-            )
+            raise self.admission.refused("missing", "the session does not exist, or was forgotten after its end")
         return found
 
     def owned(self, token: str) -> LiveSession:
@@ -224,7 +222,7 @@ class Hub:
         """
         found = self._sessions.get(token)
         if found is None:
-            raise self.admission.refused("missing", "there is no session of this token")
+            raise self.admission.refused("missing", "no session has this token")
         return found
 
     def _forget(self, session: LiveSession) -> None:

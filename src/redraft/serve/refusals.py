@@ -26,7 +26,7 @@ CODES = {
     "key": Code("the API key is missing or unknown", 401),
     "option": Code("an option is unknown or not allowed here"),
     "room": Code("the room is in use, or this API key may not use it", 409),
-    "caption": Code("there is no such caption to hide or correct", 409),
+    "caption": Code("the caption to hide or correct does not exist", 409),
     "capacity": Code("the server is full; try again later", 503, 1013),
     "limit": Code("one of the operator's limits has been reached", 429),
     "draining": Code("the server is stopping; reconnect in a moment", 503, 1012),

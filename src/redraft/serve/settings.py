@@ -200,7 +200,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
             "`redraft serve --keys FILE --new-key NAME`, or listen on 127.0.0.1"
         )
     if found.transcripts is not None and not found.transcripts.is_dir():
-        raise OptionError(f"transcripts must be a folder, and there is none at {str(found.transcripts)!r}")
+        raise OptionError(f"transcripts must be an existing folder, not {str(found.transcripts)!r}")
     return found
 
 
