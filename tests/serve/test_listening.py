@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed
 
 from redraft.serve import listening as module
 from redraft.serve.refusals import FULL
@@ -451,6 +455,37 @@ def test_processes_end_with_the_server() -> None:
         assert process is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+
+
+wanted = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["audio", "audio", "audio_end"]),
+        "stream": st.sampled_from(["1", "2", "", "\n", "x" * 60]),
+    },
+    optional={
+        "rate": st.sampled_from([16_000, 8_000, None]),
+        "time": st.floats(),
+        "samples": st.integers(-1, 2**54),
+        "utterance": st.integers(-1, 2**54),
+    },
+)
+audio = st.one_of(wanted.map(json.dumps), st.just(pcm(0.6)), st.binary(max_size=60), st.just('{"type": "audio_end"}'))
+
+
+@pytest.mark.fuzz
+@pytest.mark.slow
+@given(st.lists(audio, min_size=1, max_size=15))
+def test_no_audio_whatever_breaks_a_server(server: Running, sent: list[str | bytes]) -> None:
+    with server.socket() as socket:
+        socket.start("de")
+        with suppress(ConnectionClosed):
+            for frame in sent:
+                socket.connection.send(frame)
+            socket.say("end")
+            heard = socket.until("done")
+            assert all(0 < len(sentence) <= 300 for sentence in errors(heard))
+    assert socket.connection.close_code in (1000, 1002)
+    assert server.hub.alive
 
 
 @pytest.mark.slow
