@@ -128,8 +128,8 @@ def test_a_server_that_is_gone_is_waited_for(visit: Callable[..., Any]) -> None:
 def test_a_browser_that_hears_nothing_says_so(visit: Callable[..., Any]) -> None:
     page = visit(script="delete window.webkitSpeechRecognition; delete window.SpeechRecognition;")
     page.get_by_text("Speak", exact=True).click()
-    expect(page.locator("#deaf")).to_contain_text("This browser has no speech recognition")
-    assert page.get_attribute("#listen", "aria-describedby") == "deaf"
+    expect(page.locator("#own-hint")).to_contain_text("This browser has no speech recognition")
+    assert page.get_attribute("#listen", "aria-describedby") == "own-hint"
     page.locator("#listen").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#problem")).to_contain_text("This browser has no speech recognition")
