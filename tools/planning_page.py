@@ -57,22 +57,23 @@ def _method(each: dict[str, Any]) -> tuple[str, ...]:
 
 
 def comparison(results: Path, table: Table) -> str:
-    """Return a table of the maximum sessions by formula, by simulation and as rehearsed on a model.
+    """Return a table of the maximum sessions by formula, by simulation and as measured.
 
     Args:
-        results: output of ``python -m benchmarks.planning``.
+        results: output of ``python -m benchmarks.planning``, and load tests by hand, with ``load_test`` true.
         table: formats a table.
     """
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
     cells = [
         (
             f"`{each['method']}`",
+            "`redraft bench capacity`" if each.get("load_test") else "rehearsal",
             *(str(each[name]) for name in ("formula", "simulation", "measured")),
             *(f"{each[name] / each['measured'] - 1:+.0%}" for name in ("formula", "simulation")),
         )
         for each in rows
     ]
-    headings = ("method", "formula", "simulation", "measured", "formula off by", "simulation off by")
+    headings = ("method", "measured by", "formula", "simulation", "measured", "formula off by", "simulation off by")
     text = table(headings, cells)
     models = ", ".join(sorted({each["model"] for each in rows}))
     processors = ", ".join(sorted({each["processor"] for each in rows}))

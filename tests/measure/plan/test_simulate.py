@@ -95,10 +95,10 @@ def test_formula_and_simulation_agree(method: str, targets: int, engine: Engine)
     assert found.busy == pytest.approx(found.simulated_busy, rel=TOLERANCE)
 
 
-@pytest.mark.parametrize("row", RESULTS, ids=lambda row: str(row["method"]))
+@pytest.mark.parametrize("row", RESULTS, ids=lambda row: f"{row['method']}-{row.get('load_test', False)}")
 def test_formula_and_simulation_agree_with_what_was_measured(row: dict[str, Any]) -> None:
     for name in ("formula", "simulation"):
         assert abs(row[name] / row["measured"] - 1) <= TOLERANCE
-    for trial in row["trials"]:
+    for trial in row["trials"] if not row.get("load_test") else ():
         assert trial["formula_busy"] == pytest.approx(trial["busy"], rel=TOLERANCE)
         assert trial["simulated_busy"] == pytest.approx(trial["busy"], rel=TOLERANCE)
