@@ -25,7 +25,7 @@ from tests import real_tokenizers
 from tests.gguf_models import FAMILIES, write_family
 
 Ids = tuple[int, ...]
-UPDATES, TOKENS = 60, 16
+UPDATES, TOKENS = 60, 10
 LANGUAGES = ("de", "ja")
 METHODS: Mapping[str, Mapping[str, Value]] = {
     "ssbd": {"beta": 0.0},

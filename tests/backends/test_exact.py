@@ -37,10 +37,10 @@ def test_rows_are_bit_equal_with_chains_and_trees_in_one_slot_and_in_two(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", ["F32", "Q4_K_M"])
-def test_streams_at_beta_0_have_the_ids_of_greedy_decoding(tmp_path: Path, format: str) -> None:
+@pytest.mark.parametrize(("format", "family"), [("F32", "Qwen3"), ("Q4_K_M", "Gemma 3")])  # the rest takes minutes
+def test_streams_at_beta_0_have_the_ids_of_greedy_decoding(tmp_path: Path, format: str, family: str) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
-    command = [sys.executable, "-m", "tests.backends.exact_streams", format, str(tmp_path)]
+    command = [sys.executable, "-m", "tests.backends.exact_streams", format, str(tmp_path), family]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(": 0 of ") == 6 * len(FAMILIES)
+    assert done.stdout.count(": 0 of ") == 6
