@@ -90,6 +90,10 @@ def test_a_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scrip
         (["absent.wav"], "input file 'absent.wav' cannot be read: No such file or directory"),
         ([__file__], "is not audio that can be read, such as WAV, FLAC, MP3 or Ogg"),
         (["talk.wav", "--recogniser", "nothing"], "recogniser 'nothing' is not known; known recognisers: pocketsphinx"),
+        (
+            ["absent.wav", "--recogniser", "nothing"],
+            "recogniser 'nothing' is not known; known recognisers: pocketsphinx",
+        ),
         (["talk.wav", "--recogniser", "pocketsphinx:huge"], "pocketsphinx has one model, so leave 'huge' out"),
         (["talk.wav", "--from", "fr"], "pocketsphinx recognises en, not 'fr'"),
         (["talk.wav", "--rate", "8000"], "--rate is for raw audio from standard input, so leave it out without -"),

@@ -115,7 +115,10 @@ def listen(
     worked, 1 if something could not be recognised or translated, and 2 if nothing was started. docs/listen.md explains
     the recognisers.
     """
+    from redraft.speech.registry import check_recogniser
+
     _refuse_idle(file)
+    check_recogniser(recogniser)
 
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
