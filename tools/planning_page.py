@@ -67,7 +67,7 @@ def comparison(results: Path, table: Table) -> str:
     cells = [
         (
             f"`{each['method']}`",
-            "`redraft bench capacity`" if each.get("load_test") else "rehearsal",
+            "load test" if each.get("load_test") else "rehearsal",
             *(str(each[name]) for name in ("formula", "simulation", "measured")),
             *(f"{each[name] / each['measured'] - 1:+.0%}" for name in ("formula", "simulation")),
         )
