@@ -42,7 +42,7 @@ AUTOSCALING = {
     "max_replicas": 2 * NODES,
     "target_ongoing_requests": EACH,
     "upscale_delay_s": 2,
-    "downscale_delay_s": 20,
+    "downscale_delay_s": 45,
     "look_back_period_s": 5,
 }
 SETTINGS = {"model": "demo-tiny", "context_length": 256, "busy": 1000, "starts_per_second": 1000}
@@ -84,15 +84,16 @@ class Deployed:
         application["args"] |= {**SETTINGS, "transcripts": str(self.folder), **settings}
         (deployment,) = application["deployments"]
         deployment |= {"autoscaling_config": AUTOSCALING, "ray_actor_options": {"num_cpus": 1}}
-        _get_global_client().deploy_apps(ServeDeploySchema(**config), _blocking=True)
+        _get_global_client().deploy_apps(ServeDeploySchema(**config))
 
     @property
     def replicas(self) -> list[dict[str, Any]]:
         """What Ray says of the replicas that run: ``pid``, ``node_id``, ``start_time_s`` and so on."""
         from ray.serve.context import _get_global_client
 
-        applications = _get_global_client().get_serve_details()["applications"]
-        replicas = applications["redraft"]["deployments"]["redraft"]["replicas"]
+        application = _get_global_client().get_serve_details()["applications"].get("redraft", {})
+        assert application.get("status") != "DEPLOY_FAILED", application["message"]
+        replicas = application.get("deployments", {}).get("redraft", {}).get("replicas", [])
         return [replica for replica in replicas if replica["state"] == "RUNNING"]
 
     @property
@@ -141,6 +142,7 @@ def said(what: str, away: list[float]) -> str:
 def test_replicas_crash_come_and_go_and_no_client_loses_anything(deployed: Deployed) -> None:
     begun = time.monotonic()
     deployed.deploy()
+    asyncio.run(deployed.until(lambda pids: len(pids) == NODES))
     print(f"\n{NODES} replicas run after {time.monotonic() - begun:.1f} s")
     assert len({replica["node_id"] for replica in deployed.replicas}) == NODES
     print(f"idle replicas: {', '.join(f'{memory(pid):.0f} MB' for pid in sorted(deployed.pids))}")
@@ -168,7 +170,7 @@ def test_replicas_crash_come_and_go_and_no_client_loses_anything(deployed: Deplo
 
                 old = deployed.pids
                 await asyncio.to_thread(deployed.deploy, updates_per_second=60)
-                await deployed.until(lambda pids: not pids & old)
+                await deployed.until(lambda pids: len(pids) >= NODES and not pids & old)
                 await crowd.progress(1)
                 await others.progress(1)
                 away = crowd.away("draining")
@@ -178,7 +180,7 @@ def test_replicas_crash_come_and_go_and_no_client_loses_anything(deployed: Deplo
 
             for speaker in speakers[EACH:]:
                 speaker.stop()
-            seconds = await deployed.until(lambda pids: len(pids) < NODES)
+            seconds = await deployed.until(lambda pids: 0 < len(pids) < NODES)
             print(f"{EACH} sessions: {len(deployed.pids)} replicas after {seconds:.1f} s")
             await crowd.progress(1)
             print(said("fewer replicas", crowd.away("draining")))
