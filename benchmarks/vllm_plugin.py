@@ -82,14 +82,14 @@ class Session:
 @click.option("--data", default="flores200.devtest", type=click.Choice(list(SETS)), show_default=True)
 @click.option("--to", default="de", help="Target language: de, zh or ja.", show_default=True)
 @click.option("--sessions", multiple=True, type=click.IntRange(1), default=(1, 8, 32), show_default=True)
-@click.option("--sentences", default=3, help="Of every session.", show_default=True)
+@click.option("--sentences", default=8, help="Of all sessions together, at least one each.", show_default=True)
 @click.option("--drafts", default=100, help="Draft tokens that a step of the engine verifies.", show_default=True)
 @click.option("--threads", default=1, help="Of the server's engine.", show_default=True)
 def main(data: str, to: str, sessions: Sequence[int], sentences: int, drafts: int, threads: int) -> None:
     """Measure, and print a row for every way and number of sessions."""
     if PYTHON_VARIABLE not in os.environ:
         raise click.ClickException(f"{PYTHON_VARIABLE} must name the interpreter of an environment with vLLM")
-    stream = lag_stream(load_set(data, to, max(sessions) * sentences), to, 3)
+    stream = lag_stream(load_set(data, to, max(sentences, *sessions)), to, 3)
     texts = [list(segment.updates) for segment in stream.segments]
     rows: list[dict[str, Figure]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -145,8 +145,8 @@ def measured(
         exact: list[list[Ids]] = []
         for way in ways:
             run(server, way, [texts[number : number + 1] for number in range(min(count, 4))], to)
-            load, steps = os.getloadavg()[0], server.steps()
-            parts = [texts[first * sentences : (first + 1) * sentences] for first in range(count)]
+            load, steps, cpu = os.getloadavg()[0], server.steps(), server.cpu_seconds()
+            parts = [texts[first : max(sentences, count) : count] for first in range(count)]
             found, seconds, requests = run(server, way, parts, to)
             outputs = [each.outputs for each in found]
             exact = exact or outputs
@@ -159,6 +159,7 @@ def measured(
                 "output_tokens": tokens,
                 "requests": requests,
                 "steps": server.steps() - steps,
+                "cpu_ms_per_token": round((server.cpu_seconds() - cpu) / tokens * 1e3, 2),
                 "seconds": round(seconds, 2),
                 "tokens_per_second": round(tokens / seconds, 1),
                 "lag_p50_ms": round(float(np.percentile(lags, 50)) * 1e3, 1),

@@ -105,6 +105,17 @@ class VllmServer:
                 return round(float(line.split()[-1]))
         return 0
 
+    def cpu_seconds(self) -> float:
+        """What all of its processes have computed, whatever else runs on the machine; Linux only."""
+        ticks = 0
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                # The name before these fields may have spaces; the sixth field of all is the session.
+                fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                if self.process is not None and int(fields[3]) == self.process.pid:
+                    ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def _answers(self) -> bool:
         try:
             return httpx2.get(f"{self.url}/health").status_code == 200

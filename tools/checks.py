@@ -74,12 +74,13 @@ THREADS: Columns = {
     "of the best": lambda row: f"{row['of_best']:.0%}",
 }
 VLLM: Columns = {
-    "": lambda row: str(row["way"]),
+    "decoding": lambda row: str(row["way"]),
     "sessions": lambda row: str(row["sessions"]),
     "updates": lambda row: str(row["updates"]),
     "output tokens": lambda row: str(row["output_tokens"]),
     "requests": lambda row: str(row["requests"]),
     "passes of the engine": lambda row: str(row["steps"]),
+    "server's CPU ms a token": lambda row: f"{row['cpu_ms_per_token']:.1f}",
     "tokens a second": lambda row: f"{row['tokens_per_second']:.0f}",
     "lag p50 ms": lambda row: f"{row['lag_p50_ms']:.0f}",
     "lag p95 ms": lambda row: f"{row['lag_p95_ms']:.0f}",
