@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -82,21 +83,12 @@ Examples:
 @click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
 def serve(
     config: Path | None,
-    host: str | None,
-    port: int | None,
-    model: str | None,
-    draft_model: str | None,
-    methods: tuple[str, ...],
-    slots: int | None,
-    threads: int | None,
     keys: Path | None,
     new_key: str | None,
-    transcripts: Path | None,
+    methods: tuple[str, ...],
     compat: str | None,
-    recogniser: str | None,
-    punctuation: str | None,
-    fanout: str | None,
     viewers_only: bool,
+    **given: Any,
 ) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.
 
@@ -121,20 +113,11 @@ def serve(
         return
     chosen = settings.load(
         config,
-        host=host,
-        port=port,
-        model=model,
-        draft_model=draft_model,
-        methods=methods or None,
-        slots=slots,
-        threads=threads,
         keys=keys,
-        transcripts=transcripts,
-        recogniser=recogniser,
-        punctuation=punctuation,
+        methods=methods or None,
         compat=None if compat is None else tuple(name.strip() for name in compat.split(",") if name.strip()),
-        fanout=fanout,
         viewers_only=viewers_only or None,
+        **given,
     )
     console = Console(stderr=True, soft_wrap=True)
     logs.set_up(details=chosen.log_text, plain=console.is_terminal)

@@ -69,7 +69,7 @@ class RedisProcess:
         return self._process.pid
 
 
-class Meter:
+class CpuMeter:
     """Measures the cores used by servers from now on.
 
     Args:

@@ -21,7 +21,7 @@ from redraft.measure.eval.figures import Row, percentile_ms
 from redraft.measure.loadtest import audience
 from redraft.measure.loadtest.job import Job
 from redraft.measure.loadtest.process import ADMIT_ALL, serving
-from redraft.measure.loadtest.redis import Meter, ProcessMeter, RedisProcess
+from redraft.measure.loadtest.redis import CpuMeter, ProcessMeter, RedisProcess
 from redraft.measure.loadtest.script import Script
 from redraft.serve.files import allow_open_files
 
@@ -118,7 +118,7 @@ async def _watched(
         tasks = [asyncio.create_task(_listen(client, seen)), asyncio.create_task(_speak(client, job.script, over))]
         try:
             await asyncio.sleep(_WARM)
-            alone = Meter([server])
+            alone = CpuMeter([server])
             await asyncio.sleep(show.alone)
             seen.cpu["alone"] = alone.cores()
             async with _audience(
@@ -128,7 +128,7 @@ async def _watched(
                 seen.connected,
             ):
                 await asyncio.sleep(_WARM)
-                await _measure(show, seen, Meter([server]), Meter(replicas), redis, crowd, progress)
+                await _measure(show, seen, CpuMeter([server]), CpuMeter(replicas), redis, crowd, progress)
                 over.set()
                 await asyncio.gather(*tasks)
                 with suppress(TimeoutError):
@@ -143,8 +143,8 @@ async def _watched(
 async def _measure(
     show: Show,
     seen: Seen,
-    server: Meter,
-    replicas: Meter,
+    server: CpuMeter,
+    replicas: CpuMeter,
     redis: RedisProcess | None,
     crowd: asyncio.subprocess.Process,
     progress: Callable[[float], None],

@@ -26,7 +26,7 @@ MOST_EDITS = 10_000
 _PASSING = frozenset({"partial", "stats"})
 
 
-class Feed(Outbox):
+class FeedOutbox(Outbox):
     """The outbox for all viewers on other replicas.
 
     It outlives this replica, and even finished sessions may be corrected.
@@ -63,7 +63,7 @@ class Publisher:
     ) -> None:
         self.session, self._store, self._most = session, store, most
         self._alive, self._lost = alive, lost
-        self._feed: Feed | None = None
+        self._feed: FeedOutbox | None = None
         self._writing = False
         self.forgotten = False
         #: End of the log.
@@ -116,7 +116,7 @@ class Publisher:
         if first is None:
             return False
         self.position = first
-        feed = self._feed = Feed(self._most)
+        feed = self._feed = FeedOutbox(self._most)
         self.session.publish(feed)
         await self._write(await _waiting(feed), tell=False)
         await store.conclude(name, first, self.position)
@@ -156,7 +156,7 @@ class Publisher:
             self._writing = False
 
 
-async def _waiting(feed: Feed, until: float | None = None) -> list[str]:
+async def _waiting(feed: FeedOutbox, until: float | None = None) -> list[str]:
     """Wait for queued messages and return them; empty at the end, or at the timeout."""
     try:
         async with asyncio.timeout(None if until is None else max(0.0, until - time.monotonic())):
