@@ -20,11 +20,11 @@ from redraft.backends.costs import known_curve
 from redraft.backends.machine import processor
 from redraft.measure.plan.capacity import Demand, MethodPlan
 from redraft.measure.plan.check import check
-from redraft.measure.plan.formula import Crowd, Engine, most_carried
+from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
 from redraft.measure.plan.model import model_size
 from redraft.measure.plan.rehearse import Rehearsal, fitted, rehearse
 from redraft.measure.plan.simulate import simulate
-from redraft.measure.plan.stage import Played, Scene
+from redraft.measure.plan.stage import LoadResult, TalkLoad
 from redraft.measure.plan.supply import opened, stored
 from redraft.measure.plan.trace import Work, shipped_trace
 from redraft.serve.batch import MOST_LANES, USUAL_LANES, budget
@@ -46,19 +46,21 @@ def main(model: str, language: str, methods: Sequence[str]) -> None:
     script, guess = trace.script(RATE), stored(size)
     for method in methods:
         work = trace.work(method)
-        expected = most_carried(Crowd(work, script, Engine(guess, USUAL_LANES, work.host)).lag, DEADLINE, MOST_LANES)
+        expected = most_carried(
+            Crowd(work, script, EngineModel(guess, USUAL_LANES, work.host)).lag, DEADLINE, MOST_LANES
+        )
         with opened(size, MOST_LANES - 1) as backend:
             room = budget(known_curve(backend))
-            scene = Scene(script, expected, 1, SECONDS, WARM_UP, MOST_LANES - 2, USUAL_LANES, room)
+            scene = TalkLoad(script, expected, 1, SECONDS, WARM_UP, MOST_LANES - 2, USUAL_LANES, room)
 
-            def play(sessions: int, scene: Scene = scene, method: str = method) -> Rehearsal:
+            def play(sessions: int, scene: TalkLoad = scene, method: str = method) -> Rehearsal:
                 found = rehearse(replace(scene, talks=sessions), backend, method, language)
                 click.echo(f"{method}, {sessions} sessions: {found.played.lag():.3f} s", err=True)
                 return found
 
             carried, trials = _search(play, expected)
         cost = fitted({method: list(trials.values())}, "")
-        engine = Engine(cost, USUAL_LANES, cost.host[method])
+        engine = EngineModel(cost, USUAL_LANES, cost.host[method])
         found = check(MethodPlan(method, work, engine.host, engine), Demand(1, RATE, 1, 0, DEADLINE), trace)
         row = {
             "model": model,
@@ -76,7 +78,7 @@ def main(model: str, language: str, methods: Sequence[str]) -> None:
         print(flush=True)
 
 
-def _trial(scene: Scene, played: Played, work: Work, engine: Engine) -> dict[str, float]:
+def _trial(scene: TalkLoad, played: LoadResult, work: Work, engine: EngineModel) -> dict[str, float]:
     """Run a rehearsal, and compare it with the formula and the simulation of the same scene."""
     formula, simulated = Crowd(work, scene.script, engine).estimate(scene.talks), simulate(scene, work, engine)
     figures = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from redraft.measure.plan.costs import PassCost
     from redraft.measure.plan.model import ModelSize
     from redraft.measure.plan.supply import Supply
-    from redraft.measure.plan.trace import Trace
+    from redraft.measure.plan.trace import RecordedWork
 
 EXAMPLES = """\b
 Examples:
@@ -100,7 +100,7 @@ def plan(methods: tuple[str, ...], as_json: bool, simulate: bool, seed: int, **g
         raise click.exceptions.Exit(1)
 
 
-def _supply(model: ModelSize, trace: Trace, methods: tuple[str, ...], given: dict[str, Any]) -> Supply:
+def _supply(model: ModelSize, trace: RecordedWork, methods: tuple[str, ...], given: dict[str, Any]) -> Supply:
     """Return the supply that the options describe."""
     from dataclasses import replace
 
@@ -146,7 +146,7 @@ def _refuse_idle(given: dict[str, Any]) -> None:
             raise OptionError(f"--{name.replace('_', '-')} is for {where}, so leave it out")
 
 
-def _costs_here(model: ModelSize, trace: Trace, methods: tuple[str, ...], given: dict[str, Any]) -> PassCost:
+def _costs_here(model: ModelSize, trace: RecordedWork, methods: tuple[str, ...], given: dict[str, Any]) -> PassCost:
     from redraft.measure.plan import supply
 
     if model.name in SHAPES:

@@ -50,7 +50,7 @@ FAILED = "speech recognition has failed, see the server's log"
 TOO_LONG = f"an utterance may have {_LONGEST} characters, and the recogniser has not ended this one by then"
 
 
-class Listening:
+class SessionAudio:
     """The audio of a session.
 
     Args:

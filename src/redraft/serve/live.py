@@ -20,7 +20,7 @@ from redraft.serve.archive import Archive, SessionFile
 from redraft.serve.delivery import Delivery
 from redraft.serve.inbox import Inbox
 from redraft.serve.lanes import Answer
-from redraft.serve.listening import Listening
+from redraft.serve.listening import SessionAudio
 from redraft.serve.messages import caption_of, error_of
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import public_name
@@ -62,7 +62,7 @@ class LiveSession:
     longest: int = 10_000_000
     by_post: bool = False
     line: Line | None = None
-    listening: Listening | None = None
+    listening: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
     kept: int = 0

@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from redraft.serve import protocol
 from redraft.serve.control import control
 from redraft.serve.hub import Hub
-from redraft.serve.listening import Listening
+from redraft.serve.listening import SessionAudio
 from redraft.serve.live import LiveSession
 from redraft.serve.outbox import Outbox, close_reason
 from redraft.serve.refusals import CODES, FULL, Refused
@@ -220,7 +220,7 @@ def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) ->
     Raises:
         Refused: the message is too long, or is not one of this protocol.
     """
-    listening = session.listening = session.listening or Listening(session, hub.ears)
+    listening = session.listening = session.listening or SessionAudio(session, hub.ears)
     if isinstance(said, bytes):
         # A connection that was replaced does not know the stream's position.
         return listening.take(said) if session.delivery.owner is outbox else None

@@ -13,7 +13,7 @@ pytest.importorskip("httpx2", reason="needs the extra remote")
 import httpx2
 
 from redraft import Translator, Update
-from redraft.backends.remote.line import Line, Steps, beside
+from redraft.backends.remote.line import RowLine, Steps, beside
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.types import Draft, Provenance, Score
@@ -51,7 +51,7 @@ def best(rows: tuple[RemoteRow, ...]) -> list[int]:
 
 def test_a_line_is_read_as_far_as_it_is_needed() -> None:
     told = Told(5, 6, 7, 8)
-    line = Line((1, 2), told.steps())
+    line = RowLine((1, 2), told.steps())
     assert best(line.answer(score((1, 2)))) == [5] and told.asked == 1
     assert best(line.answer(score((1, 2)))) == [5] and told.asked == 1
     assert best(line.answer(score((1, 2, 5), 6, 9))) == [6, 7] and told.asked == 3
@@ -63,7 +63,7 @@ def test_a_line_is_read_as_far_as_it_is_needed() -> None:
 
 def test_closing_a_line_ends_the_request() -> None:
     told = Told(5, 6)
-    line = Line((1,), told.steps())
+    line = RowLine((1,), told.steps())
     line.answer(score((1,)))
     line.close()
     assert told.closed and line.answer(score((1, 5))) == ()
@@ -71,11 +71,11 @@ def test_closing_a_line_ends_the_request() -> None:
 
 
 def test_a_line_of_a_draft_knows_its_rows_and_nothing_more() -> None:
-    line = Line((1,), draft=(5, 6), rows=(row(5), row(6), row(7)))
+    line = RowLine((1,), draft=(5, 6), rows=(row(5), row(6), row(7)))
     assert best(line.answer(score((1,), 5, 6))) == [5, 6, 7]
     assert best(line.answer(score((1, 5), 9))) == [6]
     assert line.answer(score((1, 5, 6, 7))) == ()
-    assert Line().answer(score((1,))) == ()
+    assert RowLine().answer(score((1,))) == ()
 
 
 def test_rows_beside_a_draft_know_the_token_that_was_not_chosen() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redraft.measure.plan.assumptions import assumptions
-from redraft.measure.plan.capacity import Demand, MethodPlan, Plan, Tiers, make_plan
+from redraft.measure.plan.capacity import CapacityPlan, Demand, MethodPlan, Tiers, make_plan
 from redraft.measure.plan.costs import LinearCost, Roofline
 from redraft.measure.plan.hardware import find_hardware
 from redraft.measure.plan.model import ModelSize, model_size
@@ -28,7 +28,7 @@ TRACE = trace(plain(5))
 CORE = of_machine(4, True, LinearCost(0.0, 0.009, 0.0, {"ar": 0.001}))
 
 
-def only(demand: Demand = DEMAND, supply: Supply = CORE, tiers: Tiers = TIERS) -> tuple[MethodPlan, Plan]:
+def only(demand: Demand = DEMAND, supply: Supply = CORE, tiers: Tiers = TIERS) -> tuple[MethodPlan, CapacityPlan]:
     made = make_plan(demand, supply, tiers, SIZE, TRACE, ["ar"])
     return made.methods[0], made
 

@@ -8,7 +8,7 @@ import pytest
 
 from redraft.measure.plan.alone import alone
 from redraft.measure.plan.costs import LinearCost
-from redraft.measure.plan.formula import Crowd, Engine, most_carried
+from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
 from redraft.measure.plan.trace import Work, shipped_trace
 from tests.measure.plan.works import plain, trace
 
@@ -18,7 +18,7 @@ SHARED, APART = LinearCost(0.1, 0.0, 0.0), LinearCost(0.0, 0.1, 0.0)
 
 
 def crowd(cost: LinearCost, work: Work = WORK, most: int = 32, targets: int = 1) -> Crowd:
-    return Crowd(work, trace(work).script(1.0), Engine(cost, most), targets)
+    return Crowd(work, trace(work).script(1.0), EngineModel(cost, most), targets)
 
 
 def test_alone_every_update_takes_its_passes() -> None:
@@ -66,14 +66,14 @@ def test_lanes_without_a_place_in_a_pass_wait() -> None:
 
 
 def test_python_beside_a_model_server_is_paid_once_per_pass() -> None:
-    assert Engine(SHARED, 32, host=0.01).round_seconds(4, 1, 0) == pytest.approx(0.14)
-    assert Engine(SHARED, 32, host=0.01, in_process=False).round_seconds(4, 1, 0) == pytest.approx(0.11)
+    assert EngineModel(SHARED, 32, host=0.01).round_seconds(4, 1, 0) == pytest.approx(0.14)
+    assert EngineModel(SHARED, 32, host=0.01, in_process=False).round_seconds(4, 1, 0) == pytest.approx(0.11)
 
 
 @pytest.mark.parametrize("method", ["ar", "ssbd", "redraft"])
 def test_more_sessions_never_lag_less(method: str) -> None:
     recorded = shipped_trace()
-    found = Crowd(recorded.work(method), recorded.script(2.5), Engine(LinearCost(1e-4, 1.6e-3, 7e-4), 32, 1e-4))
+    found = Crowd(recorded.work(method), recorded.script(2.5), EngineModel(LinearCost(1e-4, 1.6e-3, 7e-4), 32, 1e-4))
     lags = [found.lag(sessions) for sessions in (1, 5, 10, 20, 30, 40, 80)]
     assert all(few <= 1.01 * many for few, many in itertools.pairwise(lags))
     assert lags[0] < 0.2 and lags[-1] > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redraft.measure.eval.record import PassRecord, Record, Step
-from redraft.measure.plan.trace import Trace, Work
+from redraft.measure.plan.trace import RecordedWork, Work
 
 
 def step(seq: int, words: int, passes: list[PassRecord], tokens: tuple[int, ...] = (), final: bool = False) -> Step:
@@ -19,6 +19,6 @@ def plain(passes: int, updates: int = 4) -> Work:
     return Work("ar", (Record(0, "1", "ar, de", steps),))
 
 
-def trace(work: Work) -> Trace:
+def trace(work: Work) -> RecordedWork:
     """A trace of nothing else."""
-    return Trace({work.method: work}, "made up")
+    return RecordedWork({work.method: work}, "made up")

@@ -22,8 +22,8 @@ from typing import Protocol
 
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
-from redraft.backends.remote.dialect import Continuation, RemoteDialect
-from redraft.backends.remote.line import Line, beside
+from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
+from redraft.backends.remote.line import RowLine, beside
 from redraft.backends.remote.price import batched, priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
@@ -100,7 +100,7 @@ class RemoteBackend:
         self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
         self.token_bytes = model.tokenizer.token_bytes
         self._dialect, self._few, self._ends = dialect, min(FEW, model.vocabulary_size), sorted(model.end_tokens)
-        self._slots: dict[int, Line] = {}
+        self._slots: dict[int, RowLine] = {}
         self._counting, self._rejected = threading.Lock(), False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
 
@@ -117,7 +117,7 @@ class RemoteBackend:
         """
         for slot in range(self.options.slots):
             if slot not in self._slots:
-                self._slots[slot] = Line()
+                self._slots[slot] = RowLine()
                 return slot
         raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
 
@@ -168,11 +168,11 @@ class RemoteBackend:
         try:
             rows = self._slots[slot].answer(score) or self._asked(slot, score)
         except ModelError:
-            self._follow(slot, Line())  # the next request starts a new line
+            self._follow(slot, RowLine())  # the next request starts a new line
             raise
         return RemoteRows(rows, self.vocabulary_size, partial(self._again, slot, score))
 
-    def _follow(self, slot: int, line: Line) -> Line:
+    def _follow(self, slot: int, line: RowLine) -> RowLine:
         """Set the line that answers a slot's requests; the previous one is ended first."""
         self._slots[slot].close()
         self._slots[slot] = line
@@ -187,14 +187,14 @@ class RemoteBackend:
     def _asked(self, slot: int, score: Score, k: int = 0) -> tuple[RemoteRow, ...]:
         """Request rows with at least the ``k`` best tokens; the rest of the response is kept."""
         self._few = k = max(self._few, k)  # a method that needs more once will need them again
-        self._follow(slot, Line())
+        self._follow(slot, RowLine())
         prefix, draft = score.prefix, score.draft.tokens
         if draft and (self._rejected or score.bias is None or not self._dialect.verifies):
             rows = self._verified(prefix, draft, k)
-            return self._follow(slot, Line(prefix, draft=draft, rows=rows)).answer(score)
+            return self._follow(slot, RowLine(prefix, draft=draft, rows=rows)).answer(score)
         count = min(len(draft) + self.options.ahead, self.context_length - len(prefix) + 1)
-        wanted = Continuation(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
-        return self._follow(slot, Line(prefix, beside(self._dialect.continued(wanted), draft, k))).answer(score)
+        wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
+        return self._follow(slot, RowLine(prefix, beside(self._dialect.continued(wanted), draft, k))).answer(score)
 
     def _verified(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
         try:
@@ -210,7 +210,7 @@ class RemoteBackend:
         rows: list[RemoteRow] = []
         while len(rows) <= len(draft):
             done, left = prefix + draft[: len(rows)], draft[len(rows) :]
-            steps = self._dialect.continued(Continuation(self.model.name, done, len(left) + 1, k, ()))
+            steps = self._dialect.continued(GreedyRequest(self.model.name, done, len(left) + 1, k, ()))
             with closing(beside(steps, left, k)) as judged:
                 for step, drafted in zip(judged, (*left, None), strict=False):
                     rows.append(step.row)

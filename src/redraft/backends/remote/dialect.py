@@ -29,7 +29,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
+class GreedyRequest:
     """A request for greedy tokens.
 
     Attributes:
@@ -101,7 +101,7 @@ class RemoteDialect(ABC):
         """
 
     @abstractmethod
-    def continued(self, wanted: Continuation) -> Steps:
+    def continued(self, wanted: GreedyRequest) -> Steps:
         """Yield between 1 and ``count`` greedy tokens, up to and including one of ``ends``.
 
         Raises:

@@ -14,7 +14,7 @@ from redraft.decoding.types import Score, common_prefix
 Steps = Generator[ChosenToken, None, None]
 
 
-class Line:
+class RowLine:
     """Rows along a line of ids: the first is the row after the prefix, the others follow id by id.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.dialect import Continuation, RemoteDialect, reading
+from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect, reading
 from redraft.backends.remote.line import Steps
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 
@@ -35,7 +35,7 @@ class Sglang(RemoteDialect):
             rows = [_row([*entries, entry], k) for entries, entry in zip(best, own, strict=True)]
         return [*rows, self._steps(facts, 1, k)[0].row]
 
-    def continued(self, wanted: Continuation) -> Steps:
+    def continued(self, wanted: GreedyRequest) -> Steps:
         """Yield SGLang's tokens with their rows, all at once."""
         sampling = {"stop_token_ids": list(wanted.ends)}
         # skips the rows of the prompt

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redraft.backends.remote.dialect import Continuation, RemoteDialect, reading
+from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect, reading
 from redraft.backends.remote.line import Steps
 from redraft.backends.remote.rows import ChosenToken, RemoteRow
 from redraft.errors import ModelError
@@ -42,7 +42,7 @@ class Vllm(RemoteDialect):
             rows = [_prompt_row(entry, token, k) for entry, token in zip(entries[len(prefix) :], draft, strict=True)]
         return [*rows, self._steps(choice, 1, k)[0].row]
 
-    def continued(self, wanted: Continuation) -> Steps:
+    def continued(self, wanted: GreedyRequest) -> Steps:
         """Yield vLLM's tokens with their rows as they are streamed."""
         more: dict[str, Any] = {"stop_token_ids": list(wanted.ends), "stream": True}
         if wanted.draft:

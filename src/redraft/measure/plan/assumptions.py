@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from redraft.measure.plan.capacity import Plan, host_seconds
+from redraft.measure.plan.capacity import CapacityPlan, host_seconds
 from redraft.measure.plan.costs import LinearCost, Roofline
 
 
@@ -18,13 +18,13 @@ class Assumption:
     source: str
 
 
-def assumptions(plan: Plan) -> list[Assumption]:
+def assumptions(plan: CapacityPlan) -> list[Assumption]:
     """Return all assumptions of a plan."""
     parts = (_demand, _model, _work, _speed, _python, _tiers)
     return [Assumption(*each) for part in parts for each in part(plan)]
 
 
-def _demand(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _demand(plan: CapacityPlan) -> Iterator[tuple[str, str, str]]:
     demand, trace = plan.demand, plan.trace
     languages = "1 language" if demand.targets == 1 else f"{demand.targets} languages"
     yield "sessions", f"{demand.sessions:,} at once, each into {languages}", "given"
@@ -34,7 +34,7 @@ def _demand(plan: Plan) -> Iterator[tuple[str, str, str]]:
     yield "in time", f"95 % of the updates within {demand.deadline:g} s", "--deadline"
 
 
-def _model(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _model(plan: CapacityPlan) -> Iterator[tuple[str, str, str]]:
     model = plan.model
     size = f"{model.parameters / 1e6:,.0f} million weights, {model.weight_bytes / 1e9:.2f} GB"
     yield f"model {model.name}", size, model.source
@@ -44,7 +44,7 @@ def _model(plan: Plan) -> Iterator[tuple[str, str, str]]:
     yield "cache of a language", f"{plan.tiers.context} tokens", f"assumed: {why}; change with --context-length"
 
 
-def _work(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _work(plan: CapacityPlan) -> Iterator[tuple[str, str, str]]:
     source = f"{plan.trace.source}; assumed for {plan.model.name} and every language; change with --trace"
     for each in plan.methods:
         work = each.work
@@ -52,7 +52,7 @@ def _work(plan: Plan) -> Iterator[tuple[str, str, str]]:
         yield f"work of {each.method}", f"{passes}; {work.tokens:.1f} new tokens per pass", source
 
 
-def _speed(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _speed(plan: CapacityPlan) -> Iterator[tuple[str, str, str]]:
     cost = plan.supply.cost
     if isinstance(cost, Roofline):
         sheet = cost.hardware
@@ -68,7 +68,7 @@ def _speed(plan: Plan) -> Iterator[tuple[str, str, str]]:
     yield "languages in a pass", f"at most {plan.supply.batch_lanes}", "--batch-lanes"
 
 
-def _python(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _python(plan: CapacityPlan) -> Iterator[tuple[str, str, str]]:
     for each in plan.methods:
         host, source = host_seconds(plan.supply.cost, each.work)
         yield f"Python of {each.method}", f"{1e3 * host:.3g} ms per language and pass", source
@@ -78,7 +78,7 @@ def _python(plan: Plan) -> Iterator[tuple[str, str, str]]:
         yield "Python runs", "in session replicas", "assumed: a vLLM or SGLang server on each GPU"
 
 
-def _tiers(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _tiers(plan: CapacityPlan) -> Iterator[tuple[str, str, str]]:
     yield "load of a replica", f"{plan.tiers.replica_load:.0%} of one core", "assumed; change with --replica-load"
     if plan.demand.viewers:
         yield "viewers", f"{plan.demand.viewers:,} in all, one language each", "given"

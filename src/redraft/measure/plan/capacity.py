@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from redraft.measure.plan.costs import LinearCost, PassCost
-from redraft.measure.plan.formula import Crowd, Engine, Estimate, most_carried
+from redraft.measure.plan.formula import Crowd, EngineModel, Estimate, most_carried
 from redraft.measure.plan.model import ModelSize
 from redraft.measure.plan.supply import Supply
-from redraft.measure.plan.trace import Trace, Work
+from redraft.measure.plan.trace import RecordedWork, Work
 
 #: Maximum number of lanes to consider for one engine.
 MOST_LANES = 1 << 14
@@ -75,7 +75,7 @@ class MethodPlan:
     method: str
     work: Work
     host: float
-    engine: Engine
+    engine: EngineModel
     sessions: int = 0
     best: Estimate | None = None
     limit: str = ""
@@ -92,14 +92,14 @@ class MethodPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CapacityPlan:
     """A plan: the requirements of each method, and the input of the calculation."""
 
     demand: Demand
     supply: Supply
     tiers: Tiers
     model: ModelSize
-    trace: Trace
+    trace: RecordedWork
     methods: tuple[MethodPlan, ...]
 
     @property
@@ -115,15 +115,15 @@ class Plan:
 
 
 def make_plan(
-    demand: Demand, supply: Supply, tiers: Tiers, model: ModelSize, trace: Trace, methods: Sequence[str]
-) -> Plan:
+    demand: Demand, supply: Supply, tiers: Tiers, model: ModelSize, trace: RecordedWork, methods: Sequence[str]
+) -> CapacityPlan:
     """Make a plan for some methods.
 
     Raises:
         OptionError: a method was not recorded.
     """
     plans = tuple(_for_method(demand, supply, tiers, model, trace, method) for method in methods)
-    return Plan(demand, supply, tiers, model, trace, plans)
+    return CapacityPlan(demand, supply, tiers, model, trace, plans)
 
 
 def host_seconds(cost: PassCost, work: Work) -> tuple[float, str]:
@@ -134,11 +134,11 @@ def host_seconds(cost: PassCost, work: Work) -> tuple[float, str]:
 
 
 def _for_method(
-    demand: Demand, supply: Supply, tiers: Tiers, model: ModelSize, trace: Trace, method: str
+    demand: Demand, supply: Supply, tiers: Tiers, model: ModelSize, trace: RecordedWork, method: str
 ) -> MethodPlan:
     work, script = trace.work(method), trace.script(demand.words_per_second)
     host, _ = host_seconds(supply.cost, work)
-    engine = Engine(supply.cost, supply.batch_lanes, host, supply.in_process)
+    engine = EngineModel(supply.cost, supply.batch_lanes, host, supply.in_process)
     nothing = MethodPlan(method, work, host, engine)
     cache = model.cell_bytes * tiers.context
     room = MOST_LANES
@@ -182,7 +182,7 @@ def _no_room(supply: Supply, model: ModelSize, cache: float) -> str:
     )
 
 
-def _too_slow(supply: Supply, demand: Demand, work: Work, engine: Engine) -> str:
+def _too_slow(supply: Supply, demand: Demand, work: Work, engine: EngineModel) -> str:
     milliseconds = 1e3 * engine.round_seconds(demand.targets, work.tokens, work.cached)
     languages = "1 language" if demand.targets == 1 else f"{demand.targets} languages"
     return (

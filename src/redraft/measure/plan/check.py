@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redraft.measure.plan.capacity import Demand, MethodPlan
-from redraft.measure.plan.formula import Crowd, Engine, most_carried
+from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
 from redraft.measure.plan.simulate import simulate
-from redraft.measure.plan.stage import Scene
-from redraft.measure.plan.trace import Trace
+from redraft.measure.plan.stage import TalkLoad
+from redraft.measure.plan.trace import RecordedWork
 
 #: Simulated seconds of a trial, and of its warm-up.
 SECONDS, WARM_UP = 45.0, 15.0
@@ -47,7 +47,7 @@ class Check:
         return self.formula / self.simulation - 1 if self.simulation else float("inf")
 
 
-def check(plan: MethodPlan, demand: Demand, trace: Trace, seed: int = 0) -> Check:
+def check(plan: MethodPlan, demand: Demand, trace: RecordedWork, seed: int = 0) -> Check:
     """Simulate one engine of a feasible plan that is limited by time rather than memory or demand.
 
     Raises:
@@ -67,8 +67,8 @@ def check(plan: MethodPlan, demand: Demand, trace: Trace, seed: int = 0) -> Chec
     return Check(plan.method, formula, simulation, best.busy, full.busy / full.seconds, best.lag, full.lag())
 
 
-def scene(sessions: int, demand: Demand, trace: Trace, engine: Engine, seed: int) -> Scene:
+def scene(sessions: int, demand: Demand, trace: RecordedWork, engine: EngineModel, seed: int) -> TalkLoad:
     """Return a scene with ``sessions`` sessions of a demand on one engine, with a slot for each language."""
     script = trace.script(demand.words_per_second)
     slots = sessions * demand.targets
-    return Scene(script, sessions, demand.targets, SECONDS, WARM_UP, slots, engine.most, _BUDGET, seed)
+    return TalkLoad(script, sessions, demand.targets, SECONDS, WARM_UP, slots, engine.most, _BUDGET, seed)

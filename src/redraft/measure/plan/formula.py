@@ -42,7 +42,7 @@ _RARE = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineModel:
     """One engine: a GPU, or a context of llama.cpp on some cores.
 
     Attributes:
@@ -93,7 +93,7 @@ class Crowd:
         targets: number of target languages per session.
     """
 
-    def __init__(self, work: Work, script: Script, engine: Engine, targets: int = 1) -> None:
+    def __init__(self, work: Work, script: Script, engine: EngineModel, targets: int = 1) -> None:
         self._targets, self._most = targets, engine.most
         self._alone = cache(lambda power: alone(work, script, RATIO**power))
         sizes = range(1, engine.most + 1)

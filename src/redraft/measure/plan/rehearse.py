@@ -20,7 +20,7 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET
 from redraft.measure.plan.costs import LinearCost
-from redraft.measure.plan.stage import Played, Scene, play
+from redraft.measure.plan.stage import LoadResult, TalkLoad, play
 from redraft.serve.scheduler import PassReport
 from redraft.translator import prompt_encoder, vocabulary_of
 
@@ -44,7 +44,7 @@ class ThreadTime:
 class Rehearsal:
     """Results of a scene on a model: figures, and the duration of each pass."""
 
-    played: Played
+    played: LoadResult
     passes: Sequence[PassReport]
 
     @property
@@ -53,7 +53,7 @@ class Rehearsal:
         return max(0.0, self.played.busy - sum(each.seconds for each in self.passes)) / max(1, self.played.requests)
 
 
-def rehearse(scene: Scene, backend: Backend, method: str, language: str) -> Rehearsal:
+def rehearse(scene: TalkLoad, backend: Backend, method: str, language: str) -> Rehearsal:
     """Play a scene on a model with one thread and enough slots.
 
     Raises:

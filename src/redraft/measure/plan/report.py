@@ -13,17 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from redraft.measure.plan.assumptions import assumptions
-from redraft.measure.plan.capacity import MethodPlan, Plan
+from redraft.measure.plan.capacity import CapacityPlan, MethodPlan
 from redraft.measure.plan.check import TOLERANCE, Check
 from redraft.measure.plan.costs import Roofline
 
 
-def estimated(plan: Plan) -> bool:
+def estimated(plan: CapacityPlan) -> bool:
     """Whether a plan's costs come from a data sheet."""
     return isinstance(plan.supply.cost, Roofline)
 
 
-def json_lines(plan: Plan, checks: Sequence[Check]) -> Iterator[str]:
+def json_lines(plan: CapacityPlan, checks: Sequence[Check]) -> Iterator[str]:
     """Yield JSON objects, one per line; ``kind`` is ``method``, ``check`` or ``assumption``.
 
     A method that cannot meet the deadline has ``possible`` false and a ``problem``.
@@ -35,7 +35,7 @@ def json_lines(plan: Plan, checks: Sequence[Check]) -> Iterator[str]:
         yield json.dumps({"kind": kind, **fields}, ensure_ascii=False)
 
 
-def _row(plan: Plan, each: MethodPlan) -> dict[str, Any]:
+def _row(plan: CapacityPlan, each: MethodPlan) -> dict[str, Any]:
     found: dict[str, Any] = {"method": each.method, "possible": each.possible, "estimated": estimated(plan)}
     if each.best is None:
         return {**found, "problem": each.limit}
@@ -64,7 +64,7 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def report(plan: Plan, checks: Sequence[Check]) -> RenderableType:
+def report(plan: CapacityPlan, checks: Sequence[Check]) -> RenderableType:
     """Return the plan, its assumptions, and the comparison of formula and simulation."""
     parts: list[RenderableType] = [_title(plan), Padding(_methods(plan), (1, 0))]
     parts += [Text(f"{each.method}: {each.limit}") for each in plan.methods if not each.possible]
@@ -75,14 +75,14 @@ def report(plan: Plan, checks: Sequence[Check]) -> RenderableType:
     return Group(*parts, Padding(_assumptions(plan), (1, 0, 0, 0)))
 
 
-def _title(plan: Plan) -> Text:
+def _title(plan: CapacityPlan) -> Text:
     text = f"{plan.demand.sessions:,} sessions, {plan.demand.lanes:,} languages in all, on {_units(plan)}."
     if estimated(plan):
         return Text.assemble(text, (" An estimate from a data sheet: nothing was measured on this hardware.", "bold"))
     return Text(text)
 
 
-def _methods(plan: Plan) -> Table:
+def _methods(plan: CapacityPlan) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     machines = plan.supply.per_machine > 1
     table.add_column("method")
@@ -124,7 +124,7 @@ def _checks(checks: Sequence[Check]) -> Table:
     return table
 
 
-def _assumptions(plan: Plan) -> Table:
+def _assumptions(plan: CapacityPlan) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("what it rests on", "", "source"):
         table.add_column(name, overflow="fold")
@@ -133,7 +133,7 @@ def _assumptions(plan: Plan) -> Table:
     return table
 
 
-def _units(plan: Plan) -> str:
+def _units(plan: CapacityPlan) -> str:
     return {"core": "cores", "machine": "machines"}.get(plan.supply.unit, plan.supply.unit)
 
 

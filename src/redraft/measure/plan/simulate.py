@@ -10,13 +10,13 @@ from redraft.captions.session import Translation
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, Tally, common_prefix
 from redraft.measure.eval.record import PassRecord
-from redraft.measure.plan.formula import Engine
+from redraft.measure.plan.formula import EngineModel
 from redraft.measure.plan.skipping import after_skipping
-from redraft.measure.plan.stage import Played, Scene, play
+from redraft.measure.plan.stage import LoadResult, TalkLoad, play
 from redraft.measure.plan.trace import Work
 
 
-def simulate(scene: Scene, work: Work, engine: Engine) -> Played:
+def simulate(scene: TalkLoad, work: Work, engine: EngineModel) -> LoadResult:
     """Play a scene with recorded work on an engine of the formula.
 
     Raises:
@@ -33,7 +33,7 @@ def simulate(scene: Scene, work: Work, engine: Engine) -> Played:
 class _Costs:
     """Adds up the costs of the passes in a round."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: EngineModel) -> None:
         self.engine, self._seconds = engine, 0.0
 
     def start(self) -> None:

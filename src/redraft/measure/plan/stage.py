@@ -35,7 +35,7 @@ class Stopwatch(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class TalkLoad:
     """A scene to play.
 
     Attributes:
@@ -62,7 +62,7 @@ class Scene:
 
 
 @dataclass(slots=True)
-class Played:
+class LoadResult:
     """Results of a scene after its warm-up.
 
     Attributes:
@@ -88,12 +88,12 @@ class Played:
 
 
 def play(
-    scene: Scene,
+    scene: TalkLoad,
     backend: Backend,
     translation: Callable[[int, int], Translation],
     stopwatch: Stopwatch,
     watch: Callable[[PassReport], None] = lambda _: None,
-) -> Played:
+) -> LoadResult:
     """Play a scene.
 
     Args:
@@ -127,7 +127,7 @@ class _Stage:
 
     def __init__(
         self,
-        scene: Scene,
+        scene: TalkLoad,
         backend: Backend,
         translation: Callable[[int, int], Translation],
         stopwatch: Stopwatch,
@@ -137,7 +137,7 @@ class _Stage:
         self._scene, self._stopwatch, self._watch = scene, stopwatch, watch
         self._env = simpy.Environment()
         self._inbox = simpy.Store(self._env)
-        self._played = Played(scene.seconds - scene.warm_up)
+        self._played = LoadResult(scene.seconds - scene.warm_up)
         self._since: dict[Lane, dict[tuple[str, int], float]] = {}
         backends: Mapping[str, Backend] = {TARGET: backend}
         load = Load(1000, CostCurve((1, 2), (0.001, 0.001)))  # admission is not used
@@ -156,7 +156,7 @@ class _Stage:
             self._env.process(self._talk(lanes, first, 0.5 * scene.warm_up * number / scene.talks))
         self._env.process(self._engine())
 
-    def play(self) -> Played:
+    def play(self) -> LoadResult:
         self._env.run(until=self._scene.seconds)
         self._pool.close()
         late = [self._env.now - since for waiting in self._since.values() for since in waiting.values()]

@@ -13,12 +13,12 @@ from redraft.backends.load import open_model
 from redraft.backends.machine import processor
 from redraft.errors import OptionError
 from redraft.measure.plan.costs import LinearCost, PassCost, from_curve
-from redraft.measure.plan.formula import Crowd, Engine, most_carried
+from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
 from redraft.measure.plan.hardware import Hardware
 from redraft.measure.plan.model import ModelSize
 from redraft.measure.plan.rehearse import fitted, rehearse
-from redraft.measure.plan.stage import Scene, need_simpy
-from redraft.measure.plan.trace import Trace
+from redraft.measure.plan.stage import TalkLoad, need_simpy
+from redraft.measure.plan.trace import RecordedWork
 from redraft.serve.batch import MOST_LANES, USUAL_LANES, budget
 
 
@@ -29,7 +29,7 @@ class Supply:
     Attributes:
         unit: what runs one engine, such as ``h200`` or ``core``.
         cost: cost of a pass on it.
-        in_process: whether engine and scheduler share a process (`redraft.measure.plan.formula.Engine`).
+        in_process: whether engine and scheduler share a process (`redraft.measure.plan.formula.EngineModel`).
         memory: memory of a unit in bytes; 0 if it is not a limit.
         per_machine: units per machine; they share the weights.
         batch_lanes: maximum lanes per pass.
@@ -92,7 +92,12 @@ LOADS = (0.3, 1.6)
 
 
 def measured(
-    model: ModelSize, methods: Sequence[str], trace: Trace, rate: float, language: str, tell: Callable[[str], None]
+    model: ModelSize,
+    methods: Sequence[str],
+    trace: RecordedWork,
+    rate: float,
+    language: str,
+    tell: Callable[[str], None],
 ) -> LinearCost:
     """Measure the costs of passes with the real scheduler, on one thread of this machine.
 
@@ -119,10 +124,12 @@ def measured(
     with opened(model, MOST_LANES - 1) as backend:
         room = budget(known_curve(backend))
         for method in methods:
-            engine = Engine(guess, USUAL_LANES, trace.work(method).host)
+            engine = EngineModel(guess, USUAL_LANES, trace.work(method).host)
             carried = most_carried(Crowd(trace.work(method), script, engine).lag, 1.0, MOST_LANES)
             talks = [max(1, min(round(load * carried), MOST_LANES - 2)) for load in LOADS]
             tell(f"{method}: {' and '.join(map(str, talks))} talks, {SECONDS:g} s of the processor's time each at most")
-            scenes = [Scene(script, number, 1, SECONDS, WARM_UP, MOST_LANES - 2, USUAL_LANES, room) for number in talks]
+            scenes = [
+                TalkLoad(script, number, 1, SECONDS, WARM_UP, MOST_LANES - 2, USUAL_LANES, room) for number in talks
+            ]
             found[method] = [rehearse(each, backend, method, language) for each in scenes]
     return fitted(found, f"measured here on one core of {processor().label}")

@@ -75,7 +75,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Trace:
+class RecordedWork:
     """A talk and its work.
 
     Attributes:
@@ -117,7 +117,7 @@ def _segment(record: Record) -> Segment:
     return Segment(tuple(updates))
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path) -> RecordedWork:
     """Read the work from the records of ``redraft bench run``, a file that ends with ``.records.jsonl``.
 
     Of several lines of a table with the same method, the first is used.
@@ -130,11 +130,11 @@ def read_trace(path: Path) -> Trace:
     for contender, records in recording.records.items():
         method = contender.partition(",")[0].partition(" ")[0]
         works.setdefault(method, Work(method, tuple(records)))
-    return Trace(works, f"recorded in {path.name}")
+    return RecordedWork(works, f"recorded in {path.name}")
 
 
-def shipped_trace() -> Trace:
+def shipped_trace() -> RecordedWork:
     """Return the work of the demo talk."""
     with as_file(files(__package__) / SHIPPED) as path:
         trace = read_trace(path)
-    return Trace(trace.works, "recorded with the demo model on the demo talk, to German")
+    return RecordedWork(trace.works, "recorded with the demo model on the demo talk, to German")
