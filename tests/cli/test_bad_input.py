@@ -75,7 +75,7 @@ BAD = [
     ([*T, "--gpu-layers", "-2"], ["--gpu-layers", "'-2'", "from -1 to"]),
     ([*T, "--term", "hull"], ["--term", "TERM=TRANSLATION", "'hull'"]),
     ([*T, "--term", "=Rumpf"], ["--term", "TERM=TRANSLATION", "'=Rumpf'"]),
-    ([*T, "--term", "hull=Rumpf"], ["glossary", "leave it out or use a chat model"]),
+    ([*T, "--term", "hull=Rumpf"], ["glossary", "leave it out or use another model"]),
     ([*T, "--template", "x"], ["--template", "'x'", "'tower', 'qwen3', 'chat', 'plain-tag'"]),
     ([*T, "--template", "chat"], ["no chat template", "--template tower, qwen3 or plain-tag"]),
     ([*T, "/no/such/file"], ["input file '/no/such/file'", "No such file"]),
