@@ -205,5 +205,7 @@ def _languages(*tags: str) -> list[Any]:
     ids=lambda style: repr(style),
 )
 def test_styles_that_no_encoder_reads_are_refused(style: Style) -> None:
-    with pytest.raises(OptionError, match="(context|glossary|template): an encoder-decoder model accepts only the text"):
+    with pytest.raises(
+        OptionError, match="(context|glossary|template): an encoder-decoder model accepts only the text"
+    ):
         Translator(opened(tiny.t5()), ["de"], style=style)
