@@ -19,7 +19,7 @@ def test_a_hundred_viewers(redraft: Run, tmp_path: Path, more: tuple[str, ...]) 
         "--viewers",
         "100",
         "--seconds",
-        "10",
+        "6",
         "--rate",
         "10",
         "--model",

@@ -143,9 +143,13 @@ async def watch(addresses: Sequence[str], number: int, heard: Heard) -> int:
     viewers = await asyncio.gather(*(connect(viewer) for viewer in range(number)))
     connected = sum(each.open for each in viewers)
     print("ready", connected, flush=True)
-    ended = loop.run_in_executor(None, sys.stdin.read)  # until it is closed
-    every = asyncio.gather(*(each.closed for each in viewers))
-    await asyncio.wait([asyncio.ensure_future(ended), every], return_when=asyncio.FIRST_COMPLETED)
+    closed = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), closed.set)  # nothing is written to it, so this is its end
+    ended: asyncio.Future[Any] = asyncio.ensure_future(closed.wait())
+    every: asyncio.Future[Any] = asyncio.gather(*(each.closed for each in viewers))
+    await asyncio.wait([ended, every], return_when=asyncio.FIRST_COMPLETED)
+    loop.remove_reader(sys.stdin.fileno())
+    ended.cancel()
     return connected
 
 
