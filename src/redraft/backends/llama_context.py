@@ -4,10 +4,10 @@ Batched and single passes use different kernels, so they differ in the last bits
 ways:
 
 * **quantised weights**: a quantised cache with flash attention, whose kernels give the same bits for any number of ids
-(with the kernels that `redraft.backends.llama_model` selects); * **float weights**, or float matrices among quantised
-ones (mixtures of experts), or heads that do not fit a quantised cache: a cache of 32-bit floats, and passes over at
-least two ids with two rows and at most `_EXACT_PASS` ids. Within these bounds llama.cpp uses one kernel for matrices
-and one for attention; outside it uses others.
+  (with the kernels that `redraft.backends.llama_model` selects);
+* **float weights**, or float matrices among quantised ones (mixtures of experts), or heads that do not fit a quantised
+  cache: a cache of 32-bit floats, and passes over at least two ids with two rows and at most `_EXACT_PASS` ids. Within
+  these bounds llama.cpp uses one kernel for matrices and one for attention; outside it uses others.
 
 Attention sums over the cells of the cache in order and skips those that an id does not see.  So rows are exact only if
 the cells of a sequence are in the order of its positions: see `redraft.backends.llamacpp`.

@@ -7,9 +7,9 @@ end its turn.  Layouts are rendered with marks in place of the user's texts, and
 
 The templates, by name:
 
-* ``tower``, ``qwen3``: SSBD v2, Table 5, for Tower+ and for Qwen3 without thinking; * ``chat``: the model's own chat
-template, with the same instruction and the same header before the answer; * ``plain-tag``: a format string, for
-translation models without instructions such as the demo models.
+* ``tower``, ``qwen3``: SSBD v2, Table 5, for Tower+ and for Qwen3 without thinking;
+* ``chat``: the model's own chat template, with the same instruction and the same header before the answer;
+* ``plain-tag``: a format string, for translation models without instructions such as the demo models.
 
 This module uses no engine: the caller passes ``tokenize``.
 """

@@ -11,8 +11,9 @@ decoding.
 There are two departures from the paper, each disabled in its setting:
 
 * ``floor`` (default 0): the bias accepts no token of lower probability.  At beta = 0.2 *any* token passes if p_max <=
-0.25; a small floor prevents that. * Below beta = 0.5 the end of the output is the target's own decision: the bias
-neither accepts a drafted end token that is not the argmax nor overrides an end token that is.
+  0.25; a small floor prevents that.
+* Below beta = 0.5 the end of the output is the target's own decision: the bias neither accepts a drafted end token that
+  is not the argmax nor overrides an end token that is.
 """
 
 from __future__ import annotations

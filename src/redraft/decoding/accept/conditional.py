@@ -11,12 +11,15 @@ probable.
 
 Choices that the paper leaves open:
 
-* H is in nats. * Of equally probable tokens, only the one with the lowest id counts as the most probable.  So alpha = 0
-and beta = 1 are exact acceptance, including ties. * The most probable token passes every test, including a fixed
-threshold (equation 3): if rejected, it would be generated anyway. * A drafted end token passes only as the most
-probable token, so that a copied end does not cut the output short. Nothing is accepted after it. * A passing token may
-override an end token that the target prefers.  ``end_guard`` (from the authors' earlier CASD: p must also exceed the
-probability of the end token) prevents that; AASD has no such guard, so it is off by default.
+* H is in nats.
+* Of equally probable tokens, only the one with the lowest id counts as the most probable.  So alpha = 0 and beta = 1
+  are exact acceptance, including ties.
+* The most probable token passes every test, including a fixed threshold (equation 3): if rejected, it would be
+  generated anyway.
+* A drafted end token passes only as the most probable token, so that a copied end does not cut the output short.
+  Nothing is accepted after it.
+* A passing token may override an end token that the target prefers.  ``end_guard`` (from the authors' earlier CASD: p
+  must also exceed the probability of the end token) prevents that; AASD has no such guard, so it is off by default.
 """
 
 from __future__ import annotations

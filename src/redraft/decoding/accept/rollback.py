@@ -1,7 +1,7 @@
 """Rollback: the large model keeps draft tokens that it finds probable enough.
 
-BiLD, section 3.4, equation 3, and Algorithm 1, lines 9-16.  The distance of the models at a
-draft token is the cross-entropy between the large model's distribution and the small model's hard label (section 4.1):
+BiLD, section 3.4, equation 3, and Algorithm 1, lines 9-16.  The distance of the models at a draft token is the
+cross-entropy between the large model's distribution and the small model's hard label (section 4.1):
 
     d = -log p_L(draft token)
 

@@ -7,13 +7,14 @@ row before it (*misaligned*), tokens that rank above it are drafted as its sibli
 
 Choices that the paper leaves open:
 
-* The n-gram continues below the siblings too: a sibling is a substitution, and the text after it may be the same. *
-Leaves and nodes are limited.  N-grams come first, earlier occurrences before later ones; then siblings, shallow ones
-before deep ones, since a deep one is useful only if everything above it is accepted. * The prompt's rows arrive with
-the first pass, so the first draft is extended only at positions in the prefix that the prompt shares with the previous
-one.  If another drafter makes the first draft, the prompt would have to be computed again, so no draft is extended. *
-Tokens from generated text are not extended: except for those that a lenient rule accepted, they are the most probable
-of their rows.
+* The n-gram continues below the siblings too: a sibling is a substitution, and the text after it may be the same.
+* Leaves and nodes are limited.  N-grams come first, earlier occurrences before later ones; then siblings, shallow ones
+  before deep ones, since a deep one is useful only if everything above it is accepted.
+* The prompt's rows arrive with the first pass, so the first draft is extended only at positions in the prefix that the
+  prompt shares with the previous one.  If another drafter makes the first draft, the prompt would have to be computed
+  again, so no draft is extended.
+* Tokens from generated text are not extended: except for those that a lenient rule accepted, they are the most probable
+  of their rows.
 """
 
 from __future__ import annotations

@@ -4,15 +4,17 @@ Each iteration of Jacobi decoding predicts every open position from the current 
 graph shows how many of its predecessors a token had to wait for.
 
 * A token is *resolved* in the first iteration from which its position keeps the final token.  This is the paper's
-"correctly decoded w.r.t. the gold autoregressive reference", since the output equals that reference.  A token that is
-right by chance and then changes is not resolved yet.  A token that the initial guess already contained is resolved in
-the iteration before its first prediction, iteration 0 for the first block. * A guess ends at its first end token;
-predictions after that are ignored. * A token *depends* on the tokens before it that were resolved in earlier
-iterations: only these were in the guess from which its final prediction was made.  So tokens of one iteration do not
-depend on each other: y_6 of Figure 4 is decoded by p(y_6 | y_1:4, x). * The graph *draws* one edge to a token: from the
-dependency that was resolved last (the nearest one of several, the source if there is none).  The paper omits redundant
-edges on non-parallel tokens without saying which; this edge is the one the token waited for. * Tokens are *parallel* if
-another token is resolved in the same iteration.
+  "correctly decoded w.r.t. the gold autoregressive reference", since the output equals that reference.  A token that is
+  right by chance and then changes is not resolved yet.  A token that the initial guess already contained is resolved in
+  the iteration before its first prediction, iteration 0 for the first block.
+* A guess ends at its first end token; predictions after that are ignored.
+* A token *depends* on the tokens before it that were resolved in earlier iterations: only these were in the guess from
+  which its final prediction was made.  So tokens of one iteration do not depend on each other: y_6 of Figure 4 is
+  decoded by p(y_6 | y_1:4, x).
+* The graph *draws* one edge to a token: from the dependency that was resolved last (the nearest one of several, the
+  source if there is none).  The paper omits redundant edges on non-parallel tokens without saying which; this edge is
+  the one the token waited for.
+* Tokens are *parallel* if another token is resolved in the same iteration.
 
 The end token is treated like any other, since it also costs a pass.
 """
