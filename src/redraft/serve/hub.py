@@ -79,7 +79,7 @@ class Hub:
         metrics.watch(engines)
 
     def _viewers(self) -> int:
-        here = sum(len(each.delivery.viewers) + each.readers for each in self._sessions.values())
+        here = sum(each.audience for each in self._sessions.values())
         return here + (self.fanout.viewers if self.fanout else 0)
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from redraft.captions import events
@@ -27,13 +27,14 @@ from redraft.serve.names import public_name
 from redraft.serve.outbox import Outbox
 from redraft.serve.stats import SessionCounts
 from redraft.serve.transcript import Transcript
+from redraft.serve.watched import Watched
 
 #: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
 
 
 @dataclass(slots=True, eq=False)
-class LiveSession:
+class LiveSession(Watched):
     """A session on the server.
 
     Attributes:
@@ -71,7 +72,6 @@ class LiveSession:
     ended: bool = False
     last_post: int = -1
     name: str = field(init=False)
-    targets: tuple[str, ...] = field(init=False)
     inbox: Inbox = field(init=False)
     transcript: Transcript = field(init=False)
     delivery: Delivery = field(init=False)
@@ -82,8 +82,7 @@ class LiveSession:
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.targets = tuple(map(str.strip, self.begin.targets))
-        self.inbox, self.transcript = Inbox(), Transcript(self.targets)
+        self.inbox, self.transcript = Inbox(), Transcript(tuple(map(str.strip, self.begin.targets)))
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
         room = f"{self.begin.room}-" if self.begin.room else ""
@@ -272,26 +271,11 @@ class LiveSession:
         if self.done:
             self.delivery.say_done(outbox)
 
-    def watch(self, viewer: Outbox) -> None:
-        """Add a viewer, and send the captions so far."""
-        self.delivery.watch(viewer)
-        if self.done:
-            self.delivery.say_done(viewer)
-
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas; see `Delivery.publish`."""
         self.delivery.publish(feed)
         if self.done:
             self.delivery.say_done(feed)
-
-    async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """Yield the transcript as it grows, see `Transcript.live`; a reader counts as a viewer."""
-        self.readers += 1
-        try:
-            async for piece in self.transcript.live(form, targets):
-                yield piece
-        finally:
-            self.readers -= 1
 
     def detach(self, outbox: Outbox) -> None:
         """Remove a connection that has ended."""

@@ -51,5 +51,5 @@ def check_places(hub: Hub, session: Watched) -> None:
         Refused: the maximum number of viewers is reached.
     """
     most = hub.settings.viewers
-    if len(session.delivery.viewers) + session.readers >= most:
+    if session.audience >= most:
         raise hub.admission.refused("limit", f"all {most} places for viewers of this session are taken")

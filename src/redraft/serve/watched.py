@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
 
 from redraft.serve.delivery import Delivery
 from redraft.serve.outbox import Outbox
@@ -11,7 +11,7 @@ from redraft.serve.protocol import Begin
 from redraft.serve.transcript import Transcript
 
 
-class Watched(Protocol):
+class Watched(ABC):
     """A session of this replica (`LiveSession`) or of another one (`redraft.serve.fanout.mirror.Mirror`).
 
     Attributes:
@@ -20,6 +20,7 @@ class Watched(Protocol):
         transcript: its captions.
         delivery: its connections here.
         readers: number of readers of the growing transcript.
+        ended: whether it takes no more updates, or cannot be ended here.
         over: called when it has ended.
     """
 
@@ -28,32 +29,48 @@ class Watched(Protocol):
     transcript: Transcript
     delivery: Delivery
     readers: int
+    ended: bool
     over: Callable[[], None] | None
 
     @property
     def targets(self) -> tuple[str, ...]:
         """The target languages."""
+        return self.transcript.targets
 
     @property
+    @abstractmethod
     def done(self) -> bool:
         """Whether it has ended and everything is translated."""
 
     @property
+    @abstractmethod
     def in_use(self) -> bool:
         """Whether more captions may come, so that it keeps its room from others on this replica."""
 
-    @property
-    def ended(self) -> bool:
-        """Whether there is nothing to end here."""
-
+    @abstractmethod
     def end(self) -> None:
         """End the session: no more updates will come."""
 
-    def watch(self, viewer: Outbox) -> None:
-        """Add a viewer, and send the captions so far."""
-
-    def detach(self, viewer: Outbox) -> None:
+    @abstractmethod
+    def detach(self, outbox: Outbox) -> None:
         """Remove a connection that has ended."""
 
-    def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
+    @property
+    def audience(self) -> int:
+        """Number of viewers here, readers of the growing transcript included."""
+        return len(self.delivery.viewers) + self.readers
+
+    def watch(self, viewer: Outbox) -> None:
+        """Add a viewer, and send the captions so far."""
+        self.delivery.watch(viewer)
+        if self.done:
+            self.delivery.say_done(viewer)
+
+    async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the transcript as it grows, see `Transcript.live`."""
+        self.readers += 1
+        try:
+            async for piece in self.transcript.live(form, targets):
+                yield piece
+        finally:
+            self.readers -= 1

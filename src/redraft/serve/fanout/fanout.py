@@ -99,7 +99,7 @@ class Fanout:
     @property
     def viewers(self) -> int:
         """Number of viewers connected here to sessions of other replicas."""
-        return sum(len(each.delivery.viewers) + each.readers for each in self.mirrors.values())
+        return sum(each.audience for each in self.mirrors.values())
 
     # Sessions of this replica
 
@@ -202,7 +202,7 @@ class Fanout:
         """Drop mirrors and rooms without viewers."""
         now = time.monotonic()
         dropped = [
-            each for each in self.mirrors.values() if each.gone or not (each.watched or now - each.touched < _IDLE)
+            each for each in self.mirrors.values() if each.gone or not (each.audience or now - each.touched < _IDLE)
         ]
         for mirror in dropped:
             del self.mirrors[mirror.name]

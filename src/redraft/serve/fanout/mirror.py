@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 
 from pydantic import ValidationError
 
@@ -15,11 +15,12 @@ from redraft.serve.fanout.store import GONE, Position, Store, parse_news
 from redraft.serve.messages import caption_of
 from redraft.serve.outbox import Outbox
 from redraft.serve.transcript import Key, Transcript
+from redraft.serve.watched import Watched
 
 log = logging.getLogger(__name__)
 
 
-class Mirror:
+class Mirror(Watched):
     """State of a session that another replica translates.
 
     Attributes:
@@ -52,42 +53,17 @@ class Mirror:
         self._position = Position(0, 0)
 
     @property
-    def targets(self) -> tuple[str, ...]:
-        """The target languages."""
-        return self.transcript.targets
-
-    @property
     def done(self) -> bool:
         """Whether the session has ended and everything is translated."""
         return self.transcript.closed
 
-    @property
-    def watched(self) -> bool:
-        """Whether it has viewers here."""
-        return bool(self.delivery.viewers or self.readers)
-
     def end(self) -> None:
         """Do nothing: its own replica ends it."""
 
-    def watch(self, viewer: Outbox) -> None:
-        """Add a viewer, and send the captions so far."""
-        self.delivery.watch(viewer)
-        if self.done:
-            self.delivery.say_done(viewer)
-
-    def detach(self, viewer: Outbox) -> None:
+    def detach(self, outbox: Outbox) -> None:
         """Remove a viewer's connection that has ended."""
         self.touched = time.monotonic()
-        self.delivery.detach(viewer)
-
-    async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """Yield the transcript as it grows, see `Transcript.live`."""
-        self.readers += 1
-        try:
-            async for piece in self.transcript.live(form, targets):
-                yield piece
-        finally:
-            self.readers -= 1
+        self.delivery.detach(outbox)
 
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
