@@ -111,10 +111,8 @@ class RemoteClient:
             with self._failures():
                 try:
                     answer = self._http.send(self._http.build_request(method, path, json=body), stream=stream)
-                except httpx2.TimeoutException:
-                    raise
-                except httpx2.TransportError:
-                    if wait is None:
+                except httpx2.TransportError as error:
+                    if wait is None or isinstance(error, httpx2.TimeoutException):
                         raise
                 else:
                     if answer.status_code not in _BUSY or wait is None:
