@@ -78,11 +78,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     default=0.5,
     help="Seconds of silence that end an utterance; half that if it is long.",
 )
-@click.option(
-    "--punctuation",
-    metavar="FOLDER",
-    help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
-)
+@common.punctuation
 @click.option(
     "--speed",
     type=common.Real(0, min_open=True),

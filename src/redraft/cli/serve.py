@@ -70,11 +70,7 @@ Examples:
     metavar="NAME[:MODEL|:URL]",
     help="Recognise speech that pages and clients send; named as for redraft listen.  [default: none]",
 )
-@click.option(
-    "--punctuation",
-    metavar="FOLDER",
-    help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
-)
+@common.punctuation
 @click.option(
     "--fanout",
     metavar="URL",

@@ -122,6 +122,11 @@ threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU th
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 for all that fit."
 )
+punctuation = click.option(
+    "--punctuation",
+    metavar="FOLDER",
+    help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
+)
 exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 
