@@ -6,7 +6,6 @@ the same model on transformers gives the same ids.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -18,10 +17,8 @@ pytest.importorskip("torch", reason="needs the extra hf")
 
 from click.testing import CliRunner
 
-from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer
+from benchmarks.vllm_server import VllmServer
 from redraft import Translator, Update
-from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_backend
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
@@ -31,16 +28,14 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
+from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.test_decoding import plain_methods
 
 KEY, NAME = "secret", "tiny"
 WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
 
-pytestmark = [
-    pytest.mark.scale,
-    pytest.mark.skipif(PYTHON_VARIABLE not in os.environ, reason=f"{PYTHON_VARIABLE} is not set: run make test-scale"),
-]
+pytestmark = NEEDS_VLLM
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +46,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
     made.start()
     yield made
     made.kill()
-
-
-@pytest.fixture(scope="module")
-def local(server: VllmServer) -> Iterator[Backend]:
-    """The same model on transformers."""
-    with closing(open_backend(str(server.folder), LlamaOptions(POSITIONS - 1, slots=4, gpu_layers=0))) as backend:
-        yield backend
 
 
 @pytest.fixture

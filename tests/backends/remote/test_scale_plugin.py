@@ -21,23 +21,19 @@ import httpx2
 
 from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from redraft import Translator
-from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_backend
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
 from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
+from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.test_decoding import stream
 
 NAME, PER_STEP = "tiny", 16
 STREAMS, AT_ONCE = 50, 8
 
-pytestmark = [
-    pytest.mark.scale,
-    pytest.mark.skipif(PYTHON_VARIABLE not in os.environ, reason=f"{PYTHON_VARIABLE} is not set: run make test-scale"),
-]
+pytestmark = NEEDS_VLLM
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +45,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
     made.start()
     yield made
     made.kill()
-
-
-@pytest.fixture(scope="module")
-def local(server: VllmServer) -> Iterator[Backend]:
-    """The same model on transformers."""
-    with closing(open_backend(str(server.folder), LlamaOptions(POSITIONS - 1, slots=1, gpu_layers=0))) as backend:
-        yield backend
 
 
 def opened(server: VllmServer, count: int = 1, **options: Any) -> list[RemoteBackend]:
