@@ -15,7 +15,7 @@ import pytest
 
 from redraft.speech.audio import RATE
 from tests.cli.test_serve import served
-from tests.serve.browsers import CHROMIUM, final, finals, session_of, until, wait_for_finals
+from tests.serve.browsers import CHROMIUM, final, finals, session_of, until
 from tests.serve.conftest import DESKTOP
 from tests.serve.hearing import SENTENCE, command
 from tests.serve.servers import Running, running
@@ -386,20 +386,19 @@ def test_a_spoken_talk_becomes_german_captions(browser: Any, tmp_path: Path) -> 
     for number, line in enumerate(["My name is Mary.", "We also found two bicycles."]):
         audio, rate = soundfile.read(spoken(tmp_path / f"{number}.wav", [line]))
         parts += [audio, np.zeros(rate)]
+    parts.append(np.zeros(8 * 22_050))
     soundfile.write(tmp_path / "talk.wav", np.concatenate(parts), rate, "PCM_16")
     with served("--model", "demo", "--recogniser", "pocketsphinx", "--port", "0") as (_, port):
-        own = browser.browser_type.launch(
-            executable_path=CHROMIUM, args=arguments(Path(f"{tmp_path / 'talk.wav'}%noloop"))
-        )
+        own = browser.browser_type.launch(executable_path=CHROMIUM, args=arguments(tmp_path / "talk.wav"))
         page = own.new_context(viewport=DESKTOP, permissions=["microphone"]).new_page()
         page.goto(f"http://127.0.0.1:{port}")
         page.get_by_text("Speak", exact=True).click()
         page.click("#listen")
         microphone(page, "listening")
-        wait_for_finals(page, "de", 2)
-        # On a busy machine, chromium's fake microphone leaves out samples, and some words are mistaken.
-        heard = set(" ".join(page.locator(".cell.source").all_inner_texts()).split())
-        assert len(heard & set("my name is mary we also found two bicycles".split())) >= 4
+        # Chromium's fake microphone leaves out samples where the machine is busy, but it says everything again.
+        said = page.locator(".utterance", has_text="my name is mary").locator(".cell.final[lang=de]").first
+        expect(said).to_contain_text("Mar", timeout=60_000)
+        wait_for(page, 2)
         assert all(finals(page, "de"))
         until(page, "document.querySelector('#microphone span').textContent === 'No sound from the microphone'")
         page.click("#listen")
