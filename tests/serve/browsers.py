@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
+
+import pytest
 
 from redraft.captions.talk import load_talk
 from tests.serve.servers import SECONDS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+#: What root needs.
+SANDBOX = ["--no-sandbox"] if os.geteuid() == 0 else []
 
 SENTENCES = 4
 
@@ -41,6 +48,19 @@ window.WebSocket = class {
   }
 };
 """
+
+
+@contextmanager
+def chromium(*arguments: str) -> Iterator[Any]:
+    """A browser while the block lasts; expectations of its pages are waited for as long as all else."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium")
+    sync_api.expect.set_options(timeout=1000 * SECONDS)
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*SANDBOX, *arguments])
+        yield found
+        found.close()
 
 
 def shortened(times: float) -> list[dict[str, Any]]:
@@ -73,6 +93,19 @@ def until(page: Any, expression: str) -> None:
 
 def wait_for_finals(page: Any, tag: str = "ja", number: int = SENTENCES) -> None:
     until(page, f"document.querySelectorAll('{final(tag)}').length === {number}")
+
+
+def wait_for_end(page: Any) -> None:
+    """Wait until the demo talk has been played to its end, and all of it is translated."""
+    kept = ", ".join(f"sessionStorage.getItem('redraft.{name}')" for name in ("session", "plan", "open"))
+    until(page, f"(([session, plan, open]) => session && plan === null && open === '{{}}')([{kept}])")
+
+
+def watch_sent(page: Any) -> list[dict[str, Any]]:
+    """The messages that a page sends over websockets from now on; the list grows while the page is waited for."""
+    sent: list[dict[str, Any]] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(json.loads(frame))))
+    return sent
 
 
 def session_of(page: Any) -> dict[str, Any]:

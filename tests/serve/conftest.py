@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -28,15 +27,10 @@ def server() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")  # no longer: Playwright's loop runs in this thread, and with it no other can
 def browser() -> Iterator[Any]:
-    from tests.serve.browsers import CHROMIUM
+    from tests.serve.browsers import chromium
 
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture

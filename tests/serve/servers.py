@@ -19,6 +19,7 @@ from redraft.decoding.types import TARGET
 from redraft.serve.app import make_hub
 from redraft.serve.engine import Engine
 from redraft.serve.hub import Hub
+from redraft.serve.live import LiveSession
 from redraft.serve.run import CaptionServer, listen
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
@@ -81,6 +82,19 @@ class Running:
     def call(self, work: Callable[[], object]) -> None:
         """Have something done on the server's loop."""
         self.loop.call_soon_threadsafe(work)
+
+    def forget(self, session: LiveSession) -> None:
+        """Forget a session and close its owner's connection, as a restart does."""
+        done = threading.Event()
+
+        def work() -> None:
+            assert session.delivery.owner is not None
+            session.delivery.owner.close(1012, "restarted")
+            self.hub._forget(session)
+            done.set()
+
+        self.call(work)
+        assert done.wait(SECONDS)
 
     @property
     def engine(self) -> Engine:

@@ -80,13 +80,7 @@ def test_a_server_that_has_forgotten_everything_is_told(server: Running, visit: 
     play(page)
     expect(page.locator(final("ja")).first).to_be_visible()
     session = server.hub.find(name_of(page))
-
-    def forget() -> None:
-        assert session.delivery.owner is not None
-        session.delivery.owner.close(1012, "started anew")
-        server.hub._forget(session)
-
-    server.call(forget)
+    server.forget(session)
     check_finals(server, page)
     assert server.hub.find(name_of(page)) is not session
 
@@ -140,7 +134,7 @@ def test_plain_re_translation_beside_it(visit: Callable[..., Any]) -> None:
     page.check("#compare")
     play(page)
     for figure in ("passes", "lag", "erasure"):
-        expect(page.locator(f'[data-plain="{figure}"]')).not_to_have_text("–", timeout=20_000)
+        expect(page.locator(f'[data-plain="{figure}"]')).not_to_have_text("–")
 
 
 def test_statistics_have_names_and_are_explained(visit: Callable[..., Any]) -> None:

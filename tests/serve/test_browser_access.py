@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, FAKE_SOCKET, final, finals, play, until, wait_for_finals
+from tests.serve.browsers import CHROMIUM, FAKE_SOCKET, final, finals, play, until, wait_for_end, wait_for_finals
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
@@ -108,13 +108,14 @@ def test_the_focus_goes_on_to_what_takes_its_place(visit: Callable[..., Any]) ->
 def test_screen_readers_are_read_final_captions_once(visit: Callable[..., Any]) -> None:
     page = visit()
     play(page)
-    wait_for_finals(page)
+    wait_for_end(page)
     read = page.locator("#announcer p").all_inner_texts()
     assert read and set(read) <= {text for tag in ("de", "zh", "ja") for text in finals(page, tag)}
     assert page.locator("#announcer p").first.get_attribute("lang") in ("de", "zh", "ja")
     assert page.get_attribute("#announcer", "aria-live") == "polite"
     assert page.locator("[aria-live] .cell, .cell[aria-live]").count() == 0
     page.reload()
+    expect(page.locator("#state")).to_have_text("Live")
     wait_for_finals(page)
     assert page.locator("#announcer p").count() == 0  # they were read out before
 

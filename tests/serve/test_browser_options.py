@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, play, session_of, wait_for_finals
+from tests.serve.browsers import CHROMIUM, play, session_of, wait_for_finals, watch_sent
 from tests.serve.servers import Running, running
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
@@ -36,8 +35,7 @@ def open_options(page: Any) -> None:
 
 def test_options_are_sent_as_they_are_meant(visit: Callable[..., Any]) -> None:
     page = visit()
-    sent: list[dict[str, Any]] = []
-    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(json.loads(frame))))
+    sent = watch_sent(page)
     expect(page.locator("[name=beta]")).not_to_be_visible()
     open_options(page)
     assert page.get_attribute("[name=beta]", "placeholder") == "0.2"
@@ -92,10 +90,10 @@ def test_a_glossary_reaches_the_server_in_pairs(visit: Callable[..., Any], serve
     page = visit()
     page.click("#options > summary")
     page.fill("[name=glossary]", " duck=Ente\n\n a = b = c \n")
-    with page.expect_websocket() as found:
-        play(page)
-    start = json.loads(found.value.wait_for_event("framesent"))
-    assert start["glossary"] == [["duck", "Ente"], ["a", "b = c"]]
+    sent = watch_sent(page)
+    play(page)
+    expect(page.locator("#glossary-wrong")).to_be_visible()  # the answer: this model takes none
+    assert sent[0]["glossary"] == [["duck", "Ente"], ["a", "b = c"]]
 
 
 def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:

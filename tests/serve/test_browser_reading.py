@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, SENTENCES, play, session_of, until
-from tests.serve.servers import SECONDS, Running
+from tests.serve.browsers import CHROMIUM, play, session_of, wait_for_end
+from tests.serve.servers import Running
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
@@ -38,13 +37,8 @@ def test_lines_of_the_speakers_page_never_change(server: Running, visit: Callabl
     page = visit("/?reading=20")
     page.evaluate(KEEP)
     play(page)
-    until(page, "JSON.parse(sessionStorage.getItem('redraft.session'))?.name")
-    spoken = server.hub.find(str(session_of(page)["name"])).transcript
-    end = time.monotonic() + SECONDS
-    while sum(caption.language == "de" for caption in spoken.finals) < SENTENCES:
-        assert time.monotonic() < end
-        page.wait_for_timeout(20)
-    until(page, "sessionStorage.getItem('redraft.open') === '{}'")  # the page knows that all is translated
+    wait_for_end(page)
+    spoken = server.hub.find(session_of(page)["name"]).transcript
     seen = page.evaluate("window.seen")
     for states in seen.values():
         for before, after in pairwise(states):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import wave
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,10 +14,11 @@ import pytest
 
 from redraft.speech.audio import RATE
 from tests.cli.test_serve import served
-from tests.serve.browsers import CHROMIUM, final, finals, session_of, until
+from tests.serve.browsers import CHROMIUM, SANDBOX, chromium, final, finals, session_of, until
 from tests.serve.conftest import DESKTOP
 from tests.serve.hearing import SENTENCE, command
 from tests.serve.servers import Running, running
+from tests.serve.test_faults import eventually
 from tests.speech.recognisers import spoken
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
@@ -39,10 +39,9 @@ navigator.mediaDevices.getUserMedia = async (wanted) => {
 """
 
 
-def arguments(recording: Path, *more: str) -> list[str]:
+def arguments(recording: Path) -> list[str]:
     """Those of a browser for which a recording is what the microphone hears."""
-    made = ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={recording}", *more]
-    return [*made, "--no-sandbox"] if os.geteuid() == 0 else made
+    return ["--use-fake-device-for-media-stream", f"--use-file-for-fake-audio-capture={recording}"]
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +53,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         file.setsampwidth(2)
         file.setframerate(48_000)
         file.writeframes((8000 * np.sin(np.arange(48_000) * 2 * math.pi * 200 / 48_000)).astype("<i2").tobytes())
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments(path))
+    with chromium(*arguments(path)) as found:
         yield found
-        found.close()
 
 
 @pytest.fixture
@@ -88,7 +85,7 @@ def microphone(page: Any, state: str) -> None:
         "denied": "Microphone not allowed",
         "error": "Microphone stopped",
     }
-    expect(page.locator("#microphone span")).to_have_text(words[state], timeout=20_000)
+    expect(page.locator("#microphone span")).to_have_text(words[state])
     expect(page.locator("#microphone")).to_have_attribute("data-state", state)
     expect(page.locator("#microphone")).to_be_visible()
 
@@ -110,12 +107,11 @@ def wait_for(page: Any, number: int) -> None:
     until(page, f"document.querySelectorAll('{final('de')}').length >= {number}")
 
 
-def until_free(page: Any, server: Running) -> None:
-    for _ in range(200):
-        if server.hub.ears.taken == 0:
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError("the recogniser's place was not given back")
+def wait_until_recognised(page: Any, server: Running) -> None:
+    """Wait until the recogniser has ended, and everything that it has recognised is translated."""
+    eventually(lambda: server.hub.ears.taken == 0)
+    until(page, "sessionStorage.getItem('redraft.open') === '{}'")
+    expect(page.locator(".cell:not(.final, .source)")).to_have_count(0)
 
 
 def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: Callable[..., Any]) -> None:
@@ -135,12 +131,11 @@ def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: 
     page.click("#listen")
     microphone(page, "off")
     assert is_released(page)
-    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")  # what was said last is ended
-    until_free(page, server)
+    wait_until_recognised(page, server)
     assert lost(server) == 0
+    count = len(finals(page, "de"))
     page.click("#listen")  # and once more, as another stream
     microphone(page, "listening")
-    count = len(finals(page, "de"))
     wait_for(page, count + 1)
     page.click("text=End session")
     expect(page.locator("#state")).to_have_text("Ended")
@@ -172,12 +167,14 @@ def test_a_drop_loses_nothing_that_was_said(server: Running, speaker: Callable[.
     wait_for(page, 1)
     session = server.hub.find(str(session_of(page)["name"]))
     for _ in range(2):
-        assert session.delivery.owner is not None
-        server.call(partial(session.delivery.owner.close, 1012, "dropped"))
+        owner = session.delivery.owner
+        assert owner is not None
+        server.call(partial(owner.close, 1012, "dropped"))
+        eventually(lambda owner=owner: session.delivery.owner is not owner)
         count = len(finals(page, "de"))
         wait_for(page, count + 2)
     page.click("#listen")
-    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    wait_until_recognised(page, server)
     names = page.locator(".utterance").evaluate_all("(rows) => rows.map((row) => row.dataset.utterance)")
     assert names == [f"1.{number}" for number in range(1, len(names) + 1)]
     assert lost(server) == 0
@@ -192,16 +189,10 @@ def test_a_server_that_has_forgotten_everything_goes_on_with_the_utterance(
     page.click("#listen")
     wait_for(page, 1)
     session = server.hub.find(str(session_of(page)["name"]))
-
-    def forget() -> None:
-        assert session.delivery.owner is not None
-        session.delivery.owner.close(1012, "started anew")
-        server.hub._forget(session)
-
-    server.call(forget)
+    server.forget(session)
     wait_for(page, 4)
     page.click("#listen")
-    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    wait_until_recognised(page, server)
     assert set(page.locator(".cell.source").all_inner_texts()[:4]) == {SENTENCE}
     again = server.hub.find(str(session_of(page)["name"]))
     assert again is not session and lost(server) == 0
@@ -218,10 +209,9 @@ def test_a_reload_releases_the_microphone_and_keeps_what_was_heard(
     until(page, "document.querySelector('.cell:not(.final, .source)')")
     page.reload()
     expect(page.locator("#state")).to_have_text("Live")
-    until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
+    wait_until_recognised(page, server)
     assert len(finals(page, "de")) >= 2
     expect(page.locator("#microphone")).not_to_be_visible()
-    until_free(page, server)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +379,7 @@ def test_a_spoken_talk_becomes_german_captions(browser: Any, tmp_path: Path) -> 
     parts.append(np.zeros(8 * 22_050))
     soundfile.write(tmp_path / "talk.wav", np.concatenate(parts), rate, "PCM_16")
     with served("--model", "demo", "--recogniser", "pocketsphinx", "--port", "0") as (_, port):
-        own = browser.browser_type.launch(executable_path=CHROMIUM, args=arguments(tmp_path / "talk.wav"))
+        own = browser.browser_type.launch(executable_path=CHROMIUM, args=[*SANDBOX, *arguments(tmp_path / "talk.wav")])
         page = own.new_context(viewport=DESKTOP, permissions=["microphone"]).new_page()
         page.goto(f"http://127.0.0.1:{port}")
         page.get_by_text("Speak", exact=True).click()
