@@ -134,8 +134,35 @@ def _write(family: Family, source: Path, path: Path) -> None:
 
 
 def tokenizer_writer(family: Family, source: Path) -> Callable[[gguf.GGUFWriter], int]:
-    """What writes the tokenizer of a tokenizer.json, or of a SentencePiece model, into a GGUF."""
-    return _sentencepiece(source) if source.is_file() else _from_json(family, source)
+    """What writes the tokenizer of a tokenizer.json, a SentencePiece model or a GGUF into another GGUF."""
+    if source.is_dir():
+        return _from_json(family, source)
+    return _from_gguf(source) if source.suffix == ".gguf" else _sentencepiece(source)
+
+
+def chat_writer(family: Family) -> Callable[[gguf.GGUFWriter], int]:
+    """What writes the tokenizer and the chat template of a family into a GGUF."""
+    write = tokenizer_writer(family, found(family.vocabulary))
+
+    def both(writer: gguf.GGUFWriter) -> int:
+        writer.add_name(family.name)
+        writer.add_chat_template(template_of(family))
+        return write(writer)
+
+    return both
+
+
+def _from_gguf(source: Path) -> Callable[[gguf.GGUFWriter], int]:
+    fields = gguf.GGUFReader(source).fields
+
+    def write(writer: gguf.GGUFWriter) -> int:
+        for name, field in fields.items():
+            if name.startswith("tokenizer.ggml."):
+                inner = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+                writer.add_key_value(name, field.contents(), field.types[0], inner)
+        return len(fields["tokenizer.ggml.tokens"].data)
+
+    return write
 
 
 def _sentencepiece(source: Path) -> Callable[[gguf.GGUFWriter], int]:

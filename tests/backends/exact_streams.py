@@ -23,6 +23,7 @@ from redraft.decoding.method import Value
 from redraft.translator import Translator
 from tests import real_tokenizers
 from tests.gguf_models import FAMILIES, write_family
+from tests.real_tokenizers import chat_writer
 
 Ids = tuple[int, ...]
 UPDATES, TOKENS = 60, 10
@@ -32,6 +33,8 @@ METHODS: Mapping[str, Mapping[str, Value]] = {
     "redraft": {"beta": 0.0, "cost": "flat"},
     "redraft-tree": {"beta": 0.0, "cost": "flat"},
 }
+#: Heads that belong to no family get the tokenizer of one that has no heads of its own here.
+REAL = {"heads of 80": "Mistral"}
 WORDS = "I saw her duck under the table and it's 12,345 o'clock - we had not come here for naïve café talk".split()
 
 
@@ -72,8 +75,7 @@ def main(format: str, folder: Path, families: Sequence[str]) -> int:
     for family in families or FAMILIES:
         tokenizer = None
         if "REDRAFT_REAL_TOKENIZERS" in os.environ:
-            real = real_tokenizers.FAMILIES[family]
-            tokenizer = real_tokenizers.tokenizer_writer(real, real_tokenizers.found(real.vocabulary))
+            tokenizer = chat_writer(real_tokenizers.FAMILIES[REAL.get(family, family)])
         source = write_family(folder / "drawn.gguf", FAMILIES[family], tokenizer=tokenizer)
         path = folder / "model.gguf"
         quantise(source, path, format)
