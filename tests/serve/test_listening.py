@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,10 +19,13 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
 from redraft.serve import listening as module
+from redraft.serve import protocol
+from redraft.serve.listening import SessionAudio
 from redraft.serve.refusals import FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, command, pcm
 from tests.serve.servers import SECONDS, Running, Socket, running
+from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected, finals
 
 
@@ -169,10 +175,7 @@ def test_nobody_comes_back(server: Running, monkeypatch: pytest.MonkeyPatch) -> 
         socket.say("audio", stream="1")
         send(socket, 1)
         socket.until("recognised")
-    end = time.monotonic() + SECONDS
-    while server.hub.ears.taken:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: server.hub.ears.taken == 0)
     with server.socket() as socket:
         socket.start("de", method="ar", token=token)
         assert finals(socket.until("final")) == [("1.1", "de", expected("we saw"))]
@@ -455,6 +458,47 @@ def test_processes_end_with_the_server() -> None:
         assert process is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
+
+
+def test_a_session_that_ends_before_its_recogniser_starts_gives_its_place_back() -> None:
+    with hearing() as server, server.socket() as socket:
+        session = server.hub.owned(socket.start("de")["token"])
+        taken: list[int] = []
+
+        def begin_and_end() -> None:
+            audio = SessionAudio(session, server.hub.ears)
+            audio.begin(protocol.Audio(stream="1"))
+            taken.append(server.hub.ears.taken)
+            audio.close()
+
+        server.call(begin_and_end)
+        eventually(lambda: taken == [1] and server.hub.ears.taken == 0)
+
+
+def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hearing() as server, server.socket() as socket:
+        session = server.hub.owned(socket.start("de")["token"])
+        socket.say("audio", stream="1")
+        send(socket, 1)
+        socket.until("recognised")
+        audio = session.listening
+        assert audio is not None and audio._recognition is not None and audio._recognition._process is not None
+        process, waiting = audio._recognition._process, threading.Event()
+
+        async def room() -> None:
+            waiting.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(session.inbox, "room", room)
+        send(socket, 1)
+        assert waiting.wait(SECONDS)
+
+        async def end() -> int | None:
+            audio.close()
+            await asyncio.gather(*server.hub.ears._tasks, return_exceptions=True)
+            return process.returncode
+
+        assert asyncio.run_coroutine_threadsafe(end(), server.loop).result(SECONDS) == -signal.SIGKILL
 
 
 wanted = st.fixed_dictionaries(

@@ -34,7 +34,6 @@ class Ears:
         self.settings, self.metrics, self._refused = settings, metrics, refused
         #: Returns the command of a recogniser's process for a language.
         self.command: Callable[[str], Sequence[str]] = lambda language: command_of(settings, language)
-        self.taken = 0
         self._tasks: set[asyncio.Task[None]] = set()
         metrics.gauge("redraft_listening", "Sessions whose speech is recognised", lambda: self.taken)
 
@@ -43,8 +42,13 @@ class Ears:
         """Whether the operator has configured a recogniser."""
         return self.settings.recogniser is not None
 
-    def take(self, language: str) -> Recognition:
-        """Reserve a place and return a recogniser; `leave` frees the place.
+    @property
+    def taken(self) -> int:
+        """Number of places in use: one for each task of `run`."""
+        return len(self._tasks)
+
+    def open(self, language: str) -> Recognition:
+        """Return a recogniser, to be used in a task of `run`.
 
         Raises:
             Refused: all places are taken.
@@ -55,7 +59,6 @@ class Ears:
                 f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
                 "later, or send text",
             )
-        self.taken += 1
         return Recognition(self.command(language), details=self.settings.log_text)
 
     def public(self, sentence: str) -> str:
@@ -66,15 +69,17 @@ class Ears:
                 sentence = sentence.replace(f"{private}/ ", f"{word} ").replace(private, word)
         return sentence
 
-    def leave(self) -> None:
-        """Free a place."""
-        self.taken -= 1
+    def run(self, work: Coroutine[Any, Any, None], over: Callable[[], object]) -> asyncio.Task[None]:
+        """Start a task that takes a place, and for which `close` waits.
 
-    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task for which `close` waits."""
+        Args:
+            work: uses the recogniser.
+            over: called once the task has ended for any reason, even before it began, and its place is free.
+        """
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: over())
         return task
 
     async def close(self) -> None:

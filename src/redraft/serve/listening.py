@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from redraft.captions.events import Failure, Update
@@ -194,26 +195,25 @@ class SessionAudio:
         Raises:
             Refused: all places are taken.
         """
-        recognition = self._ears.take(self._session.begin.source)
+        recognition = self._ears.open(self._session.begin.source)
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._recognition = stream, recognition
         self._last, self._told = Progress(None, 0, 0.0), stream.received
-        self._task = self._ears.run(self._run(recognition, stream))
+        self._task = self._ears.run(self._run(recognition, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._session.name})
         return stream
 
     async def _run(self, recognition: Recognition, stream: AudioStream) -> None:
         try:
-            async for progress in recognition.progress():
-                await self._session.inbox.room()
-                if not recognition.killed:
-                    self._took(progress, stream)
+            async with aclosing(recognition.progress()) as messages:  # kills the process
+                async for progress in messages:
+                    await self._session.inbox.room()
+                    if not recognition.killed:
+                        self._took(progress, stream)
         except Exception:
             log.exception("a recogniser failed")
             self._tell(_error("audio", FAILED))
-        finally:
-            self._over(stream)
 
     def _took(self, progress: Progress, stream: AudioStream) -> None:
         self._ears.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
@@ -244,7 +244,6 @@ class SessionAudio:
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
-        self._ears.leave()
         if self._timer is not None:
             self._timer.cancel()
         self._task = self._recognition = self._timer = None

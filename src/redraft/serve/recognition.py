@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -70,8 +70,8 @@ class Recognition:
             with suppress(ProcessLookupError):
                 self._process.kill()
 
-    async def progress(self) -> AsyncIterator[Progress]:
-        """Yield the process's messages until it ends."""
+    async def progress(self) -> AsyncGenerator[Progress, None]:
+        """Yield the process's messages until it ends; closing the generator kills it."""
         try:
             # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
             self._process = await asyncio.create_subprocess_exec(
@@ -92,7 +92,7 @@ class Recognition:
             self.kill()
             await self._process.wait()
 
-    async def _lines(self, process: Process) -> AsyncIterator[Progress]:
+    async def _lines(self, process: Process) -> AsyncGenerator[Progress, None]:
         assert process.stdout is not None  # noqa: S101  # for the type checker
         if self.killed:
             self.kill()
