@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.stabilise import Mask
@@ -207,6 +208,22 @@ def test_a_refusal_at_the_beginning_is_raised_at_once(server: Running) -> None:
         with pytest.raises(ServerError, match="all 1 sessions are in use") as refused:
             run(work(full.url))
         assert refused.value.code == "capacity"
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.client.session._START_SECONDS", 0.1)
+
+    async def silent(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+
+    async def work() -> None:
+        async with serve(silent, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(ServerError, match="cannot be reached: it did not answer `start` within 0.1 seconds"):
+                async with Client(f"http://127.0.0.1:{port}", ["de"]):
+                    raise AssertionError
+
+    run(work())
 
 
 def test_a_server_that_stays_away_is_given_up() -> None:

@@ -24,6 +24,8 @@ from redraft.serve.messages import caption_of, failure_of
 
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
+#: Seconds within which a server must answer `start`.
+_START_SECONDS = 60.0
 #: Error codes of temporary problems.
 _PASSING = {"capacity", "draining", "limit", "slow", "engine"}
 
@@ -200,7 +202,10 @@ class Client:
     async def _begin(self, socket: ClientConnection) -> None:
         """Start the session or resume it."""
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
-        started = begun(await socket.recv())
+        try:
+            started = begun(await asyncio.wait_for(socket.recv(), _START_SECONDS))
+        except TimeoutError:
+            raise TimeoutError(f"it did not answer `start` within {_START_SECONDS:g} seconds") from None
         forgotten = bool(self.session) and not started.resumed
         if self.session:
             self.reconnected += 1
