@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from redraft.client import ServerError
+from redraft.errors import OptionError
+from redraft.measure.loadtest import viewers
 from redraft.measure.loadtest.audience import Heard
+from redraft.measure.loadtest.redis import RedisProcess
 from redraft.measure.loadtest.viewers import Seen, Show, figures
 
 PARTIAL, FIRST, SECOND = ("partial", "1", "de", 0), ("final", "1", "de", 1), ("final", "2", "de", 0)
@@ -51,3 +59,38 @@ def test_what_came_before_all_viewers_were_there_does_not_count_as_lag(tmp_path:
     row = found(tmp_path, heard)
     assert row["added_lag_p50_ms"] == pytest.approx(39_500)
     assert np.isclose(row["messages_a_second"], 0)
+
+
+def test_viewers_that_cannot_connect_are_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(viewers, "_CONNECTED", 1.0)
+    started: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def noted(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*command, **options))
+        return started[0]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+
+    async def work(address: str) -> None:
+        async with viewers._audience(Show(1, 0, 1.0), [address], tmp_path / "heard.npz"):
+            raise AssertionError
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connections wait in its queue
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1/watch/x"
+        with pytest.raises(ServerError, match="the viewers were not connected within 1 seconds"):
+            asyncio.run(asyncio.wait_for(work(address), 20))
+    (process,) = started
+    with pytest.raises(ProcessLookupError):
+        os.kill(process.pid, 0)
+
+
+def test_a_redis_that_does_not_start_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
+
+    async def work() -> None:
+        async with RedisProcess.started():
+            raise AssertionError
+
+    with pytest.raises(OptionError, match="redis-server ended with status 1: run '/bin/false --port"):
+        asyncio.run(asyncio.wait_for(work(), 20))

@@ -27,6 +27,7 @@ class RedisProcess:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         self._command = [program, *f"--port {self._port} --bind 127.0.0.1 --appendonly no --save".split(), ""]
+        self._process: asyncio.subprocess.Process | None = None
         self.url = f"redis://127.0.0.1:{self._port}/0"
 
     @classmethod
@@ -35,38 +36,46 @@ class RedisProcess:
         """Run a server while the block runs.
 
         Raises:
-            OptionError: Redis is not installed.
+            OptionError: Redis is not installed, or does not start.
         """
         program = shutil.which("redis-server")
         if program is None:
             raise OptionError("viewers on replicas need redis-server: on Debian, apt install redis-server")
         made = cls(program)
-        await made.start()
         try:
+            await made.start()
             yield made
         finally:
             await made.kill()
 
     async def start(self) -> None:
-        """Start it, and wait until it responds."""
+        """Start it, and wait until it responds.
+
+        Raises:
+            OptionError: it has ended instead.
+        """
         self._process = await asyncio.create_subprocess_exec(*self._command, stdout=asyncio.subprocess.DEVNULL)
-        while True:
+        while self._process.returncode is None:
             with suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", self._port)
                 writer.close()
                 return
             await asyncio.sleep(0.05)
+        command = " ".join(self._command[:-1])
+        raise OptionError(f"redis-server ended with status {self._process.returncode}: run {command!r} to see why")
 
     async def kill(self) -> None:
         """Kill it, and lose its data."""
+        if self._process is None:
+            return
         with suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
 
     @property
     def pid(self) -> int:
-        """Its process id."""
-        return self._process.pid
+        """Its process id, once it has been started."""
+        return 0 if self._process is None else self._process.pid
 
 
 class CpuMeter:

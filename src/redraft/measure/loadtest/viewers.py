@@ -121,12 +121,8 @@ async def _watched(
             alone = CpuMeter([server])
             await asyncio.sleep(show.alone)
             seen.cpu["alone"] = alone.cores()
-            async with _audience(
-                show, [f"{each}/v1/watch/{client.session}" for each in replicas or [server]], heard
-            ) as (
-                crowd,
-                seen.connected,
-            ):
+            addresses = [f"{each}/v1/watch/{client.session}" for each in replicas or [server]]
+            async with _audience(show, addresses, heard) as (crowd, seen.connected):
                 await asyncio.sleep(_WARM)
                 await _measure(show, seen, CpuMeter([server]), CpuMeter(replicas), redis, crowd, progress)
                 over.set()
@@ -184,14 +180,32 @@ async def _audience(
     if process.stdin is None or process.stdout is None:
         raise ServerError("engine", "the viewers could not be started")
     try:
-        async with asyncio.timeout(_CONNECTED):
-            words = (await process.stdout.readline()).split()
-        if words[:1] != [b"ready"]:
-            raise ServerError("connection", "the viewers could not connect")
-        yield process, int(words[1])
+        connected = await _connected(process.stdout)
+    except BaseException:  # it notices the end of its standard input only once all are connected
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise
+    try:
+        yield process, connected
     finally:
         process.stdin.close()
         await process.wait()
+
+
+async def _connected(output: asyncio.StreamReader) -> int:
+    """Wait for the line that says that all are connected; return how many are.
+
+    Raises:
+        ServerError: it did not come.
+    """
+    try:
+        words = (await asyncio.wait_for(output.readline(), _CONNECTED)).split()
+    except TimeoutError:
+        raise ServerError("connection", f"the viewers were not connected within {_CONNECTED:g} seconds") from None
+    if words[:1] != [b"ready"]:
+        raise ServerError("connection", "the viewers could not connect: see the traceback above")
+    return int(words[1])
 
 
 async def _listen(client: Client, seen: Seen) -> None:
