@@ -2,6 +2,8 @@
 
 A final caption is identified by utterance and language, so sending it twice does no harm: unacknowledged captions are
 sent to the owner again, who ignores duplicates.  The owner can pause captions for viewers, hide one, or correct one.
+
+A message about a caption goes to the viewers that want its language (`Outbox.wants`), any other message to all.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class Delivery:
         self._partials[key] = message
         if len(self._partials) > MOST_PARTIALS:
             self._partials.pop(next(iter(self._partials)))
-        for outbox in self._outboxes(viewers=self._open(key)):
+        for outbox in self._outboxes(key[1], viewers=self._open(key)):
             outbox.put(message, self._place(key))
 
     def final(self, caption: Caption, lag_ms: float) -> None:
@@ -62,8 +64,7 @@ class Delivery:
         key = _key_of(caption)
         self.transcript.add(key, caption, held=self.paused)
         if self.transcript.shows(key):
-            for viewer in self._viewers():
-                viewer.fill([self._final(caption)])
+            self._fill(caption)
 
     def failed(self, key: Key, error: protocol.Error) -> None:
         """Record that an utterance has no final caption in a language, and send the error instead."""
@@ -74,9 +75,9 @@ class Delivery:
         """Send the message that ends an utterance in a language."""
         self._partials.pop(key, None)
         self._unacknowledged[key] = message
-        for outbox in self._outboxes():
+        for outbox in self._outboxes(key[1]):
             outbox.drop(self._place(key))
-        for outbox in self._outboxes(viewers=self._open(key)):
+        for outbox in self._outboxes(key[1], viewers=self._open(key)):
             outbox.put(message)
 
     def acknowledged(self, key: Key) -> None:
@@ -112,7 +113,7 @@ class Delivery:
         if not hidden:
             self._reveal(key)
             return
-        for viewer in self._viewers():
+        for viewer in self._viewers(key[1]):
             viewer.drop(self._place(key))
             viewer.put(message)
 
@@ -121,7 +122,7 @@ class Delivery:
         key, message = _key_of(caption), self._final(caption, corrected=True)
         self.transcript.replace(caption)
         self._unacknowledged[key] = message
-        for outbox in self._outboxes(viewers=self.transcript.shows(key)):
+        for outbox in self._outboxes(key[1], viewers=self.transcript.shows(key)):
             outbox.put(message)
 
     def _open(self, key: Key) -> bool:
@@ -131,11 +132,17 @@ class Delivery:
     def _reveal(self, key: Key) -> None:
         """Send viewers a caption if they may see it."""
         caption = self.transcript.get(key)
-        for viewer in self._viewers():
-            if caption is not None and self.transcript.shows(key):
-                viewer.fill([self._final(caption)])
-            elif key in self._partials and self._open(key):
+        if caption is not None and self.transcript.shows(key):
+            self._fill(caption)
+        elif key in self._partials and self._open(key):
+            for viewer in self._viewers(key[1]):
                 viewer.put(self._partials[key], self._place(key))
+
+    def _fill(self, caption: Caption) -> None:
+        """Send viewers a final caption that was made before."""
+        message = self._final(caption)
+        for viewer in self._viewers(caption.language):
+            viewer.fill([message])
 
     # Connections
 
@@ -179,11 +186,11 @@ class Delivery:
         self._catch_up(feed)
 
     def _catch_up(self, viewer: Outbox) -> None:
-        viewer.fill(map(self._final, self.transcript.finals))
+        viewer.fill(self._final(caption) for caption in self.transcript.finals if viewer.wants(caption.language))
         if self.paused:
             viewer.put(protocol.Paused(paused=True).wire())
         for key, message in self._partials.items():
-            if self._open(key):
+            if self._open(key) and viewer.wants(key[1]):
                 viewer.put(message, self._place(key))
 
     def detach(self, outbox: Outbox) -> None:
@@ -192,9 +199,15 @@ class Delivery:
         if self.owner is outbox:
             self.owner = None
 
-    def tell(self, message: str, key: object = None) -> None:
-        """Send a message to everyone; it replaces a queued one with the same key."""
-        for outbox in self._outboxes():
+    def tell(self, message: str, key: object = None, *, language: str | None = None) -> None:
+        """Send a message to everyone; it replaces a queued one with the same key.
+
+        Args:
+            message: the message.
+            key: see `Outbox.put`.
+            language: the language that it is about; None for all of them.
+        """
+        for outbox in self._outboxes(language):
             outbox.put(message, key and self._place(key))
 
     def done(self) -> None:
@@ -225,14 +238,19 @@ class Delivery:
             outbox.put(error)
             outbox.close(code, reason)
 
-    def _outboxes(self, *, viewers: bool = True) -> Iterator[Outbox]:
+    def _outboxes(self, language: str | None = None, *, viewers: bool = True) -> Iterator[Outbox]:
         if self.owner:
             yield self.owner
         if viewers:
-            yield from self._viewers()
+            yield from self._viewers(language)
 
-    def _viewers(self) -> list[Outbox]:
-        return [*self.viewers, self.feed] if self.feed else list(self.viewers)
+    def _viewers(self, language: str | None = None) -> list[Outbox]:
+        """Return the viewers that want a language, or all of them, and the feed."""
+        if language is None:
+            found = list(self.viewers)
+        else:  # `Outbox.wants` without a call for each viewer and message
+            found = [each for each in self.viewers if not each.languages or language in each.languages]
+        return [*found, self.feed] if self.feed else found
 
     def _place(self, key: object) -> tuple[int, object]:
         """Return the key for replacing messages, which tells sessions of a room apart."""

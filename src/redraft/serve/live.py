@@ -194,7 +194,7 @@ class LiveSession(Watched):
         if final and key not in self.transcript:
             self.delivery.failed(key, error)
         else:
-            self.delivery.tell(error.wire())
+            self.delivery.tell(error.wire(), language=target)
 
     def send_stats(self) -> None:
         """Send statistics if they are due."""

@@ -27,10 +27,11 @@ class Outbox:
     Args:
         most: maximum number of queued messages; beyond that the reader is too slow and is disconnected.
         stays: whether the connection outlives a session, as for viewers of a room.
+        languages: the languages whose captions its reader wants; empty for all.
     """
 
-    def __init__(self, most: int, *, stays: bool = False) -> None:
-        self.stays = stays
+    def __init__(self, most: int, *, stays: bool = False, languages: frozenset[str] = frozenset()) -> None:
+        self.stays, self.languages = stays, languages
         self.closing: Closing | None = None
         #: Whether messages were lost because the reader was too slow.
         self.slow = False
@@ -39,6 +40,10 @@ class Outbox:
         self._put = 0
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
+
+    def wants(self, language: str) -> bool:
+        """Whether its reader wants the captions of a language."""
+        return not self.languages or language in self.languages
 
     def put(self, message: str, key: Hashable | None = None) -> None:
         """Queue a message.  It replaces a queued message with the same ``key``.

@@ -7,9 +7,12 @@ from email.message import EmailMessage
 from typing import TypeVar
 
 from pydantic import ValidationError
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from redraft.captions.languages import parse_language
+from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
@@ -105,6 +108,20 @@ def languages(request: Request, known: Sequence[str]) -> list[str]:
     if unknown := [target for target in wanted if target not in known]:
         raise Refused("option", f"language must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
     return wanted
+
+
+def wanted_languages(query: QueryParams) -> frozenset[str]:
+    """Return the languages that a viewer asks for; empty for all.
+
+    The session need not have them, since a later session in the same room may.
+
+    Raises:
+        Refused: one of them is no language.
+    """
+    try:
+        return frozenset(parse_language(each, "language").tag for each in query.getlist("language"))
+    except OptionError as error:
+        raise Refused("option", str(error)) from None
 
 
 def whole(request: Request, name: str) -> int:

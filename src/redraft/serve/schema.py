@@ -106,6 +106,13 @@ _SAMPLES = {
     "contentType": "application/octet-stream",
     "payload": {"type": "string", "format": "binary"},
 }
+#: The query of viewers.
+_LANGUAGES = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "the languages whose captions are sent; all if absent",
+}
+_WANTED = {"ws": {"query": {"type": "object", "properties": {"language": _LANGUAGES}}}}
 _SAMPLES_SENT = {"Samples": {"$ref": "#/components/messages/Samples"}}
 
 
@@ -125,11 +132,13 @@ def asyncapi() -> dict[str, Any]:
                 "address": "/v1/watch/{session}",
                 "parameters": {"session": {"description": "the `session` of `started`"}},
                 "messages": _references(protocol.VIEWED),
+                "bindings": _WANTED,
             },
             "room": {
                 "address": "/v1/rooms/{room}/watch",
                 "parameters": {"room": {"description": "the `room` of `start`"}},
                 "messages": _references(protocol.VIEWED),
+                "bindings": _WANTED,
             },
         },
         "operations": {

@@ -18,7 +18,7 @@ from redraft.serve.listening import SessionAudio
 from redraft.serve.live import LiveSession
 from redraft.serve.outbox import Outbox, close_reason
 from redraft.serve.refusals import CODES, FULL, Refused
-from redraft.serve.requests import bearer
+from redraft.serve.requests import bearer, wanted_languages
 from redraft.serve.security import Rate
 from redraft.serve.viewing import check_places, enter, session_named
 
@@ -60,12 +60,12 @@ async def watch(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     try:
+        outbox = Outbox(hub.settings.waiting_messages, languages=wanted_languages(websocket.query_params))
         session = await session_named(hub, websocket.path_params["session"])
         check_places(hub, session)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
-    outbox = Outbox(hub.settings.waiting_messages)
     session.watch(outbox)
     try:
         await _both(websocket, outbox, hub, lambda: _ignore(websocket))
@@ -77,8 +77,9 @@ async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
-    outbox = Outbox(hub.settings.waiting_messages, stays=True)
     try:
+        languages = wanted_languages(websocket.query_params)
+        outbox = Outbox(hub.settings.waiting_messages, stays=True, languages=languages)
         room = await enter(hub, websocket.path_params["room"], outbox)
     except Refused as refusal:
         await _refuse(websocket, refusal)

@@ -172,3 +172,32 @@ def test_a_replica_lets_go_of_what_nobody_watches(
             assert "redraft_viewers 1.0" in other.ask("/metrics").text
         eventually(lambda: other.hub.fanout and not other.hub.fanout.mirrors)
         eventually(lambda: name.encode() not in redis.ask("PUBSUB", "CHANNELS"))
+
+
+def test_viewers_elsewhere_choose_languages(speakers: Running, viewers: Running) -> None:
+    with speakers.socket() as socket:
+        name = begin(socket, "de", "ja", room="hall-1")
+        say(socket, "we saw", utterance="1")
+        socket.until("final")
+        socket.until("final")
+        eventually(lambda: seen(viewers, name))
+        paths = [f"/v1/watch/{name}?language=ja", "/v1/rooms/hall-1/watch?language=ja", f"/v1/watch/{name}"]
+        with viewers.socket(paths[0]) as one, viewers.socket(paths[1]) as room, viewers.socket(paths[2]) as every:
+            for each in (one, room):
+                assert finals(each.until("final")) == [("1", "ja", expected("we saw", "ja"))]
+            say(socket, "her", utterance="2", final=False)
+            say(socket, "her duck", utterance="2", first=1)
+            socket.until("final")
+            socket.until("final")
+            socket.say("hide", utterance="1")
+            for language, text in (("de", "Ente."), ("ja", "アヒル。")):
+                socket.say("correct", utterance="2", language=language, text=text)
+            socket.say("end")
+            heard = [one.until("done"), room.until("room"), every.until("done")]
+            while heard[1][-1]["state"] != "over":
+                heard[1] += room.until("room")
+        japanese = [("2", "ja", expected("her duck", "ja")), ("2", "ja", "アヒル。")]
+        for messages in heard[:2]:
+            assert finals(messages) == japanese
+            assert {each["language"] for each in messages if "language" in each} == {"ja"}
+        assert {language for _, language, _ in finals(heard[2])} == {"de", "ja"}

@@ -130,7 +130,7 @@ class Mirror(Watched):
 
     def _error(self, message: protocol.Error) -> None:
         if not message.final:
-            self.delivery.tell(message.wire())
+            self.delivery.tell(message.wire(), language=message.language)
             return
         key = message.utterance or "", message.language or ""
         self.delivery.failed(key, message)

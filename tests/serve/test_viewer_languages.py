@@ -1,0 +1,190 @@
+"""Viewers that ask for some languages: they are sent the captions of these, and everything that has no language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from redraft.captions.events import Caption, Failure, Update
+from redraft.decoding.types import Tally
+from redraft.serve import protocol
+from redraft.serve.archive import Archive
+from redraft.serve.lanes import Answer
+from redraft.serve.live import LiveSession
+from redraft.serve.metrics import Metrics
+from redraft.serve.outbox import Outbox
+from tests.serve.servers import Running, Socket, running
+from tests.serve.test_sockets import expected, finals, say
+
+#: What a viewer asks for -> the languages that it is sent.
+ASKED = {"": {"de", "ja"}, "?language=ja": {"ja"}, "?language=ja&language=de": {"de", "ja"}, "?language=fr": set()}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running(busy=1.0) as found:
+        yield found
+
+
+def of(messages: list[dict[str, Any]], *types: str) -> set[str]:
+    """The languages of messages of these types."""
+    return {each["language"] for each in messages if each["type"] in types}
+
+
+def both(socket: Socket, kind: str) -> None:
+    """Wait for the captions of both languages."""
+    missing = {"de", "ja"}
+    while missing:
+        missing.discard(socket.until(kind)[-1]["language"])
+
+
+@pytest.mark.parametrize("query", ASKED)
+def test_captions_so_far_and_new_ones_come_in_the_languages_asked_for(server: Running, query: str) -> None:
+    wanted = ASKED[query]
+    with server.socket() as socket:
+        name = socket.start("de", "ja", method="ar")["session"]
+        say(socket, "we saw")
+        both(socket, "final")
+        say(socket, "her", utterance="2", final=False)
+        both(socket, "partial")
+        with server.socket(f"/v1/watch/{name}{query}") as viewer:
+            say(socket, "her", "her duck", utterance="2", first=0)
+            both(socket, "final")
+            socket.say("hide", utterance="1")
+            socket.say("correct", utterance="2", language="de", text="Ihre Ente.")
+            socket.say("correct", utterance="2", language="ja", text="彼女のアヒル。")
+            socket.say("pause")
+            socket.say("end")
+            heard = viewer.until("done")
+    assert of(heard, "partial") == of(heard, "final") == of(heard, "hidden") == wanted
+    assert {each[1] for each in finals(heard) if each[0] == "1"} == wanted
+    texts = {"de": [expected("her duck"), "Ihre Ente."], "ja": [expected("her duck", "ja"), "彼女のアヒル。"]}
+    for language in wanted:
+        assert [text for name, tag, text in finals(heard) if (name, tag) == ("2", language)] == texts[language]
+    assert {"paused", "stats"} <= {each["type"] for each in heard}
+    counts = [each for each in heard if each["type"] == "stats"][-1]
+    assert counts["targets"].keys() == {"de", "ja"}
+
+
+def test_what_was_held_back_or_hidden_comes_in_the_languages_asked_for(server: Running) -> None:
+    with server.socket() as socket:
+        name = socket.start("de", "ja", method="ar")["session"]
+        with server.socket(f"/v1/watch/{name}?language=ja") as viewer:
+            socket.say("pause")
+            say(socket, "we saw")
+            both(socket, "final")
+            say(socket, "her", utterance="2", final=False)
+            both(socket, "partial")
+            socket.say("pause", paused=False)
+            heard = viewer.until("partial")
+            assert finals(heard) == [("1", "ja", expected("we saw", "ja"))] and of(heard, "partial") == {"ja"}
+            socket.say("hide", utterance="1")
+            socket.say("hide", utterance="1", hidden=False)
+            socket.say("end")
+            heard = viewer.until("done")
+    assert of(heard, "hidden") == {"ja"}
+    assert ("1", "ja", expected("we saw", "ja")) in finals(heard) and of(heard, "final") == {"ja"}
+
+
+@pytest.mark.parametrize("path", ["/v1/watch/unknown", "/v1/rooms/hall-1/watch"])
+@pytest.mark.parametrize("wrong", ["nonsense", "", "d" * 500, "de%0A-"])
+def test_what_is_no_language_is_refused_in_one_sentence(server: Running, path: str, wrong: str) -> None:
+    with server.socket(f"{path}?language=de&language={wrong}") as viewer:
+        error = viewer.hear()
+        assert (error["type"], error["code"], error["fatal"]) == ("error", "option", True)
+        assert error["message"].startswith("language '") and "use a BCP 47 tag such as de" in error["message"]
+        with pytest.raises(ConnectionClosed):
+            viewer.hear()
+
+
+def test_a_viewer_of_a_room_keeps_its_languages_from_session_to_session(server: Running) -> None:
+    watch = "/v1/rooms/hall-2/watch?language="
+    with server.socket(f"{watch}ja") as viewer, server.socket(f"{watch}fr") as other:
+        for targets in (("de", "ja"), ("fr", "ja")):
+            with server.socket() as socket:
+                socket.start(*targets, room="hall-2", method="ar")
+                say(socket, "we saw")
+                socket.until("final"), socket.until("final")
+                socket.say("end")
+                socket.until("done")
+        for each, languages in ((viewer, ["ja", "ja"]), (other, ["fr"])):
+            heard = [message for _ in range(5) for message in each.until("room")]
+            assert [message["state"] for message in heard if message["type"] == "room"] == [
+                "waiting",
+                *("live", "over"),
+                *("live", "over"),
+            ]
+            assert [language for _, language, _ in finals(heard)] == languages
+
+
+# A session by itself
+
+
+def session() -> tuple[LiveSession, dict[str, Outbox]]:
+    """A session in two languages, and the outboxes of its owner, a feed, and viewers of one language and of all."""
+    live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
+    found = {name: Outbox(99) for name in ("owner", "feed", "all")} | {"ja": Outbox(99, languages=frozenset({"ja"}))}
+    live.attach(found["owner"])
+    live.publish(found["feed"])
+    live.watch(found["all"])
+    live.watch(found["ja"])
+    for outbox in found.values():
+        outbox._waiting.clear()
+    return live, found
+
+
+def waiting(outbox: Outbox) -> list[tuple[str, str | None]]:
+    """Type and language of the messages that are queued, without counts."""
+    messages = [json.loads(message) for message in outbox._waiting.values()]
+    return [(each["type"], each.get("language")) for each in messages if each["type"] != "stats"]
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_errors_of_a_language_go_to_those_who_want_it(final: bool) -> None:
+    live, outboxes = session()
+    update = Update("1", 0, "we saw", final=final)
+    live.update(update)
+    for language in ("de", "ja"):
+        live.answered(language, Answer(update, [Failure("it failed", None, "1", 0, language)], 0.1), Tally())
+    everything = [("error", "de"), ("error", "ja")]
+    assert {name: waiting(outbox) for name, outbox in outboxes.items()} == {
+        "owner": everything,
+        "feed": everything,
+        "all": everything,
+        "ja": [("error", "ja")],
+    }
+
+
+def test_a_restored_caption_goes_to_those_who_want_its_language() -> None:
+    live, outboxes = session()
+    live.restore(protocol.Final(utterance="1", seq=0, language=tag, text="da") for tag in ("de", "ja"))
+    everything = [("final", "de"), ("final", "ja")]
+    assert [waiting(outboxes[name]) for name in ("feed", "all", "ja")] == [everything, everything, [("final", "ja")]]
+
+
+def test_an_error_that_ends_the_session_goes_to_all() -> None:
+    live, outboxes = session()
+    live.fail("engine", "it has stopped")
+    assert [waiting(outboxes[name]) for name in ("owner", "all", "ja")] == [[("error", None)]] * 3
+
+
+def test_a_message_is_made_once_for_all_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, _ = session()
+    for number in range(20):
+        live.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
+    made: list[str] = []
+
+    def wire(message: protocol.Final) -> str:
+        made.append(message.text)
+        return protocol.Message.wire(message)
+
+    monkeypatch.setattr(protocol.Final, "wire", wire)
+    for tag in ("de", "ja"):
+        live.delivery.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
+        live.delivery.correct(Caption("1", 0, tag, f"{tag} 2", "", True, 0.0, "we saw"))
+    live.restore([protocol.Final(utterance="2", seq=0, language="ja", text="ja 3")])
+    assert made == ["de 1", "de 2", "ja 1", "ja 2", "ja 3"]
