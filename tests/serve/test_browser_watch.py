@@ -15,6 +15,7 @@ from redraft.captions.reading import Layout, Reading
 from redraft.serve.names import new_token, public_name
 from tests.serve.browsers import CHROMIUM, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
+from tests.serve.test_sockets import expected
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
@@ -106,6 +107,86 @@ def test_viewers_see_one_language_and_choose_others(server: Running, visit: Call
         assert titles(page) == ["en", "de", "ar"]
         page.click("#languages [lang=de]")
         assert titles(page) == ["en", "ar"]
+
+
+def sent(page: Any) -> list[tuple[str, list[str]]]:
+    """Keeps the query of each of the page's connections, and the languages of the captions that came over it."""
+    found: list[tuple[str, list[str]]] = []
+
+    def listen(socket: Any) -> None:
+        languages: list[str] = []
+        found.append((socket.url.partition("?")[2], languages))
+
+        def hear(payload: Any) -> None:
+            message = json.loads(payload)
+            if message["type"] in ("partial", "final"):
+                languages.append(message["language"])
+
+        socket.on("framereceived", hear)
+
+    page.on("websocket", listen)
+    return found
+
+
+@pytest.mark.parametrize("where", ["session", "room"])
+def test_a_language_that_is_switched_on_comes_from_the_first_sentence_on(
+    server: Running, visit: Callable[..., Any], where: str
+) -> None:
+    texts = ["we saw", "her duck", "it was", "her cat"]
+    with server.socket() as socket:
+        started = socket.start("de", "ar", room="hall-1")
+        for number, text in enumerate(texts[:3]):
+            socket.say("update", utterance=str(number), seq=0, text=text, final=True)
+        page = visit("/watch")
+        connections = sent(page)
+        page.goto(f"{server.url}/watch?{where}={started[where]}&language=de&original=true")
+        wait_for_finals(page, "de", 3)
+        assert finals(page, "ar") == []
+        page.click("#languages [lang=ar]")  # in place of the other one
+        wait_for_finals(page, "ar", 3)
+        assert titles(page) == ["en", "ar"] * 3
+        page.click("text=Side by side")
+        wait_for_finals(page, "de", 3)
+        socket.say("update", utterance="3", seq=0, text=texts[3], final=True)
+        for tag in ("de", "ar"):
+            wait_for_finals(page, tag, 4)
+            assert finals(page, tag) == [expected(text, tag) for text in texts]
+        expect(page.locator(".utterance")).to_have_count(4)
+        assert page.locator(".cell.source").all_inner_texts() == texts
+        page.click("#languages [lang=de]")  # what comes already is not asked for again
+        page.click("#languages [lang=de]")
+        wait_for_finals(page, "de", 4)
+        expect(page.locator("#state")).to_have_text("Live")
+        socket.say("end")
+        expect(page.locator("#state")).to_have_text("Ended")
+    assert [query for query, _ in connections] == ["language=de", "language=ar", "language=de&language=ar"]
+    assert [sorted(set(languages)) for _, languages in connections] == [["de"], ["ar"], ["ar", "de"]]
+
+
+def test_a_language_can_be_switched_on_after_the_end(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw", "her duck")
+        page = visit(f"/watch?session={public_name(token)}&language=de")
+        wait_for_finals(page, "de", 2)
+        socket.say("end")
+        expect(page.locator("#state")).to_have_text("Ended")
+        page.click("#languages [lang=ar]")
+        wait_for_finals(page, "ar", 2)
+        expect(page.locator("#state")).to_have_text("Ended")
+
+
+def test_lines_of_a_language_that_is_switched_on_are_in_order(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        speak(socket, token, "we saw her duck under the old table", "it was there again")
+        page = visit(f"/watch?session={public_name(token)}&language=de&reading=16")
+        until(page, "document.querySelectorAll('.cell.final[lang=de]').length > 2")
+        page.click("#languages [lang=ar]")
+        until(page, "document.querySelectorAll('.cell.final[lang=ar]').length > 2")
+        rows = page.locator(".utterance").evaluate_all("(rows) => rows.map((row) => row.dataset.utterance)")
+        assert rows == sorted(rows, key=lambda name: ("it" in name, name))
+        assert finals(page, "de") == []
 
 
 def test_translations_of_a_sentence_stand_side_by_side(server: Running, visit: Callable[..., Any]) -> None:

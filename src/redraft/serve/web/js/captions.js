@@ -73,7 +73,7 @@ export class Captions extends EventTarget {
     cell.classList.add(failed ? "failed" : "final");
     entry.open.delete(key);
     entry.ended.add(key);
-    if (entry.ended.size === this.#languages.size) this.#settled.add(entry.row);
+    if (this.#complete(entry)) this.#settled.add(entry.row);
     return true;
   }
 
@@ -120,8 +120,8 @@ export class Captions extends EventTarget {
     this.#rows.replaceChildren();
     this.#settled.clear();
     for (const [utterance, entry] of this.#utterances) {
-      if (entry.ended.size < this.#languages.size) this.#utterances.delete(utterance);
-      else forget(entry);
+      if (this.#complete(entry)) forget(entry);
+      else this.#utterances.delete(utterance);
     }
   }
 
@@ -133,12 +133,17 @@ export class Captions extends EventTarget {
 
   /** Widths or type have changed: heights that rows have kept hold no longer. */
   resized() {
-    for (const { row, ended } of this.#utterances.values()) {
-      if (!row) continue;
-      row.style.minHeight = "";
-      if (ended.size < this.#languages.size) grow(row);
+    for (const entry of this.#utterances.values()) {
+      if (!entry.row) continue;
+      entry.row.style.minHeight = "";
+      if (!this.#complete(entry)) grow(entry.row);
     }
     this.#follow();
+  }
+
+  /** Whether an utterance has ended in every language that is shown; captions of others may never come. */
+  #complete({ ended }) {
+    return [...this.#languages.keys()].every((key) => ended.has(key) || this.#hidden.has(key));
   }
 
   #entry(utterance) {

@@ -31,7 +31,8 @@ function show(options) {
   let captions = null;
   let silence = 0;
   let session = null;
-  const viewer = options.reading ? new ReadingLines(new Viewer(options), options.reading) : new Viewer(options);
+  const source = new Viewer(options, options.language ? [options.language] : []);
+  const viewer = options.reading ? new ReadingLines(source, options.reading) : source;
   /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
   const shown = ({ language: tag }) => {
     language ??= tag;

@@ -1,11 +1,10 @@
 // Which languages of a session a viewer sees: one, unless several are wanted side by side, and the original if wanted.
 // Kept in the address, so that it outlives a reload and can be passed on.
 
-import { SOURCE } from "./columns.js";
 import { mark, ownNameOf } from "./languages.js";
 
 export class LanguagePicker {
-  #columns;
+  #chosen;
   #shown;
   #original;
   #several;
@@ -14,12 +13,12 @@ export class LanguagePicker {
   /**
    * @param {HTMLElement} place where the buttons go
    * @param {string[]} targets languages of the session
-   * @param {import("./columns.js").Columns} columns
+   * @param {(shown: string[], original: boolean) => void} chosen told of what is to be seen, now and after each change
    */
-  constructor(place, targets, columns) {
+  constructor(place, targets, chosen) {
     const given = new URLSearchParams(location.search);
     const wanted = given.getAll("language").filter((tag) => targets.includes(tag));
-    this.#columns = columns;
+    this.#chosen = chosen;
     this.#shown = new Set(wanted.length ? wanted : [ownLanguage(targets)]);
     this.#original = given.get("original") === "true";
     this.#several = this.#shown.size > 1;
@@ -28,8 +27,11 @@ export class LanguagePicker {
     const original = toggle("Original", () => (this.#original = !this.#original));
     if (targets.length > 1) for (const tag of targets) this.#buttons.set(tag, this.#button(tag));
     place.replaceChildren(...this.#buttons.values(), ...(targets.length > 1 ? [several] : []), original);
-    place.onclick = () => this.#show(several, original);
-    this.#show(several, original, false);
+    place.onclick = () => {
+      this.#write();
+      this.#show(several, original);
+    };
+    this.#show(several, original);
   }
 
   #button(tag) {
@@ -51,12 +53,14 @@ export class LanguagePicker {
     else this.#shown = new Set([ownLanguage([...this.#shown])]);
   }
 
-  #show(several, original, write = true) {
+  #show(several, original) {
     for (const [tag, button] of this.#buttons) press(button, this.#shown.has(tag));
     press(several, this.#several);
     press(original, this.#original);
-    this.#columns.showOnly(new Set([...(this.#original ? [SOURCE] : []), ...this.#shown]));
-    if (!write) return;
+    this.#chosen([...this.#shown], this.#original);
+  }
+
+  #write() {
     const address = new URL(location.href);
     address.searchParams.delete("language");
     address.searchParams.delete("original");

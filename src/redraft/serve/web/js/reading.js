@@ -103,7 +103,11 @@ export class ReadingLines extends EventTarget {
     super();
     this.#source = source;
     this.#width = width;
-    for (const type of ["about", "paused", "done", "problem", "state"]) {
+    source.addEventListener("restart", () => {
+      this.#open.clear();
+      this.#counts.clear();
+    });
+    for (const type of ["about", "paused", "done", "problem", "state", "restart"]) {
       source.addEventListener(type, ({ detail }) => this.dispatchEvent(new CustomEvent(type, { detail })));
     }
     source.addEventListener("partial", ({ detail }) => this.read(detail, false));
@@ -125,6 +129,10 @@ export class ReadingLines extends EventTarget {
   connect() {
     this.start();
     this.#source.connect();
+  }
+
+  choose(languages) {
+    this.#source.choose(languages);
   }
 
   /** Take a caption; lines that are complete come as "final". */

@@ -1,7 +1,7 @@
 // The captions of somebody else's session, to be read only, in the languages that the viewer chooses.
 
 import { insist } from "./ask.js";
-import { Columns } from "./columns.js";
+import { Columns, SOURCE } from "./columns.js";
 import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
 import { notice, problem } from "./problem.js";
@@ -29,7 +29,10 @@ const SENTENCES = {
 };
 const NO_SESSION = "This address names no session. Open the link that you were given, or enter the session's name.";
 
+let viewer = null;
 let columns = null;
+/** Makes columns without captions for the languages that are shown. */
+let restart = () => {};
 /** Utterance -> `seq` of the newest update that any caption translates. */
 const newest = new Map();
 /** What is wrong with the address. */
@@ -38,12 +41,24 @@ let unknown = "";
 addViewTools(at("tools"), { resized: () => columns?.resized() });
 if (named) at("tools").append(qrButton(() => location.href));
 
+/** The languages that an address asks for; where there are none, captions come in all, so that others are there at once. */
+const languagesOf = ({ search }) => new URLSearchParams(search).getAll("language");
+
 /** Show captions in the languages of a session; the same session may come back with other ones. */
 function showColumns({ targets, source }) {
-  newest.clear();
-  columns = new Columns(at("captions"), at("announcer"), targets, source);
-  new LanguagePicker(at("languages"), targets, columns);
-  const others = new URLSearchParams(location.search).getAll("language").filter((tag) => !targets.includes(tag));
+  let shown = new Set();
+  restart = () => {
+    newest.clear();
+    columns = new Columns(at("captions"), at("announcer"), targets, source);
+    columns.showOnly(shown);
+  };
+  restart();
+  new LanguagePicker(at("languages"), targets, (chosen, original) => {
+    shown = new Set([...(original ? [SOURCE] : []), ...chosen]);
+    columns.showOnly(shown);
+    if (languagesOf(location).length) viewer.choose(chosen);
+  });
+  const others = languagesOf(location).filter((tag) => !targets.includes(tag));
   unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${targets.join(", ")}.` : "";
 }
 
@@ -55,13 +70,15 @@ function original({ utterance, seq, source }, final) {
 }
 
 function watch(of) {
-  const viewer = reading ? new ReadingLines(new Viewer(of), reading) : new Viewer(of);
+  const source = new Viewer(of, languagesOf(location));
+  viewer = reading ? new ReadingLines(source, reading) : source;
   let about = "";
   viewer.addEventListener("about", ({ detail }) => {
     const found = JSON.stringify([detail.session, detail.targets, detail.source]);
     if (found !== about) showColumns(detail);
     about = found;
   });
+  viewer.addEventListener("restart", () => restart());
   viewer.addEventListener("partial", ({ detail }) => {
     original(detail, false);
     columns.partial(detail);
