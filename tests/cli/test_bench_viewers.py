@@ -9,10 +9,12 @@ import pytest
 
 from tests.cli.conftest import Run
 
+LANGUAGE = ("--replicas", "0", "--to", "de", "--to", "ja", "--language", "de")
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
-@pytest.mark.parametrize("more", [("--replicas", "0"), ("--replicas", "2", "--outage", "2")])
+@pytest.mark.parametrize("more", [("--replicas", "0"), ("--replicas", "2", "--outage", "2"), LANGUAGE])
 def test_a_hundred_viewers(redraft: Run, tmp_path: Path, more: tuple[str, ...]) -> None:
     pytest.importorskip("redis", reason="the extra `fanout` is not installed")
     options = (
@@ -33,6 +35,13 @@ def test_a_hundred_viewers(redraft: Run, tmp_path: Path, more: tuple[str, ...]) 
     (row,) = done.rows
     assert (row["viewers"], row["lost"], row["doubled"], row["disordered"], row["not_connected"]) == (100, 0, 0, 0, 0)
     assert row["finals"] > 0 and row["added_lag_p50_ms"] is not None
+    assert row["sent"] == "de"
+
+
+def test_a_language_that_the_talk_is_not_translated_into(redraft: Run) -> None:
+    done = redraft("bench", "viewers", "--to", "de", "--to", "ja", "--language", "fr")
+    assert done.status == 2
+    assert "--language must be one of de, ja, as in --to, not fr" in done.err
 
 
 @pytest.mark.parametrize("more", [("--replicas", "0", "--outage", "1"), ("--seconds", "5", "--outage", "5")])

@@ -21,21 +21,22 @@ from redraft.measure.loadtest.redis import RedisProcess
 from redraft.measure.loadtest.viewers import Seen, Show, figures
 
 PARTIAL, FIRST, SECOND = ("partial", "1", "de", 0), ("final", "1", "de", 1), ("final", "2", "de", 0)
+JAPANESE = ("final", "1", "ja", 1)
 
 
 def wire(key: tuple[Any, ...], **more: Any) -> bytes:
     return json.dumps(dict(zip(("type", "utterance", "language", "seq"), key, strict=True)) | more).encode()
 
 
-def found(tmp_path: Path, arrivals: list[tuple[int, bytes, float]]) -> dict[str, Any]:
+def found(tmp_path: Path, arrivals: list[tuple[int, bytes, float]], **show: Any) -> dict[str, Any]:
     """The row of two viewers to whom this came."""
     heard = Heard()
     for arrival in arrivals:
         heard.add(*arrival)
     heard.write(tmp_path / "heard.npz")
     cpu = {"alone": 0.1, "server": 0.2, "replicas": 0.25, "audience": 0.5}
-    seen = Seen({PARTIAL: 9.5, FIRST: 10.0, SECOND: 11.0}, begun=9.0, ended=13.0, connected=2, cpu=cpu)
-    return dict(figures(Show(2, 2, 4.0), seen, tmp_path / "heard.npz"))
+    seen = Seen({PARTIAL: 9.5, FIRST: 10.0, JAPANESE: 10.5, SECOND: 11.0}, begun=9.0, ended=13.0, connected=2, cpu=cpu)
+    return dict(figures(Show(2, 2, 4.0, **show), seen, tmp_path / "heard.npz"))
 
 
 def test_viewers_that_get_everything_once(tmp_path: Path) -> None:
@@ -45,6 +46,15 @@ def test_viewers_that_get_everything_once(tmp_path: Path) -> None:
     assert row["added_lag_p50_ms"] == pytest.approx(100) and row["added_lag_max_ms"] == pytest.approx(200)
     assert (row["viewers_cpu"], row["viewers_a_core"]) == (0.25, 8)
     assert row["messages_a_second"] == pytest.approx(5 / 2 / 4, abs=0.01)
+
+
+def test_only_what_viewers_ask_for_is_missed(tmp_path: Path) -> None:
+    each = [(viewer, wire(key), 11.5) for key in (FIRST, SECOND) for viewer in (0, 1)]
+    languages = ("de", "ja")
+    asked = found(tmp_path, each, languages=languages, wanted=("de",))
+    assert (asked["lost"], asked["finals"], asked["sent"]) == (0, 2, "de")
+    every = found(tmp_path, each, languages=languages)
+    assert (every["lost"], every["finals"], every["sent"]) == (2, 3, "de,ja")
 
 
 def test_what_is_lost_doubled_or_in_another_order_is_counted(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ Examples:
   redraft bench viewers --viewers 2000 --replicas 2
   redraft bench viewers --viewers 500 --replicas 0
   redraft bench viewers --viewers 2000 --replicas 2 --outage 5
+  redraft bench viewers --to de --to fr --to es --language de
 """
 
 
@@ -32,6 +33,12 @@ Examples:
 @click.option("--method", default="ssbd", metavar="NAME", help="Decoding method of the session.")
 @click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of the talk.")
 @click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable.")
+@click.option(
+    "--language",
+    multiple=True,
+    metavar="LANGUAGE",
+    help="What viewers ask for, one of the target languages; repeatable.  [default: all of them]",
+)
 @common.model
 @common.threads
 @common.bench_folder("Folder for the rows and the servers' logs.")
@@ -44,6 +51,7 @@ def viewers(
     method: str,
     rate: float,
     to: tuple[str, ...],
+    language: tuple[str, ...],
     model: str,
     threads: int,
     out: Path,
@@ -65,9 +73,12 @@ def viewers(
     if outage >= seconds or (outage and not replicas):
         raise OptionError("--outage must be shorter than --seconds, and needs --replicas")
     languages = tuple(dict.fromkeys(parse_language(each).tag for each in to))
+    wanted = tuple(dict.fromkeys(parse_language(each, "--language").tag for each in language))
+    if unknown := [each for each in wanted if each not in languages]:
+        raise OptionError(f"--language must be one of {', '.join(languages)}, as in --to, not {unknown[0]}")
     script = open_script("talk", languages[0], rate)
     job = Job("viewers", script, languages, {}, "", model, threads, {}, out, 0, {"seconds": seconds})
-    plan = Show(viewers, replicas, seconds, outage=outage, languages=languages, method=method)
+    plan = Show(viewers, replicas, seconds, outage=outage, languages=languages, method=method, wanted=wanted)
     try:
         with progress_of(f"{viewers} viewers", seconds) as passed:
             row = asyncio.run(run(job, plan, passed))

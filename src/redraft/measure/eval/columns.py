@@ -103,6 +103,7 @@ COLUMNS = {
     "viewers": Column("viewers", ",.0f", "viewers of the talk"),
     "replicas": Column("replicas", ",.0f", "servers for viewers only; 0: all watch on the session's own server"),
     "outage": Column("outage (s)", ".0f", "seconds for which Redis was killed"),
+    "sent": Column("languages sent", "", "languages whose captions viewers were sent"),
     "finals": Column("final captions", ",.0f", "final captions of the talk"),
     "lost": Column("lost", ",.0f", "final captions that viewers did not get"),
     "doubled": Column("doubled", ",.0f", "final captions that viewers got twice"),

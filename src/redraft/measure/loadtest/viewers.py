@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Show:
         outage: seconds for which Redis is down in the middle; 0 for none.
         languages: target languages.
         method: decoding method.
+        wanted: the languages that viewers ask for; empty if they are sent all.
     """
 
     viewers: int
@@ -55,6 +57,12 @@ class Show:
     outage: float = 0.0
     languages: tuple[str, ...] = ("de",)
     method: str = "ssbd"
+    wanted: tuple[str, ...] = ()
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The languages that viewers are sent."""
+        return self.wanted or self.languages
 
 
 @dataclass(slots=True)
@@ -99,7 +107,7 @@ async def run(job: Job, show: Show, progress: Callable[[float], None] = lambda _
         ]
         seen = await _watched(job, show, server, replicas, redis, heard, progress)
     found = {**job.labels(show.method), **figures(show, seen, heard)}
-    job.write(found, ("method", "options", "viewers", "replicas", "outage"))
+    job.write(found, ("method", "options", "viewers", "replicas", "outage", "sent"))
     return found
 
 
@@ -121,7 +129,8 @@ async def _watched(
             alone = CpuMeter([server])
             await asyncio.sleep(show.alone)
             seen.cpu["alone"] = alone.cores()
-            addresses = [f"{each}/v1/watch/{client.session}" for each in replicas or [server]]
+            query = urlencode([("language", each) for each in show.wanted])
+            addresses = [f"{each}/v1/watch/{client.session}?{query}" for each in replicas or [server]]
             async with _audience(show, addresses, heard) as (crowd, seen.connected):
                 await asyncio.sleep(_WARM)
                 await _measure(show, seen, CpuMeter([server]), CpuMeter(replicas), redis, crowd, progress)
@@ -244,8 +253,9 @@ def figures(show: Show, seen: Seen, heard: Path) -> Row:
         "replicas": show.replicas,
         "seconds": show.seconds,
         "outage": show.outage,
+        "sent": ",".join(show.sent),
         "not_connected": show.viewers - seen.connected,
-        "finals": sum(key[0] == "final" for key in seen.captions),
+        "finals": sum(key[0] == "final" and key[2] in show.sent for key in seen.captions),
         "messages_a_second": round(float(within.sum()) / show.viewers / (seen.ended - seen.begun), 2),
         **_completeness(show, seen, keys, viewers, indices),
         **{f"added_lag_{name}_ms": percentile_ms(lags.tolist(), share) for name, share in _SHARES.items()},
@@ -259,15 +269,14 @@ def figures(show: Show, seen: Seen, heard: Path) -> Row:
 
 def _completeness(show: Show, seen: Seen, keys: Sequence[Any], viewers: Any, indices: Any) -> Row:
     """Count viewers that missed final captions, got one twice, or got one before an earlier one of its language."""
-    order = {key: number for number, key in enumerate(key for key in seen.captions if key[0] == "final")}
+    due = (key for key in seen.captions if key[0] == "final" and key[2] in show.sent)
+    order = {key: number for number, key in enumerate(due)}
     got: list[list[Any]] = [[] for _ in range(show.viewers)]
     for viewer, index in zip(viewers.tolist(), indices.tolist(), strict=True):
         if keys[index][0] == "final":
             got[viewer].append(keys[index])
     lost = sum(len(order.keys() - set(each)) for each in got)
     doubled = sum(len(each) - len(set(each)) for each in got)
-    by_language = (
-        [order.get(key, -1) for key in each if key[2] == language] for each in got for language in show.languages
-    )
+    by_language = ([order.get(key, -1) for key in each if key[2] == language] for each in got for language in show.sent)
     disordered = sum(earlier > later for each in by_language for earlier, later in pairwise(each))
     return {"lost": lost, "doubled": doubled, "disordered": disordered}
