@@ -147,6 +147,7 @@ class TestTables:
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
         assert done.status == 0
         assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
+        assert re.search(r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time", done.out)
 
     def test_doctor(self, redraft: Run) -> None:
         done = redraft("doctor", "--threads", "1", "--json")

@@ -54,3 +54,10 @@ def test_curves_of_samples() -> None:
     samples = [[1.0, 5.0], [3.0, 4.0], [2.0, 9.0]]
     assert cost.curve(samples).seconds == (2.0, 5.0)
     assert cost.least(samples).seconds == (1.0, 4.0)
+
+
+@pytest.mark.parametrize(("seconds", "needed"), [((1.0, 1.0), 1), ((1.0, 7.7), 7), ((1.0, 8.0), 8), ((1.0, 30.0), 30)])
+def test_how_many_drafted_tokens_must_be_accepted(seconds: tuple[float, float], needed: int) -> None:
+    curve = CostCurve((1, 17), seconds)
+    assert curve.break_even(16) == needed
+    assert needed * curve(1) <= curve(17) < (needed + 1) * curve(1)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from redraft.backends.stopwatch import Measured
 
+#: Length of the draft that the verdict is about: about a line of captions.
+_DRAFTED = 16
 EXAMPLES = """\b
 Examples:
   redraft doctor
@@ -103,11 +105,25 @@ def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
     console.print(f"kernels: {tested}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
     console.print(_table(found))
+    console.print(f"\n{_verdict(found)}", highlight=False)
     for each in found:
         if each.problem:
             name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
             console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{line}[/dim]", soft_wrap=True, highlight=False)
+
+
+def _verdict(found: Sequence[Measured]) -> str:
+    """Return in words how fast the model is, and when drafts pay off."""
+    from redraft.backends.stopwatch import best_of
+
+    curve = best_of(found)
+    needed = curve.break_even(_DRAFTED)
+    pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
+    return (
+        f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
+        f"A draft of {_DRAFTED} tokens {pays} of them are accepted."
+    )
 
 
 def _threads(count: int) -> str:

@@ -43,6 +43,13 @@ class CostCurve:
         """Return the seconds of a pass over ``new`` tokens, at least 1."""
         return self._table[new - 1] if new <= len(self._table) else self._on_a_line(new)
 
+    def break_even(self, drafted: int) -> int:
+        """Return how many of ``drafted`` tokens must be accepted for their pass to save time over single tokens.
+
+        A pass that accepts a tokens yields a + 1.  The result is above ``drafted`` if the pass never saves time.
+        """
+        return int(self(drafted + 1) / self(1))
+
     def _on_a_line(self, new: int) -> float:
         last = len(self.sizes) - 1
         right = min(max(bisect_left(self.sizes, new), 1), last)
