@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,8 +23,7 @@ def test_newest_drops_what_is_overtaken() -> None:
 
     items = newest(all_at_once())
     first = next(items)
-    done.wait()
-    time.sleep(0.05)
+    assert done.wait(20)
     rest = [item for item in items if isinstance(item, Update)]
     assert isinstance(first, Update) and sum(item.final for item in rest) + first.final == 4
     assert len(rest) <= 5  # of what waited, only finals were left

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("websockets")
+
+from websockets.exceptions import ConnectionClosed
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Failure, Update
@@ -96,6 +100,39 @@ def test_a_server_that_dies_at_the_end() -> None:
 
     with serving(silent, vosk()) as url:
         assert finals(heard_by(f"vosk:{url}")) == TENS
+
+
+def test_a_server_that_always_dies_at_the_end_is_given_up() -> None:
+    with serving(dying_at_the_end) as url:
+        items = list(transcribe(counted(0.5), ServerRecogniser(f"vosk:{url}", Backoff(0.01, 0.02, 0.1))))
+    assert finals(items) == ["0 1 2 3 4"]
+    assert isinstance(items[-1], Failure) and "the connection was lost" in items[-1].message
+
+
+def dying_at_the_end(socket: Any) -> None:
+    numbers: list[str] = []
+    socket.recv()
+    for message in socket:
+        if message == '{"eof" : 1}':
+            raise Died
+        numbers.append(str(round(np.frombuffer(message, "<i2")[0] / 32767 * 1000)))
+        socket.send(json.dumps({"partial": " ".join(numbers)}))
+
+
+def test_a_server_of_another_protocol() -> None:
+    ended = threading.Event()
+
+    def talk(socket: Any) -> None:
+        socket.send(json.dumps({"text": "hello"}))
+        with suppress(ConnectionClosed):
+            socket.recv()
+        ended.set()
+
+    with serving(talk) as url:
+        sentence = f"the recogniser at {url}/asr speaks another protocol: lines must be given"
+        with pytest.raises(InputError, match=sentence):
+            ServerRecogniser(f"whisperlivekit:{url}")
+        assert ended.wait(5)  # the connection is closed
 
 
 def test_a_server_that_stays_away_keeps_what_it_has_ended() -> None:

@@ -40,6 +40,7 @@ class Server:
     Attributes:
         url: the server's URL.
         dialect: the protocol, with the state of the current connection.
+        ending: whether the audio has ended; messages then no longer reset the limit of ``patience``.
         closed: exception raised when the connection is lost.
         closed_well: exception raised when the server has closed the connection normally.
 
@@ -58,6 +59,7 @@ class Server:
         self._problem: InputError | None = None
         self.closed, self.closed_well = ConnectionClosed, ConnectionClosedOK
         self._errors = OSError, WebSocketException, TimeoutError
+        self.ending = False
         self._stack = ExitStack()
         self._socket = self._connected()
 
@@ -77,6 +79,9 @@ class Server:
         except self._errors as error:
             self.close()
             raise InputError(f"the recogniser at {self.url} cannot be reached: {error}") from error
+        except InputError as error:
+            self.close()
+            raise InputError(f"the recogniser at {self.url} speaks another protocol: {error}") from error
         return socket
 
     def again(self) -> None:
@@ -103,6 +108,9 @@ class Server:
     def receive(self, timeout: float | None) -> Iterator[Said | Failure]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
+        Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
+        utterance would be tried for ever.
+
         Args:
             timeout: seconds to wait; None waits forever.
 
@@ -110,7 +118,8 @@ class Server:
             TimeoutError: no message came in time.
         """
         message = self._socket.recv(timeout)
-        self._waits, self._problem = self._patience.waits(), None  # each message resets the retry limit
+        if not self.ending:
+            self._waits, self._problem = self._patience.waits(), None
         try:
             yield from self.dialect.read(message)
         except InputError as error:
@@ -152,6 +161,7 @@ class ServerRecogniser:
     def finish(self) -> Iterator[Heard]:
         """End the audio, and yield the remaining hypotheses."""
         unsent: list[Samples] = []
+        self._server.ending = True
         while True:
             try:
                 self._send(unsent)
