@@ -276,6 +276,17 @@ def test_audio_that_the_browser_stops_for_a_while(server: Running, speaker: Call
     assert 1 < lost(server) < 20
 
 
+def test_a_page_that_is_busy_for_a_while_loses_no_audio(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker()
+    page.click("#listen")
+    wait_for(page, 1)
+    page.evaluate("(() => { const end = performance.now() + 2500; while (performance.now() < end); })()")
+    count = len(finals(page, "de"))
+    wait_for(page, count + 2)
+    expect(page.locator("#problem")).not_to_be_visible()
+    assert lost(server) == 0
+
+
 def test_a_recogniser_that_dies_ends_listening(server: Running, speaker: Callable[..., Any]) -> None:
     server.hub.ears.command = command("--dies-after", "2.7")
     page = speaker()

@@ -1,5 +1,5 @@
 // Runs on the browser's audio thread: turns what a microphone gives into frames of 0.1 s of 16-bit samples at 16 kHz, and
-// posts each with its peak, 0 to 1.
+// posts each with its peak, 0 to 1, and the time at which it was complete, in milliseconds.
 
 import { Resampler } from "./resample.js";
 
@@ -21,7 +21,8 @@ class Capture extends AudioWorkletProcessor {
     this.#frame[this.#filled++] = Math.round(sample * 32767);
     this.#peak = Math.max(this.#peak, Math.abs(sample));
     if (this.#filled < FRAME) return;
-    this.port.postMessage({ samples: this.#frame, peak: this.#peak }, [this.#frame.buffer]);
+    // Taken here, since the page may be too busy to receive it at once.
+    this.port.postMessage({ samples: this.#frame, peak: this.#peak, time: Date.now() }, [this.#frame.buffer]);
     this.#frame = new Int16Array(FRAME);
     this.#filled = this.#peak = 0;
   }

@@ -15,6 +15,7 @@ export class Microphone {
   #stream = null;
   #context = null;
   #pausing = false;
+  /** When the last frame was complete, in milliseconds; 0 before the first. */
   #last = 0;
 
   /**
@@ -63,12 +64,11 @@ export class Microphone {
     this.#show();
   }
 
-  #heard({ samples, peak }) {
-    const now = performance.now();
+  #heard({ samples, peak, time }) {
     // Where the browser has stopped the audio for a while, its clock has stood still.
-    const missing = this.#last ? Math.round(((now - this.#last) / 1000) * RATE) - samples.length : 0;
+    const missing = this.#last ? Math.round(((time - this.#last) / 1000) * RATE) - samples.length : 0;
     if (missing > RATE) this.#told.missed(missing);
-    this.#last = now;
+    this.#last = time;
     this.#told.heard(samples, peak);
   }
 
