@@ -6,11 +6,12 @@ import itertools
 
 import pytest
 
+from redraft.measure.eval.record import PassRecord, Record
 from redraft.measure.plan.alone import alone
 from redraft.measure.plan.costs import LinearCost
 from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
 from redraft.measure.plan.trace import Work, shipped_trace
-from tests.measure.plan.works import plain, trace
+from tests.measure.plan.works import plain, step, trace
 
 #: Five passes an update and, at a word per second, an update every two seconds.
 WORK = plain(passes=5)
@@ -32,6 +33,29 @@ def test_alone_updates_are_overtaken_where_passes_take_too_long() -> None:
     found = alone(WORK, trace(WORK).script(1.0), 0.9)  # 4.5 s an update
     assert found.updates < 4
     assert found.lags[-1] >= 4.5  # the final one is translated to its end
+
+
+def test_alone_a_cancelled_update_leaves_its_lag_to_the_newer_one_of_its_utterance() -> None:
+    """While the second update is translated, its utterance's final one and the next utterance's first one arrive."""
+    one = PassRecord(10, 1, 0, 0, 0)
+    lengths = (4, 8, 10), (1, 16)  # in words, half a second each
+    passes = (2, 5, 2), (2, 2)
+    records = [
+        Record(
+            number,
+            str(number),
+            "ar, de",
+            tuple(
+                step(seq, length, [one] * count, (seq,), final=seq == len(words) - 1)
+                for seq, (length, count) in enumerate(zip(words, counts, strict=True))
+            ),
+        )
+        for number, (words, counts) in enumerate(zip(lengths, passes, strict=True))
+    ]
+    work = Work("ar", tuple(records))
+    found = alone(work, trace(work).script(2.0), 1.2)
+    # Spoken at 2, 4 (and cancelled), 5.5 and 13 s; answered at 4.4, 8.0, 10.4 and 15.4 s.
+    assert found.lags == pytest.approx([2.4, 4.0, 4.9, 2.4])
 
 
 def test_one_session_is_busy_for_its_passes() -> None:

@@ -86,13 +86,11 @@ class _Lane:
         before = self._done[1] if self._done[0] == update.utterance else -1
         asked = after_skipping(steps[before + 1 : index + 1], steps[before].tokens if before >= 0 else ())
         if (given_up := self._given_up(update, len(asked))) is not None:
-            newer_since = self._talk[0][0]
             self._asked += given_up
-            self._now = max(newer_since, self._now + given_up * self._pass_seconds)
+            self._now = max(self._talk[0][0], self._now + given_up * self._pass_seconds)
             self._gave_up_last = True
+            self._waiting.append((update, since))  # until the newer one takes its place
             self._hear()
-            newest, newest_since = self._waiting.pop()
-            self._waiting.append((newest, min(since, newest_since)))
             return
         self._asked += len(asked)
         self._now += len(asked) * self._pass_seconds
