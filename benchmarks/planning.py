@@ -20,7 +20,7 @@ from redraft.backends.costs import known_curve
 from redraft.backends.machine import processor
 from redraft.measure.plan.capacity import Demand, MethodPlan
 from redraft.measure.plan.check import check
-from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
+from redraft.measure.plan.formula import ClosedQueue, EngineModel, most_carried
 from redraft.measure.plan.model import model_size
 from redraft.measure.plan.rehearse import Rehearsal, fitted, rehearse
 from redraft.measure.plan.simulate import simulate
@@ -47,7 +47,7 @@ def main(model: str, language: str, methods: Sequence[str]) -> None:
     for method in methods:
         work = trace.work(method)
         expected = most_carried(
-            Crowd(work, script, EngineModel(guess, USUAL_LANES, work.host)).lag, DEADLINE, MOST_LANES
+            ClosedQueue(work, script, EngineModel(guess, USUAL_LANES, work.host)).lag, DEADLINE, MOST_LANES
         )
         with opened(size, MOST_LANES - 1) as backend:
             room = budget(known_curve(backend))
@@ -55,7 +55,7 @@ def main(model: str, language: str, methods: Sequence[str]) -> None:
 
             def play(sessions: int, scene: TalkLoad = scene, method: str = method) -> Rehearsal:
                 found = rehearse(replace(scene, talks=sessions), backend, method, language)
-                click.echo(f"{method}, {sessions} sessions: {found.played.lag():.3f} s", err=True)
+                click.echo(f"{method}, {sessions} sessions: {found.played.lag:.3f} s", err=True)
                 return found
 
             carried, trials = _search(play, expected)
@@ -80,12 +80,12 @@ def main(model: str, language: str, methods: Sequence[str]) -> None:
 
 def _trial(scene: TalkLoad, played: LoadResult, work: Work, engine: EngineModel) -> dict[str, float]:
     """Run a rehearsal, and compare it with the formula and the simulation of the same scene."""
-    formula, simulated = Crowd(work, scene.script, engine).estimate(scene.talks), simulate(scene, work, engine)
+    formula, simulated = ClosedQueue(work, scene.script, engine).estimate(scene.talks), simulate(scene, work, engine)
     figures = {
         "sessions": scene.talks,
-        "lag": played.lag(),
+        "lag": played.lag,
         "formula_lag": formula.lag,
-        "simulated_lag": simulated.lag(),
+        "simulated_lag": simulated.lag,
         "busy": played.busy / played.seconds,
         "formula_busy": formula.busy,
         "simulated_busy": simulated.busy / simulated.seconds,
@@ -99,7 +99,7 @@ def _search(play: Callable[[int], Rehearsal], expected: int) -> tuple[int, dict[
 
     def carried(sessions: int) -> bool:
         trials[sessions] = play(sessions)
-        return trials[sessions].played.lag() <= DEADLINE
+        return trials[sessions].played.lag <= DEADLINE
 
     low = high = max(1, expected)
     if carried(low):

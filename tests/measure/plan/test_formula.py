@@ -9,7 +9,7 @@ import pytest
 from redraft.measure.eval.record import PassRecord, Record
 from redraft.measure.plan.alone import alone
 from redraft.measure.plan.costs import LinearCost
-from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
+from redraft.measure.plan.formula import ClosedQueue, EngineModel, most_carried
 from redraft.measure.plan.trace import Work, shipped_trace
 from tests.measure.plan.works import plain, step, trace
 
@@ -18,8 +18,8 @@ WORK = plain(passes=5)
 SHARED, APART = LinearCost(0.1, 0.0, 0.0), LinearCost(0.0, 0.1, 0.0)
 
 
-def crowd(cost: LinearCost, work: Work = WORK, most: int = 32, targets: int = 1) -> Crowd:
-    return Crowd(work, trace(work).script(1.0), EngineModel(cost, most), targets)
+def queue(cost: LinearCost, work: Work = WORK, most: int = 32, targets: int = 1) -> ClosedQueue:
+    return ClosedQueue(work, trace(work).script(1.0), EngineModel(cost, most), targets)
 
 
 def test_alone_every_update_takes_its_passes() -> None:
@@ -59,7 +59,7 @@ def test_alone_a_cancelled_update_leaves_its_lag_to_the_newer_one_of_its_utteran
 
 
 def test_one_session_is_busy_for_its_passes() -> None:
-    found = crowd(SHARED).estimate(1)
+    found = queue(SHARED).estimate(1)
     assert found.busy == pytest.approx(0.5 / 2, rel=0.02)
     assert found.running == pytest.approx(found.busy)
     assert found.pass_seconds == pytest.approx(0.1, rel=0.01)
@@ -67,26 +67,26 @@ def test_one_session_is_busy_for_its_passes() -> None:
 
 
 def test_where_passes_cost_nothing_more_for_two_they_do_not_meet() -> None:
-    found = crowd(SHARED).estimate(2)
+    found = queue(SHARED).estimate(2)
     assert found.running == pytest.approx(2 * 0.25, rel=0.02)
     assert found.busy == pytest.approx(1 - 0.75**2, rel=0.02)
     assert found.pass_seconds == pytest.approx(0.1, rel=0.01)
 
 
 def test_where_every_session_pays_its_own_they_hold_each_other_up() -> None:
-    found = crowd(APART).estimate(2)
+    found = queue(APART).estimate(2)
     assert found.busy == pytest.approx(2 * 0.25, rel=0.03)  # the work is the same, whenever it is done
     assert found.running > found.busy
     assert 0.1 < found.pass_seconds < 0.2
 
 
 def test_languages_of_a_session_run_together() -> None:
-    assert crowd(APART, targets=3).estimate(1).pass_seconds == pytest.approx(0.3, rel=0.02)
-    assert crowd(SHARED, targets=3).estimate(1).lag == pytest.approx(0.55, rel=0.01)
+    assert queue(APART, targets=3).estimate(1).pass_seconds == pytest.approx(0.3, rel=0.02)
+    assert queue(SHARED, targets=3).estimate(1).lag == pytest.approx(0.55, rel=0.01)
 
 
 def test_lanes_without_a_place_in_a_pass_wait() -> None:
-    assert crowd(SHARED, most=1, targets=3).estimate(1).pass_seconds == pytest.approx(0.3, rel=0.02)
+    assert queue(SHARED, most=1, targets=3).estimate(1).pass_seconds == pytest.approx(0.3, rel=0.02)
 
 
 def test_python_beside_a_model_server_is_paid_once_per_pass() -> None:
@@ -97,7 +97,9 @@ def test_python_beside_a_model_server_is_paid_once_per_pass() -> None:
 @pytest.mark.parametrize("method", ["ar", "ssbd", "redraft"])
 def test_more_sessions_never_lag_less(method: str) -> None:
     recorded = shipped_trace()
-    found = Crowd(recorded.work(method), recorded.script(2.5), EngineModel(LinearCost(1e-4, 1.6e-3, 7e-4), 32, 1e-4))
+    found = ClosedQueue(
+        recorded.work(method), recorded.script(2.5), EngineModel(LinearCost(1e-4, 1.6e-3, 7e-4), 32, 1e-4)
+    )
     lags = [found.lag(sessions) for sessions in (1, 5, 10, 20, 30, 40, 80)]
     assert all(few <= 1.01 * many for few, many in itertools.pairwise(lags))
     assert lags[0] < 0.2 and lags[-1] > 1

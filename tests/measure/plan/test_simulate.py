@@ -42,13 +42,13 @@ def test_one_session_is_busy_for_its_passes() -> None:
     played = simulate(scene(), WORK, EngineModel(LinearCost(0.1, 0.0, 0.0), 32))
     assert played.busy / played.seconds == pytest.approx(0.25, rel=0.06)
     assert played.requests == played.rounds
-    assert played.lag() == pytest.approx(0.5, abs=0.01)
+    assert played.lag == pytest.approx(0.5, abs=0.01)
 
 
 def test_languages_of_a_session_share_passes() -> None:
     played = simulate(scene(targets=3), WORK, EngineModel(LinearCost(0.0, 0.1, 0.0), 32))
     assert played.requests == 3 * played.rounds
-    assert played.lag() == pytest.approx(1.5, abs=0.01)
+    assert played.lag == pytest.approx(1.5, abs=0.01)
 
 
 def test_a_lane_without_a_slot_reads_its_prompt_again() -> None:

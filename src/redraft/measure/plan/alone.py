@@ -32,11 +32,6 @@ class Alone:
     passes: int
     lags: tuple[float, ...]
 
-    def lag(self, share: float) -> float:
-        """Return the seconds within which this share of the updates, 0-1, was answered."""
-        ordered = sorted(self.lags)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
 
 def alone(work: Work, script: Script, pass_seconds: float) -> Alone:
     """Play the talk once with passes of ``pass_seconds``."""

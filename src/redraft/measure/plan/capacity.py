@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from redraft.measure.plan.costs import LinearCost, PassCost
-from redraft.measure.plan.formula import Crowd, EngineModel, Estimate, most_carried
+from redraft.measure.plan.formula import ClosedQueue, EngineModel, Estimate, most_carried
 from redraft.measure.plan.model import ModelSize
 from redraft.measure.plan.supply import Supply
 from redraft.measure.plan.trace import RecordedWork, Work
 
-#: Maximum number of lanes to consider for one engine.
-MOST_LANES = 1 << 14
+#: Maximum number of lanes, or sessions, to consider for one engine.
+SEARCH_LIMIT = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Demand:
 
     Attributes:
         sessions: number of simultaneous talks.
-        targets: target languages per talk.
         words_per_second: pace of the talks.
+        targets: target languages per talk.
         viewers: total number of viewers, each of one language.
         deadline: seconds within which 95 % of the updates must be answered.
     """
@@ -60,6 +60,8 @@ class MethodPlan:
     """Requirements of one method.
 
     Attributes:
+        method: its name.
+        work: its recorded work.
         host: seconds of Python per request.
         engine: one of the engines.
         sessions: maximum number of sessions per engine; 0 if it cannot serve one.
@@ -141,15 +143,15 @@ def _for_method(
     engine = EngineModel(supply.cost, supply.batch_lanes, host, supply.in_process)
     nothing = MethodPlan(method, work, host, engine)
     cache = model.cell_bytes * tiers.context
-    room = MOST_LANES
+    room = SEARCH_LIMIT
     if supply.memory:
         room = int((supply.memory - model.weight_bytes) // cache) if model.weight_bytes < supply.memory else 0
         if room < demand.targets:
             return replace(nothing, limit=_no_room(supply, model, cache))
     # All languages of a session are on one engine.
-    most = min(room, MOST_LANES, demand.lanes) // demand.targets
-    crowd = Crowd(work, script, engine, demand.targets)
-    sessions = most_carried(crowd.lag, demand.deadline, most)
+    most = min(room, SEARCH_LIMIT, demand.lanes) // demand.targets
+    queue = ClosedQueue(work, script, engine, demand.targets)
+    sessions = most_carried(queue.lag, demand.deadline, most)
     if not sessions:
         return replace(nothing, limit=_too_slow(supply, demand, work, engine))
     units = math.ceil(demand.sessions / sessions)
@@ -161,7 +163,7 @@ def _for_method(
         host,
         engine,
         sessions,
-        crowd.estimate(sessions),
+        queue.estimate(sessions),
         _limit(sessions < most, sessions < demand.sessions),
         units,
         machines,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.measure.plan.capacity import Demand, MethodPlan
-from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
+from redraft.measure.plan.capacity import SEARCH_LIMIT, Demand, MethodPlan
+from redraft.measure.plan.formula import ClosedQueue, EngineModel, most_carried
 from redraft.measure.plan.simulate import simulate
 from redraft.measure.plan.stage import TalkLoad
 from redraft.measure.plan.trace import RecordedWork
@@ -54,17 +54,17 @@ def check(plan: MethodPlan, demand: Demand, trace: RecordedWork, seed: int = 0) 
         MissingExtra: simpy is not installed.
     """
     script, engine = trace.script(demand.words_per_second), plan.engine
-    crowd = Crowd(plan.work, script, engine, demand.targets)
-    formula = most_carried(crowd.lag, demand.deadline, 1 << 14)
+    queue = ClosedQueue(plan.work, script, engine, demand.targets)
+    formula = most_carried(queue.lag, demand.deadline, SEARCH_LIMIT)
 
     def lag(sessions: int) -> float:
-        return simulate(scene(sessions, demand, trace, engine, seed), plan.work, engine).lag()
+        return simulate(scene(sessions, demand, trace, engine, seed), plan.work, engine).lag
 
     simulation = most_carried(lag, demand.deadline, 2 * formula + 1, CLOSE)
     most = max(1, formula)
     full = simulate(scene(most, demand, trace, engine, seed), plan.work, engine)
-    best = crowd.estimate(most)
-    return Check(plan.method, formula, simulation, best.busy, full.busy / full.seconds, best.lag, full.lag())
+    best = queue.estimate(most)
+    return Check(plan.method, formula, simulation, best.busy, full.busy / full.seconds, best.lag, full.lag)
 
 
 def scene(sessions: int, demand: Demand, trace: RecordedWork, engine: EngineModel, seed: int) -> TalkLoad:

@@ -83,8 +83,8 @@ class Estimate:
     lag: float
 
 
-class Crowd:
-    """The identical sessions of one engine.
+class ClosedQueue:
+    """A closed queueing network: one engine and its identical sessions.
 
     Args:
         work: recorded work in one language.

@@ -67,11 +67,10 @@ def rehearse(scene: TalkLoad, backend: Backend, method: str, language: str) -> R
     options = chosen.check({})
     settings = Settings(chosen, options, curve=known_curve(backend) if chosen.by_cost(options) else None)
     passes: list[PassReport] = []
-
-    def made(_number: int, _first: int) -> Translation:
-        return Translation(language, encode, vocabulary, settings)
-
-    return Rehearsal(play(scene, backend, made, ThreadTime(), passes.append), passes)
+    played = play(
+        scene, backend, lambda *_: Translation(language, encode, vocabulary, settings), ThreadTime(), passes.append
+    )
+    return Rehearsal(played, passes)
 
 
 def fitted(rehearsals: Mapping[str, Sequence[Rehearsal]], source: str) -> LinearCost:

@@ -22,16 +22,13 @@ def simulate(scene: TalkLoad, work: Work, engine: EngineModel) -> LoadResult:
     Raises:
         MissingExtra: simpy is not installed.
     """
-    clock = _Costs(engine)
-
-    def made(number: int, first: int) -> Translation:
-        return cast(Translation, Replayed(work, number, first))
-
-    return play(scene, cast(Backend, _Priced(clock, scene.slots)), made, clock)
+    clock = _CostClock(engine)
+    backend = cast(Backend, _CostBackend(clock, scene.slots))
+    return play(scene, backend, lambda number, first: cast(Translation, Replayed(work, number, first)), clock)
 
 
-class _Costs:
-    """Adds up the costs of the passes in a round."""
+class _CostClock:
+    """A `redraft.measure.plan.stage.Stopwatch` that adds up the costs of the passes in a round."""
 
     def __init__(self, engine: EngineModel) -> None:
         self.engine, self._seconds = engine, 0.0
@@ -47,13 +44,13 @@ class _Costs:
         self._seconds += self.engine.cost(requests, tokens, cached) + host
 
 
-class _Priced:
-    """A backend without results that only adds the cost of a pass."""
+class _CostBackend:
+    """A backend without results that only adds the cost of a pass to a clock."""
 
     capabilities = Capabilities(batches=True)
 
-    def __init__(self, costs: _Costs, slots: int) -> None:
-        self._costs, self._free = costs, list(range(slots))
+    def __init__(self, clock: _CostClock, slots: int) -> None:
+        self._clock, self._free = clock, list(range(slots))
         self._held: dict[int, tuple[int, ...]] = {}
 
     def open_slot(self) -> int:
@@ -71,7 +68,7 @@ class _Priced:
         lengths = [len(each.prefix) + len(each.draft) for _slot, each in requests]
         for slot, each in requests:
             self._held[slot] = each.prefix + each.draft.tokens
-        self._costs.add(len(requests), sum(lengths) - sum(cached), sum(cached))
+        self._clock.add(len(requests), sum(lengths) - sum(cached), sum(cached))
         return [None] * len(requests)
 
 

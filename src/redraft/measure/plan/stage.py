@@ -81,10 +81,11 @@ class LoadResult:
     requests: int = 0
     waiting: int = 0
 
-    def lag(self, share: float = 0.95) -> float:
-        """Return the seconds within which this share of the updates, 0-1, was answered; 0 if there were none."""
+    @property
+    def lag(self) -> float:
+        """Seconds within which 95 % of the updates were answered; 0 if there were none."""
         ordered = sorted(self.lags)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+        return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))] if ordered else 0.0
 
 
 def play(

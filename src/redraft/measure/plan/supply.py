@@ -13,7 +13,7 @@ from redraft.backends.load import open_model
 from redraft.backends.machine import processor
 from redraft.errors import OptionError
 from redraft.measure.plan.costs import LinearCost, PassCost, from_curve
-from redraft.measure.plan.formula import Crowd, EngineModel, most_carried
+from redraft.measure.plan.formula import ClosedQueue, EngineModel, most_carried
 from redraft.measure.plan.hardware import Hardware
 from redraft.measure.plan.model import ModelSize
 from redraft.measure.plan.rehearse import fitted, rehearse
@@ -117,7 +117,7 @@ def measured(
     if not is_small(model):
         raise OptionError(
             f"--measure needs a model that a server runs with one engine per core, and {model.name!r} is too large; "
-            "leave it out, and the cost curve is taken"
+            "leave it out to use the cost curve"
         )
     need_simpy()
     guess, script, found = stored(model), trace.script(rate), {}
@@ -125,7 +125,7 @@ def measured(
         room = budget(known_curve(backend))
         for method in methods:
             engine = EngineModel(guess, USUAL_LANES, trace.work(method).host)
-            carried = most_carried(Crowd(trace.work(method), script, engine).lag, 1.0, MOST_LANES)
+            carried = most_carried(ClosedQueue(trace.work(method), script, engine).lag, 1.0, MOST_LANES)
             talks = [max(1, min(round(load * carried), MOST_LANES - 2)) for load in LOADS]
             tell(f"{method}: {' and '.join(map(str, talks))} talks, {SECONDS:g} s of the processor's time each at most")
             scenes = [

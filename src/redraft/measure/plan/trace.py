@@ -55,11 +55,6 @@ class Work:
         return fmean(each.cached for each in self._all)
 
     @cached_property
-    def longest(self) -> int:
-        """Maximum number of tokens in the cache."""
-        return max(each.cached + each.new for each in self._all)
-
-    @cached_property
     def host(self) -> float:
         """Seconds of an update outside the model per pass; the median, because of other programs."""
         return median((each.seconds - each.model_seconds) / len(each.passes) for each in self.steps if each.passes)
