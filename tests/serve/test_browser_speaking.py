@@ -60,7 +60,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def server() -> Iterator[Running]:
     with running(busy=1.0, recogniser="pocketsphinx", listeners=1) as found:
-        found.hub.ears.command = command()
+        found.hub.recognisers.command = command()
         yield found
 
 
@@ -109,7 +109,7 @@ def wait_for(page: Any, number: int) -> None:
 
 def wait_until_recognised(page: Any, server: Running) -> None:
     """Wait until the recogniser has ended, and everything that it has recognised is translated."""
-    eventually(lambda: server.hub.ears.taken == 0)
+    eventually(lambda: server.hub.recognisers.taken == 0)
     until(page, "sessionStorage.getItem('redraft.open') === '{}'")
     expect(page.locator(".cell:not(.final, .source)")).to_have_count(0)
 
@@ -288,7 +288,7 @@ def test_a_page_that_is_busy_for_a_while_loses_no_audio(server: Running, speaker
 
 
 def test_a_recogniser_that_dies_ends_listening(server: Running, speaker: Callable[..., Any]) -> None:
-    server.hub.ears.command = command("--dies-after", "2.7")
+    server.hub.recognisers.command = command("--dies-after", "2.7")
     page = speaker()
     page.click("#listen")
     microphone(page, "error")

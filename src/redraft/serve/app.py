@@ -152,7 +152,7 @@ def make_app(hub: Hub) -> Starlette:
         sweeping.cancel()
         with suppress(asyncio.CancelledError):
             await sweeping
-        await hub.ears.close()
+        await hub.recognisers.close()
         if hub.fanout:
             await hub.fanout.stop()
         await asyncio.to_thread(hub.engines.stop)

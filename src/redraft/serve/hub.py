@@ -14,8 +14,8 @@ from functools import partial
 from redraft.serve import protocol
 from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission
 from redraft.serve.archive import Archive
+from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.bodies import Offer
-from redraft.serve.ears import Ears
 from redraft.serve.engines import Engines
 from redraft.serve.exchange import Exchanges
 from redraft.serve.fanout import open_fanout
@@ -67,7 +67,7 @@ class Hub:
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
         #: Recognisers for audio from sessions.
-        self.ears = Ears(settings, metrics, self.admission.refused)
+        self.recognisers = Recognisers(settings, metrics, self.admission.refused)
         #: Translations without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
         self.fanout = open_fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
@@ -269,8 +269,8 @@ class Hub:
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # including those of the last captions
         session.rewrite()
-        if session.listening:
-            session.listening.look_after()
+        if session.audio:
+            session.audio.look_after()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
@@ -282,8 +282,8 @@ class Hub:
         """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""
         self.admission.draining = True
         for session in self._sessions.values():
-            if session.listening:
-                session.listening.finish()
+            if session.audio:
+                session.audio.finish()
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
             await asyncio.sleep(0.02)

@@ -17,10 +17,10 @@ from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.admission import Line
 from redraft.serve.archive import Archive, SessionFile
+from redraft.serve.audio.session import SessionAudio
 from redraft.serve.delivery import Delivery
 from redraft.serve.inbox import Inbox
 from redraft.serve.lanes import Answer
-from redraft.serve.listening import SessionAudio
 from redraft.serve.messages import caption_of, error_of
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import public_name
@@ -46,7 +46,7 @@ class LiveSession(Watched):
         longest: maximum number of characters to keep.
         by_post: whether its captions come by POST, so that it never has a connection.
         line: its lanes, once admitted.
-        listening: its audio, once there is any.
+        audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
         over: called when it has ended.
         kept: number of characters kept.
@@ -63,7 +63,7 @@ class LiveSession(Watched):
     longest: int = 10_000_000
     by_post: bool = False
     line: Line | None = None
-    listening: SessionAudio | None = None
+    audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
     kept: int = 0
@@ -157,8 +157,8 @@ class LiveSession(Watched):
 
     def end(self) -> None:
         """End the session: no more updates will come, except from audio that is still being recognised."""
-        if self.listening and self.listening.running:
-            self.listening.finish(then=self.end)
+        if self.audio and self.audio.running:
+            self.audio.finish(then=self.end)
             return
         self.ended = True
         self._finish()
@@ -212,7 +212,7 @@ class LiveSession(Watched):
     @property
     def quiet(self) -> bool:
         """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
-        if self.listening and self.listening.running:
+        if self.audio and self.audio.running:
             return False
         return self.inbox.empty and (self.delivery.owner is None or self.delivery.owner.empty)
 
@@ -232,7 +232,7 @@ class LiveSession(Watched):
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """Close all connections with an error, and end the session without translating the rest."""
-        self._close_ear()
+        self._close_audio()
         self.inbox.clear()
         self.transcript.close()
         self.delivery.feed = None  # viewers elsewhere stay, since another replica may continue the session
@@ -241,7 +241,7 @@ class LiveSession(Watched):
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
         self.ended = True
-        self._close_ear()
+        self._close_audio()
         self.inbox.clear()
         if not self.transcript.closed:
             self.transcript.close()
@@ -249,9 +249,9 @@ class LiveSession(Watched):
                 self.over()
         self.delivery.close(1000, "the session is over")
 
-    def _close_ear(self) -> None:
-        if self.listening:
-            self.listening.close()
+    def _close_audio(self) -> None:
+        if self.audio:
+            self.audio.close()
 
     def release(self) -> None:
         """Release the lanes."""

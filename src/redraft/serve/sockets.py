@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.serve import protocol
+from redraft.serve.audio.session import SessionAudio
 from redraft.serve.control import control
 from redraft.serve.hub import Hub
-from redraft.serve.listening import SessionAudio
 from redraft.serve.live import LiveSession
 from redraft.serve.outbox import Outbox, close_reason
 from redraft.serve.refusals import CODES, FULL, Refused
@@ -221,15 +221,15 @@ def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) ->
     Raises:
         Refused: the message is too long, or is not one of this protocol.
     """
-    listening = session.listening = session.listening or SessionAudio(session, hub.ears)
+    audio = session.audio = session.audio or SessionAudio(session, hub.recognisers)
     if isinstance(said, bytes):
         # A connection that was replaced does not know the stream's position.
-        return listening.take(said) if session.delivery.owner is outbox else None
+        return audio.take(said) if session.delivery.owner is outbox else None
     message = _message(said, hub.settings.message_bytes)
     if isinstance(message, protocol.Audio):
-        return listening.begin(message)
+        return audio.begin(message)
     if isinstance(message, protocol.AudioEnd):
-        listening.finish()
+        audio.finish()
         return None
     return _act(message, session)
 

@@ -6,8 +6,8 @@ import asyncio
 
 from redraft import interrupt
 from redraft.serve.app import make_hub, open_backends
+from redraft.serve.audio.recognisers import check_recognition, try_recogniser
 from redraft.serve.compat import check_compat
-from redraft.serve.ears import check_ears, try_ears
 from redraft.serve.hub import Hub
 from redraft.serve.rooms import check_rooms
 from redraft.serve.security import Keys
@@ -25,7 +25,7 @@ def check(settings: ServeSettings) -> None:
     if not settings.viewers_only:
         check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
     check_compat(settings)
-    check_ears(settings)
+    check_recognition(settings)
     if settings.fanout:
         asyncio.run(_check_fanout(settings))
 
@@ -57,5 +57,5 @@ def open_hub(settings: ServeSettings) -> Hub:
     with interrupt.ends_process():
         engines = open_backends(settings)
     service = Service(engines[0], settings)
-    try_ears(settings, service.languages[0])
+    try_recogniser(settings, service.languages[0])
     return make_hub(settings, service, engines)

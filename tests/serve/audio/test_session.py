@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
-from redraft.serve import listening as module
 from redraft.serve import protocol
-from redraft.serve.listening import SessionAudio
+from redraft.serve.audio import session as module
+from redraft.serve.audio.session import SessionAudio
 from redraft.serve.refusals import FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, command, pcm
@@ -33,9 +33,9 @@ from tests.serve.test_sockets import expected, finals
 def hearing(*options: str, **settings: Any) -> Iterator[Running]:
     """A server with a scripted recogniser."""
     with running(recogniser="pocketsphinx", **settings) as server:
-        server.hub.ears.command = command(*options)
+        server.hub.recognisers.command = command(*options)
         yield server
-    assert server.hub.ears.taken == 0  # all places are given back
+    assert server.hub.recognisers.taken == 0  # all places are given back
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_audio_is_recognised_and_translated(server: Running) -> None:
         assert times == {"3.1": (10.0, 12.0), "3.2": (12.0, 13.0)}
         over = [each for each in heard if each["type"] == "listening"][-1]
         assert (over["listening"], over["received"], over["recognised"]) == (False, 3 * RATE, 3 * RATE)
-    assert server.hub.ears.taken == 0
+    assert server.hub.recognisers.taken == 0
 
 
 def test_what_is_recognised_is_for_the_owner_and_captions_are_for_viewers(server: Running) -> None:
@@ -175,7 +175,7 @@ def test_nobody_comes_back(server: Running, monkeypatch: pytest.MonkeyPatch) -> 
         socket.say("audio", stream="1")
         send(socket, 1)
         socket.until("recognised")
-    eventually(lambda: server.hub.ears.taken == 0)
+    eventually(lambda: server.hub.recognisers.taken == 0)
     with server.socket() as socket:
         socket.start("de", method="ar", token=token)
         assert finals(socket.until("final")) == [("1.1", "de", expected("we saw"))]
@@ -379,12 +379,12 @@ def test_a_recogniser_that_dies(options: tuple[str, ...], sentence: str) -> None
             name: expected(text) for name, text in {**kept, "typed": "her duck"}.items()
         }
         assert errors(heard) == [sentence]
-        assert server.hub.ears.taken == 0
+        assert server.hub.recognisers.taken == 0
 
 
 def test_a_command_that_is_not_there() -> None:
     with hearing() as server, server.socket() as socket:
-        server.hub.ears.command = lambda language: ["/nothing/here"]
+        server.hub.recognisers.command = lambda language: ["/nothing/here"]
         socket.start("de")
         socket.say("audio", stream="1")
         assert errors(until_listening(socket, True) + until_listening(socket, False)) == [
@@ -421,7 +421,7 @@ def test_a_recogniser_that_does_not_end(tmp_path: Path, monkeypatch: pytest.Monk
         send(socket, 1)
         socket.say("end")
         assert errors(socket.until("done")) == [module.NOT_ENDED]
-        assert server.hub.ears.taken == 0
+        assert server.hub.recognisers.taken == 0
 
 
 def test_a_client_that_sends_nothing_any_more_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,8 +453,8 @@ def test_processes_end_with_the_server() -> None:
         send(socket, 1)
         socket.until("recognised")
         session = next(iter(server.hub._sessions.values()))
-        assert session.listening is not None and session.listening._recognition is not None
-        process = session.listening._recognition._process
+        assert session.audio is not None and session.audio._process is not None
+        process = session.audio._process._process
         assert process is not None
     with pytest.raises(ProcessLookupError):
         os.kill(process.pid, 0)
@@ -466,13 +466,13 @@ def test_a_session_that_ends_before_its_recogniser_starts_gives_its_place_back()
         taken: list[int] = []
 
         def begin_and_end() -> None:
-            audio = SessionAudio(session, server.hub.ears)
+            audio = SessionAudio(session, server.hub.recognisers)
             audio.begin(protocol.Audio(stream="1"))
-            taken.append(server.hub.ears.taken)
+            taken.append(server.hub.recognisers.taken)
             audio.close()
 
         server.call(begin_and_end)
-        eventually(lambda: taken == [1] and server.hub.ears.taken == 0)
+        eventually(lambda: taken == [1] and server.hub.recognisers.taken == 0)
 
 
 def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,9 +481,9 @@ def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkey
         socket.say("audio", stream="1")
         send(socket, 1)
         socket.until("recognised")
-        audio = session.listening
-        assert audio is not None and audio._recognition is not None and audio._recognition._process is not None
-        process, waiting = audio._recognition._process, threading.Event()
+        audio = session.audio
+        assert audio is not None and audio._process is not None and audio._process._process is not None
+        process, waiting = audio._process._process, threading.Event()
 
         async def room() -> None:
             waiting.set()
@@ -495,7 +495,7 @@ def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkey
 
         async def end() -> int | None:
             audio.close()
-            await asyncio.gather(*server.hub.ears._tasks, return_exceptions=True)
+            await asyncio.gather(*server.hub.recognisers._tasks, return_exceptions=True)
             return process.returncode
 
         assert asyncio.run_coroutine_threadsafe(end(), server.loop).result(SECONDS) == -signal.SIGKILL

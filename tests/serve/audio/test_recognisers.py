@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from redraft.errors import OptionError
-from redraft.serve import ears
-from redraft.serve.ears import Ears, check_ears, command_of, try_ears
+from redraft.serve.audio import recognisers
+from redraft.serve.audio.recognisers import Recognisers, check_recognition, command_of, try_recogniser
 from redraft.serve.metrics import Metrics
 from redraft.serve.refusals import Refused
 from redraft.serve.settings import ServeSettings
@@ -26,12 +26,12 @@ from tests.serve.hearing import command
 )
 def test_names_are_checked_before_models_are_loaded(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(OptionError, match=sentence):
-        check_ears(ServeSettings(**settings))
+        check_recognition(ServeSettings(**settings))
 
 
 def test_names_that_are_known() -> None:
     for spec in (None, "pocketsphinx", "whisper:small", "sherpa:/srv/model", "vosk:ws://127.0.0.1:2700"):
-        check_ears(ServeSettings(recogniser=spec))
+        check_recognition(ServeSettings(recogniser=spec))
 
 
 def test_the_command_has_what_the_operator_wants() -> None:
@@ -57,7 +57,7 @@ def test_the_command_has_what_the_operator_wants() -> None:
 def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: str) -> None:
     pytest.importorskip("pocketsphinx")
     with pytest.raises(OptionError, match=sentence):
-        try_ears(ServeSettings(recogniser=spec), languages)
+        try_recogniser(ServeSettings(recogniser=spec), languages)
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: 
 )
 def test_clients_are_told_no_address_and_no_path(spec: str, sentence: str, public: str) -> None:
     settings = ServeSettings(recogniser=spec, punctuation="/srv/p")
-    assert Ears(settings, Metrics(), Refused).public(sentence) == public
+    assert Recognisers(settings, Metrics(), Refused).public(sentence) == public
 
 
 def test_a_recogniser_that_can_be_used() -> None:
     pytest.importorskip("pocketsphinx")
-    try_ears(ServeSettings(recogniser="pocketsphinx"), ("en",))
-    try_ears(ServeSettings(), ())
+    try_recogniser(ServeSettings(recogniser="pocketsphinx"), ("en",))
+    try_recogniser(ServeSettings(), ())
 
 
 def test_a_process_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ears, "command_of", lambda settings, language: command("--unknown")(language))
+    monkeypatch.setattr(recognisers, "command_of", lambda settings, language: command("--unknown")(language))
     with pytest.raises(OptionError, match="cannot be opened: its process does not answer"):
-        try_ears(ServeSettings(recogniser="pocketsphinx"), ("en",))
+        try_recogniser(ServeSettings(recogniser="pocketsphinx"), ("en",))

@@ -37,7 +37,7 @@ class Progress:
     cpu: float
 
 
-class Recognition:
+class RecogniserProcess:
     """A process with a recogniser; iterating over `progress` starts it.
 
     Args:

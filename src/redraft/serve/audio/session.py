@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import finished
 from redraft.serve import protocol
-from redraft.serve.audio_stream import WIDTH, AudioStream
-from redraft.serve.ears import Ears
-from redraft.serve.recognition import Progress, Recognition
+from redraft.serve.audio.process import Progress, RecogniserProcess
+from redraft.serve.audio.recognisers import Recognisers
+from redraft.serve.audio.stream import WIDTH, AudioStream
 from redraft.serve.refusals import FULL, Refused
 from redraft.speech.audio import RATE, container
 
@@ -56,13 +56,13 @@ class SessionAudio:
 
     Args:
         session: the session.
-        ears: opens recognisers.
+        recognisers: opens recognisers.
     """
 
-    def __init__(self, session: LiveSession, ears: Ears) -> None:
-        self._session, self._ears = session, ears
+    def __init__(self, session: LiveSession, recognisers: Recognisers) -> None:
+        self._session, self._recognisers = session, recognisers
         self._stream: AudioStream | None = None
-        self._recognition: Recognition | None = None
+        self._process: RecogniserProcess | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
@@ -87,7 +87,7 @@ class SessionAudio:
 
     def begin(self, wanted: protocol.Audio) -> protocol.Error | None:
         """Start or resume a stream; return an error or None."""
-        if not self._ears.offered:
+        if not self._recognisers.offered:
             return _error("audio", NO_RECOGNISER)
         if self._finishing:
             self._next = wanted
@@ -115,7 +115,7 @@ class SessionAudio:
 
     def take(self, frame: bytes) -> protocol.Error | None:
         """Accept samples; return an error or None."""
-        if not self._ears.offered:
+        if not self._recognisers.offered:
             return self._once(NO_RECOGNISER)
         if _is_json(frame):
             return _error("protocol", TEXT)
@@ -129,19 +129,19 @@ class SessionAudio:
         return self._receive(self._stream, frame)
 
     def _receive(self, stream: AudioStream, frame: bytes) -> protocol.Error | None:
-        samples, settings = len(frame) // WIDTH, self._ears.settings
+        samples, settings = len(frame) // WIDTH, self._recognisers.settings
         if self._seconds + samples / RATE > settings.audio_seconds:
             self.finish()
             return _error("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
         self._seconds += samples / RATE
-        self._ears.metrics.audio.inc(samples / RATE)
+        self._recognisers.metrics.audio.inc(samples / RATE)
         dropping = stream.dropped > 0
         if refusal := stream.refusal(samples, self._last.samples, settings.audio_backlog):
             return None if dropping else _error("audio", refusal)
         self._caught_up(stream)
         stream.gaps.fed += samples
-        if self._recognition is not None:
-            self._recognition.feed(frame)
+        if self._process is not None:
+            self._process.feed(frame)
         return None
 
     def _caught_up(self, stream: AudioStream) -> None:
@@ -153,9 +153,9 @@ class SessionAudio:
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
         """Continue after missing samples."""
-        self._ears.metrics.lost_audio.inc(samples / RATE)
-        if self._recognition is not None:
-            self._recognition.feed(stream.skipped(samples))
+        self._recognisers.metrics.lost_audio.inc(samples / RATE)
+        if self._process is not None:
+            self._process.feed(stream.skipped(samples))
 
     def _once(self, sentence: str) -> protocol.Error | None:
         """Return an error only for the first of many frames."""
@@ -167,12 +167,12 @@ class SessionAudio:
     def finish(self, then: Callable[[], object] | None = None) -> None:
         """End the audio: finish the current utterance, then call ``then``."""
         self._then = then or self._then
-        if self._finishing or self._recognition is None or self._stream is None:
+        if self._finishing or self._process is None or self._stream is None:
             return
         self._caught_up(self._stream)
         self._finishing = True
         self._complained.add(NO_STREAM)  # frames still in flight are no error
-        self._recognition.finish()
+        self._process.finish()
         self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
 
     def look_after(self) -> None:
@@ -195,33 +195,35 @@ class SessionAudio:
         Raises:
             Refused: all places are taken.
         """
-        recognition = self._ears.open(self._session.begin.source)
+        process = self._recognisers.open(self._session.begin.source)
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
-        self._stream, self._recognition = stream, recognition
+        self._stream, self._process = stream, process
         self._last, self._told = Progress(None, 0, 0.0), stream.received
-        self._task = self._ears.run(self._run(recognition, stream), lambda: self._over(stream))
+        self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._session.name})
         return stream
 
-    async def _run(self, recognition: Recognition, stream: AudioStream) -> None:
+    async def _run(self, process: RecogniserProcess, stream: AudioStream) -> None:
         try:
-            async with aclosing(recognition.progress()) as messages:  # kills the process
+            async with aclosing(process.progress()) as messages:  # kills the process
                 async for progress in messages:
                     await self._session.inbox.room()
-                    if not recognition.killed:
+                    if not process.killed:
                         self._took(progress, stream)
         except Exception:
             log.exception("a recogniser failed")
             self._tell(_error("audio", FAILED))
 
     def _took(self, progress: Progress, stream: AudioStream) -> None:
-        self._ears.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
+        self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
         self._last = progress
         if isinstance(progress.item, Failure):
             sentence = progress.item.message
-            log.warning("a recogniser complains", extra={"sentence": sentence} if self._ears.settings.log_text else {})
-            self._tell(_error("audio", self._ears.public(sentence)))
+            log.warning(
+                "a recogniser complains", extra={"sentence": sentence} if self._recognisers.settings.log_text else {}
+            )
+            self._tell(_error("audio", self._recognisers.public(sentence)))
         elif progress.item is not None:
             self._heard(stream.heard(progress.item), stream)
         if stream.gaps.position(progress.samples) - self._told >= RATE:
@@ -239,14 +241,14 @@ class SessionAudio:
     def _stop(self, problem: protocol.Error) -> None:
         """Stop the recogniser immediately."""
         self._tell(problem)
-        if self._recognition is not None:
-            self._recognition.kill()
+        if self._process is not None:
+            self._process.kill()
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
         if self._timer is not None:
             self._timer.cancel()
-        self._task = self._recognition = self._timer = None
+        self._task = self._process = self._timer = None
         self._finishing = False
         stream.dropped = 0
         if self._closed:

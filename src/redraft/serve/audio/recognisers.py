@@ -1,4 +1,4 @@
-"""Admission to the operator's recogniser: a limited number of sessions at a time."""
+"""The operator's recogniser: its checks, and admission of a limited number of sessions at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
+from redraft.serve.audio.process import RecogniserProcess
 from redraft.serve.metrics import Metrics
-from redraft.serve.recognition import Recognition
 from redraft.serve.refusals import Refused
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import check_recogniser
@@ -21,8 +21,8 @@ from redraft.speech.worker import arguments
 _TRIAL_SECONDS = 120
 
 
-class Ears:
-    """Opens recognisers.
+class Recognisers:
+    """Opens recognisers for sessions.
 
     Args:
         settings: the recogniser, and its maximum number of sessions.
@@ -47,7 +47,7 @@ class Ears:
         """Number of places in use: one for each task of `run`."""
         return len(self._tasks)
 
-    def open(self, language: str) -> Recognition:
+    def open(self, language: str) -> RecogniserProcess:
         """Return a recogniser, to be used in a task of `run`.
 
         Raises:
@@ -59,7 +59,7 @@ class Ears:
                 f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
                 "later, or send text",
             )
-        return Recognition(self.command(language), details=self.settings.log_text)
+        return RecogniserProcess(self.command(language), details=self.settings.log_text)
 
     def public(self, sentence: str) -> str:
         """Return a recogniser's message for clients, without the operator's paths and addresses."""
@@ -94,7 +94,7 @@ def command_of(settings: ServeSettings, language: str) -> list[str]:
     return arguments(settings.recogniser or "", language, settings.pause, settings.punctuation)
 
 
-def check_ears(settings: ServeSettings) -> None:
+def check_recognition(settings: ServeSettings) -> None:
     """Check the recogniser in the settings.
 
     Raises:
@@ -106,7 +106,7 @@ def check_ears(settings: ServeSettings) -> None:
         raise OptionError("punctuation needs a recogniser, whose text it is for")
 
 
-def try_ears(settings: ServeSettings, languages: Sequence[str]) -> None:
+def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
     """Open the recogniser once, so that errors appear at start-up.
 
     Args:
