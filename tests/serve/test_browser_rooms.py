@@ -58,6 +58,31 @@ def test_viewers_of_a_room_come_back_after_a_restart(server: Running, visit: Cal
         expect(page.locator("#notice")).not_to_be_visible()
 
 
+def test_a_language_that_only_the_next_talk_has_is_shown_then(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch?room=hall-1&language=ja")
+    overlay = visit("/overlay?room=hall-1&language=ja&clear=0")
+    expect(page.locator("#state")).to_have_text("Not started")
+    for targets, shown, text in ((("de", "ar"), "de", "we saw"), (("ja", "de"), "ja", "it was")):
+        with server.socket() as socket:
+            socket.start(*targets, room="hall-1")
+            speak(socket, text)
+            wait_for_finals(page, shown, 1)
+            expect(page.locator(".cell:visible")).to_have_count(1)
+            socket.say("end")
+            expect(page.locator("#state")).to_have_text("Ended")
+        if shown == "de":
+            expect(page.locator("#problem")).to_contain_text("no captions in ja. It has de, ar")
+            expect(overlay.locator("#problem")).to_contain_text("no captions in ja: language must be one of de, ar")
+            expect(overlay.locator(".cell")).to_have_count(0)
+    wait_for_finals(overlay, "ja", 1)
+    expect(page.locator("#problem")).not_to_be_visible()
+
+
+def test_a_link_that_names_no_language_says_so(visit: Callable[..., Any]) -> None:
+    page = visit("/watch?room=hall-1&language=nonsense")
+    expect(page.locator("#problem")).to_contain_text("language 'nonsense' is not known: use a BCP 47 tag")
+
+
 def test_a_link_that_names_no_room_says_so(visit: Callable[..., Any]) -> None:
     page = visit("/watch/Hall%201")
     expect(page.locator("#problem")).to_contain_text("room must be 1 to 63 lower-case letters")
