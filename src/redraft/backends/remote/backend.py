@@ -16,14 +16,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
-from redraft.backends.remote.line import RowLine, beside
+from redraft.backends.remote.line import RowLine, Steps, beside
 from redraft.backends.remote.price import batched, priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
@@ -194,16 +194,35 @@ class RemoteBackend:
             return self._follow(slot, RowLine(prefix, draft=draft, rows=rows)).answer(score)
         count = min(len(draft) + self.options.ahead, self.context_length - len(prefix) + 1)
         wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
-        return self._follow(slot, RowLine(prefix, beside(self._dialect.continued(wanted), draft, k))).answer(score)
+        steps = self._with_draft(wanted) if draft else self._dialect.continued(wanted)
+        return self._follow(slot, RowLine(prefix, beside(steps, draft, k))).answer(score)
 
     def _verified(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
         try:
             return self._dialect.verify(self.model.name, prefix, draft, k)
         except MalformedAnswer as error:
-            with self._counting:
-                self.fallbacks += 1
-            log.warning("%s; the draft is verified by plain decoding", error)
+            self._fall_back(error)
             return self._plain(prefix, draft, k)
+
+    def _with_draft(self, wanted: GreedyRequest) -> Steps:
+        """Yield the tokens of a server that verifies a draft itself; if they are malformed, go on without the draft."""
+        ids = tuple(wanted.prefix)
+        try:
+            with closing(self._dialect.continued(wanted)) as steps:
+                for step in steps:
+                    ids += (step.token,)
+                    yield step
+            return
+        except MalformedAnswer as error:
+            self._fall_back(error)
+        left = wanted.count - (len(ids) - len(wanted.prefix))
+        if left:
+            yield from self._dialect.continued(replace(wanted, prefix=ids, count=left, draft=(), bias=0.0))
+
+    def _fall_back(self, error: MalformedAnswer) -> None:
+        with self._counting:
+            self.fallbacks += 1
+        log.warning("%s; the draft is verified by plain decoding", error)
 
     def _plain(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
         """Return the rows of a draft without prompt rows: greedy tokens, requested again wherever the draft differs."""
