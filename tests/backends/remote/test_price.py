@@ -48,6 +48,33 @@ def test_a_token_of_a_stream_costs_less_than_a_request(kind: Any, monkeypatch: p
         assert (verified > 0, carried > 0) == (kind is FakeVllm, kind is FakePlugin)
 
 
+class Brief(Table):
+    """A table model whose outputs end at once."""
+
+    def logits(self, ids: Any) -> Any:
+        logits = super().logits(ids)
+        logits[0] = 1e9
+        return logits
+
+
+@pytest.mark.parametrize(("model", "tokens"), [(Slow, 1), (Brief, 3)])
+def test_a_token_has_its_price_where_all_tokens_come_at_once(
+    model: type[Table], tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = FakeSglang(model())
+    generate, token = server.generate, 0.01
+
+    def late(*request: Any) -> Any:
+        answer = generate(*request)
+        time.sleep(2 * token + token * len(answer["output_ids"]))
+        return answer
+
+    monkeypatch.setattr(server, "generate", late)
+    with closing(connected(server, slots=1)) as backend:
+        # That of an output that ends at once is the whole request.
+        assert 0.5 * tokens * token < backend.curve()(1) < 3 * tokens * token
+
+
 @pytest.mark.parametrize("limit", [1, 4])
 def test_as_many_requests_as_the_server_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     server, places = FakeVllm(Slow()), threading.Semaphore(limit)

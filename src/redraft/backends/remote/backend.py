@@ -93,13 +93,14 @@ class RemoteBackend:
         self, dialect: RemoteDialect, client: RemoteClient, model: RemoteModel, options: RemoteOptions
     ) -> None:
         self.options, self.model, self.client, self.fallbacks = options, model, client, 0
+        self.dialect = dialect
         # The server always adds a token.
         self.context_length = min(options.context_length, model.context_length - 1)
         self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
         self.vocabulary_size, self.metadata = model.vocabulary_size, model.metadata
         self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
         self.token_bytes = model.tokenizer.token_bytes
-        self._dialect, self._few, self._ends = dialect, min(FEW, model.vocabulary_size), sorted(model.end_tokens)
+        self._few, self._ends = min(FEW, model.vocabulary_size), sorted(model.end_tokens)
         self._slots: dict[int, RowLine] = {}
         self._counting, self._rejected = threading.Lock(), False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
@@ -107,7 +108,7 @@ class RemoteBackend:
     @property
     def verifies_drafts(self) -> bool:
         """Whether the server verifies drafts itself, so that an update is one request."""
-        return self._dialect.verifies
+        return self.dialect.verifies
 
     def open_slot(self) -> int:
         """Reserve a free slot.
@@ -189,17 +190,17 @@ class RemoteBackend:
         self._few = k = max(self._few, k)  # a method that needs more once will need them again
         self._follow(slot, RowLine())
         prefix, draft = score.prefix, score.draft.tokens
-        if draft and (self._rejected or score.bias is None or not self._dialect.verifies):
+        if draft and (self._rejected or score.bias is None or not self.dialect.verifies):
             rows = self._verified(prefix, draft, k)
             return self._follow(slot, RowLine(prefix, draft=draft, rows=rows)).answer(score)
         count = min(len(draft) + self.options.ahead, self.context_length - len(prefix) + 1)
         wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
-        steps = self._with_draft(wanted) if draft else self._dialect.continued(wanted)
+        steps = self._with_draft(wanted) if draft else self.dialect.continued(wanted)
         return self._follow(slot, RowLine(prefix, beside(steps, draft, k))).answer(score)
 
     def _verified(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
         try:
-            return self._dialect.verify(self.model.name, prefix, draft, k)
+            return self.dialect.verify(self.model.name, prefix, draft, k)
         except MalformedAnswer as error:
             self._fall_back(error)
             return self._plain(prefix, draft, k)
@@ -208,16 +209,16 @@ class RemoteBackend:
         """Yield the tokens of a server that verifies a draft itself; if they are malformed, go on without the draft."""
         ids = tuple(wanted.prefix)
         try:
-            with closing(self._dialect.continued(wanted)) as steps:
+            with closing(self.dialect.continued(wanted)) as steps:
                 for step in steps:
                     ids += (step.token,)
                     yield step
             return
         except MalformedAnswer as error:
             self._fall_back(error)
-        left = wanted.count - (len(ids) - len(wanted.prefix))
+        left = wanted.count + len(wanted.prefix) - len(ids)
         if left:
-            yield from self._dialect.continued(replace(wanted, prefix=ids, count=left, draft=(), bias=0.0))
+            yield from self.dialect.continued(replace(wanted, prefix=ids, count=left, draft=(), bias=0.0))
 
     def _fall_back(self, error: MalformedAnswer) -> None:
         with self._counting:
@@ -229,7 +230,7 @@ class RemoteBackend:
         rows: list[RemoteRow] = []
         while len(rows) <= len(draft):
             done, left = prefix + draft[: len(rows)], draft[len(rows) :]
-            steps = self._dialect.continued(GreedyRequest(self.model.name, done, len(left) + 1, k, ()))
+            steps = self.dialect.continued(GreedyRequest(self.model.name, done, len(left) + 1, k, ()))
             with closing(beside(steps, left, k)) as judged:
                 for step, drafted in zip(judged, (*left, None), strict=False):
                     rows.append(step.row)

@@ -1,15 +1,18 @@
 """Measure the cost of passes on a server, and how many requests it batches well.
 
-A pass over one token is the next token of a stream.  A longer pass verifies a draft, which is a separate request.  So
+A pass over one token is the next token of a request.  A longer pass verifies a draft, which is a separate request.  So
 drafts pay off only where they replace many single tokens; methods that draft by cost take that into account.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from redraft.backends.remote.dialect import GreedyRequest
 from redraft.decoding.cost import CONTEXT, CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Numbers of new tokens of the measured passes; the curve is interpolated linearly.
 SIZES = (1, 2, 32, 96)
-#: Number of streamed tokens to time.
+#: Number of tokens to time behind the first one of a request.
 STREAMED = 16
 #: Rounds after a warm-up; the minimum counts, since other clients only add to the time.
 ROUNDS = 3
@@ -34,8 +37,13 @@ def priced(backend: RemoteBackend) -> CostCurve:
         ModelError: the server does not answer.
     """
     sizes = tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
-    rounds = [[_seconds(backend, size) for size in sizes] for _ in range(1 + ROUNDS)][1:]
-    return CostCurve(sizes, tuple(map(min, zip(*rounds, strict=True))))
+    streams: list[list[float]] = []
+    rounds: list[list[float]] = []
+    for _ in range(1 + ROUNDS):
+        streams.append(_arrivals(backend))
+        rounds.append([_seconds(backend, size) for size in sizes[1:]])
+    request, *others = map(min, zip(*rounds[1:], strict=True))
+    return CostCurve(sizes, (_per_token(streams[1:], request), request, *others))
 
 
 def batched(backend: RemoteBackend) -> int:
@@ -78,11 +86,10 @@ def _prefix(backend: RemoteBackend, first: int = 1) -> tuple[int, ...]:
 
 
 def _seconds(backend: RemoteBackend, size: int) -> float:
+    """Return the seconds of a request that verifies a draft, as a pass over ``size`` new tokens."""
     prefix = _prefix(backend)
     slot = backend.open_slot()  # a new one with an empty cache
     try:
-        if size == 1:
-            return _streamed(backend, slot, prefix)
         draft = Draft.chain([prefix[-1]] * (size - 1), Provenance.GENERATED)
         started = time.perf_counter()
         # With a bias of 1, a server that verifies drafts itself verifies the whole draft.
@@ -93,11 +100,27 @@ def _seconds(backend: RemoteBackend, size: int) -> float:
         backend.close_slot(slot)
 
 
-def _streamed(backend: RemoteBackend, slot: int, prefix: tuple[int, ...]) -> float:
-    """Return the average seconds between tokens of a stream; if it ends at once, the seconds of the request."""
+def _arrivals(backend: RemoteBackend) -> list[float]:
+    """Return the arrival time of each token of a request, in seconds from its start."""
+    wanted = GreedyRequest(backend.model.name, _prefix(backend), 1 + STREAMED, 1, sorted(backend.end_tokens))
     begun = time.perf_counter()
-    times = _times(backend, slot, prefix)
-    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else times[0] - begun
+    with closing(backend.dialect.continued(wanted)) as steps:
+        return [time.perf_counter() - begun for _ in steps]
+
+
+def _per_token(streams: Sequence[Sequence[float]], request: float) -> float:
+    """Return the seconds of a further token; if the output ends early, an upper bound: those of the request per token.
+
+    Gaps between tokens are no measure: SGLang sends all tokens at once, and on a busy machine vLLM sends several.
+
+    Args:
+        streams: arrival times of several requests, at least one each.
+        request: seconds of a request without further tokens.
+    """
+    best = min(streams, key=lambda times: times[-1])
+    if len(best) <= STREAMED:
+        return best[-1] / len(best)
+    return (best[-1] - min(request, *(times[0] for times in streams))) / STREAMED
 
 
 def _times(backend: RemoteBackend, slot: int, prefix: tuple[int, ...]) -> list[float]:
