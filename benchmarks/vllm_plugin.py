@@ -50,6 +50,7 @@ class Way:
         method: decoding method.
         options: its options.
         plugin: whether the server verifies drafts.
+        joint: whether the costs of the server are measured, which decide between one request and two.
         stock: whether the server runs without the plug-in's proposer, and so with vLLM's asynchronous scheduling.
     """
 
@@ -57,12 +58,14 @@ class Way:
     method: str
     options: dict[str, Value] = field(default_factory=dict)
     plugin: bool = False
+    joint: bool = False
     stock: bool = False
 
 
 WAYS = (
     Way("ar, stock server", "ar", stock=True),
     Way("ssbd over HTTP, stock server", "ssbd", {"beta": 0.2}, stock=True),
+    Way("ssbd over HTTP, one request or two, stock server", "ssbd", {"beta": 0.2}, joint=True, stock=True),
     Way("ar", "ar"),
     Way("ssbd over HTTP", "ssbd", {"beta": 0.2}),
     Way("ssbd by the plug-in", "ssbd", {"beta": 0.2}, plugin=True),
@@ -187,6 +190,8 @@ def run(
             stack.enter_context(closing(backend))
         if any(backend.verifies_drafts != way.plugin for backend in backends):
             raise click.ClickException(f"the server does not run as {way.name!r} needs it")
+        if way.joint:
+            backends[0].curve()  # the others share it
         before = sum(backend.client.requests for backend in backends)
         threads = stack.enter_context(ThreadPoolExecutor(len(parts)))
         started = time.perf_counter()

@@ -32,14 +32,14 @@ class Priced(Protocol):
     """A backend that measures its passes itself, because they run on another machine."""
 
     def curve(self) -> CostCurve:
-        """Measure the current cost of passes; uses a slot meanwhile."""
+        """Return the current cost of passes, measured on first use."""
 
 
 def known_curve(backend: Backend) -> CostCurve:
     """Return a model's cost curve on this machine; it is measured and stored on first use.
 
-    An unreliable curve is used with a warning, and measured again next time.  The curve of a server is measured every
-    time.
+    An unreliable curve is used with a warning, and measured again next time.  The curve of a server is measured once
+    after connecting.
     """
     if isinstance(backend, Priced):
         return backend.curve()

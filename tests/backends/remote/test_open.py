@@ -119,6 +119,18 @@ def test_every_engine_of_a_server_has_connections_of_its_own(folder: Path, table
                 each.score([(each.open_slot(), score)])
 
 
+def test_the_engines_of_a_server_share_its_costs(folder: Path, table: RandomModel) -> None:
+    server = FakeVllm(table)
+    with serving(server) as address:
+        settings = ServeSettings(model=f"{address}/{NAME}#{folder}", slots=2, engines=2, methods=("ssbd", "ar"))
+        first, second = (each[TARGET] for each in open_backends(settings))
+        assert isinstance(first, RemoteBackend) and isinstance(second, RemoteBackend)
+        with closing(first), closing(second):
+            curve, asked = first.curve(), len(server.bodies)
+            assert second.curve() == curve and len(server.bodies) == asked
+            assert first.joint is second.joint
+
+
 def test_without_a_tokenizer_the_sentence_says_where_to_put_one(table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address, pytest.raises(ModelError, match="behind a # in the address"):
         open_backend(f"{address}/{NAME}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from redraft.backends.remote.client import Absent, RemoteClient
 from redraft.backends.remote.line import Steps
-from redraft.backends.remote.rows import RemoteRow
+from redraft.backends.remote.rows import ChosenToken, RemoteRow
 from redraft.errors import ModelError
 
 
@@ -30,7 +30,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class GreedyRequest:
-    """A request for greedy tokens.
+    """A request for greedy tokens, with or without a draft.
 
     Attributes:
         model: name of the model.
@@ -38,7 +38,7 @@ class GreedyRequest:
         count: maximum number of tokens, at least 1.
         k: number of best tokens in each row.
         ends: ids that end the output.
-        draft: draft of the output, for a server that verifies drafts itself.
+        draft: draft of the output.
         bias: bias of the acceptance rule (`redraft.decoding.types.HasBias`).
     """
 
@@ -92,8 +92,12 @@ class RemoteDialect(ABC):
             return [int(token) for token in answer["tokens"]]
 
     @abstractmethod
-    def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
-        """Return (n + 1,) rows of the root and of every draft token, with the ``k`` best tokens and the draft's own.
+    def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
+        """Score a draft of n tokens, whatever the model would choose, and continue behind it, in one response.
+
+        Returns:
+            (n,) rows that predict the draft's tokens, with the ``k`` best tokens and the draft's own, and between 1 and
+            ``count`` greedy tokens behind the draft, up to and including one of ``ends``.
 
         Raises:
             MalformedAnswer: rows are missing, or belong to other tokens.
@@ -103,6 +107,8 @@ class RemoteDialect(ABC):
     @abstractmethod
     def continued(self, wanted: GreedyRequest) -> Steps:
         """Yield between 1 and ``count`` greedy tokens, up to and including one of ``ends``.
+
+        A server that verifies drafts itself yields the part of the draft first that the rule keeps.
 
         Raises:
             MalformedAnswer: rows are missing, or belong to other tokens.

@@ -7,7 +7,7 @@ drafts pay off only where they replace many single tokens; methods that draft by
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -25,12 +25,25 @@ SIZES = (1, 2, 32, 96)
 STREAMED = 16
 #: Rounds after a warm-up; the minimum counts, since other clients only add to the time.
 ROUNDS = 3
+#: Requests that the measurement of a curve takes.
+REQUESTS = (1 + ROUNDS) * len(SIZES)
 #: Minimum speed-up in tokens per second for which the number of concurrent requests is doubled.
 GAIN = 1.2
 
 
 def priced(backend: RemoteBackend) -> CostCurve:
-    """Measure T(n) of a server in seconds; uses a few requests and one slot.
+    """Measure T(n) of a server in seconds; see `pricing`."""
+    steps = pricing(backend)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            curve: CostCurve = done.value
+            return curve
+
+
+def pricing(backend: RemoteBackend) -> Generator[None, None, CostCurve]:
+    """Measure T(n) of a server in seconds, with one request per step; uses one slot during each.
 
     Raises:
         CapabilityError: all slots are in use.
@@ -41,7 +54,11 @@ def priced(backend: RemoteBackend) -> CostCurve:
     rounds: list[list[float]] = []
     for _ in range(1 + ROUNDS):
         streams.append(_arrivals(backend))
-        rounds.append([_seconds(backend, size) for size in sizes[1:]])
+        yield
+        rounds.append([])
+        for size in sizes[1:]:
+            rounds[-1].append(_seconds(backend, size))
+            yield
     request, *others = map(min, zip(*rounds[1:], strict=True))
     return CostCurve(sizes, (_per_token(streams[1:], request), request, *others))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect, reading
@@ -24,35 +24,29 @@ _GREEDY = {
 class Sglang(RemoteDialect):
     """SGLang's own server; it has one model, so requests do not name it."""
 
-    def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
-        """Read rows from ``input_top_logprobs``, and the last one from the single generated token."""
-        facts = self._generate([*prefix, *draft], 1, k, {"logprob_start_len": len(prefix) - 1})
+    def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
+        """Read the draft's rows from ``input_top_logprobs``."""
+        facts = self._generate(wanted)
         with reading(self._client, "without the log-probabilities of the draft"):
             # The first entry is the last prefix token, which has no prediction.
             own, best = facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:]
-            if [entry[1] for entry in own] != list(draft) or len(best) != len(draft):
+            if [entry[1] for entry in own] != list(wanted.draft) or len(best) != len(own):
                 raise ValueError("not one row for every token of the draft")
-            rows = [_row([*entries, entry], k) for entries, entry in zip(best, own, strict=True)]
-        return [*rows, self._steps(facts, 1, k)[0].row]
+            rows = [_row([*entries, entry], wanted.k) for entries, entry in zip(best, own, strict=True)]
+        return rows, self._steps(facts, wanted.count, wanted.k)
 
     def continued(self, wanted: GreedyRequest) -> Steps:
         """Yield SGLang's tokens with their rows, all at once."""
-        sampling = {"stop_token_ids": list(wanted.ends)}
-        # skips the rows of the prompt
-        start = {"logprob_start_len": len(wanted.prefix) - 1}
-        facts = self._generate(wanted.prefix, wanted.count, wanted.k, start, sampling)
-        yield from self._steps(facts, wanted.count, wanted.k)
+        yield from self._steps(self._generate(wanted), wanted.count, wanted.k)
 
-    def _generate(
-        self, ids: Sequence[int], count: int, k: int, more: Mapping[str, Any], sampling: Mapping[str, Any] | None = None
-    ) -> Any:
+    def _generate(self, wanted: GreedyRequest) -> Any:
         body = {
-            "input_ids": list(ids),
+            "input_ids": [*wanted.prefix, *wanted.draft],
             "return_logprob": True,
-            "top_logprobs_num": k,
+            "logprob_start_len": len(wanted.prefix) - 1,  # skips the rows of the prompt
+            "top_logprobs_num": wanted.k,
             "return_text_in_logprobs": False,
-            "sampling_params": {"max_new_tokens": count, **_GREEDY, **(sampling or {})},
-            **more,
+            "sampling_params": {"max_new_tokens": wanted.count, "stop_token_ids": list(wanted.ends), **_GREEDY},
         }
         answer = self._client.post("/generate", body)
         with reading(self._client, "without a completion"):

@@ -32,15 +32,17 @@ _GREEDY = {
 class Vllm(RemoteDialect):
     """vLLM's OpenAI-compatible server."""
 
-    def verify(self, model: str, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
-        """Read rows from ``prompt_logprobs``, and the last one from the single generated token."""
-        choice = self._complete(_body(model, [*prefix, *draft], 1, k, {"prompt_logprobs": k}))
+    def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
+        """Read the draft's rows from ``prompt_logprobs``, with which vLLM refuses to stream."""
+        prefix, draft, k = wanted.prefix, wanted.draft, wanted.k
+        more = {"prompt_logprobs": k, "stop_token_ids": list(wanted.ends)}
+        choice = self._complete(_body(wanted.model, [*prefix, *draft], wanted.count, k, more))
         with reading(self._client, "without the log-probabilities of the draft"):
             entries = choice["prompt_logprobs"]
             if len(entries) != len(prefix) + len(draft):
                 raise ValueError("not one entry for every id of the prompt")
             rows = [_prompt_row(entry, token, k) for entry, token in zip(entries[len(prefix) :], draft, strict=True)]
-        return [*rows, self._steps(choice, 1, k)[0].row]
+        return rows, self._steps(choice, wanted.count, k)
 
     def continued(self, wanted: GreedyRequest) -> Steps:
         """Yield vLLM's tokens with their rows as they are streamed."""
