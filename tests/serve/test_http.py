@@ -206,7 +206,12 @@ def test_answers_carry_a_strict_policy(server: Running) -> None:
 def test_foreign_pages_and_names_are_refused(
     server: Running, headers: dict[str, str], path: str, method: str, status: int
 ) -> None:
-    assert server.ask(path, method=method, headers=headers).status == status
+    answer = server.ask(path, method=method, headers=headers)
+    assert answer.status == status
+    if status == 403:
+        assert (
+            answer.json["error"]["code"] == "origin" and "the operator can allow it" in answer.json["error"]["message"]
+        )
 
 
 def test_foreign_pages_open_no_websocket(server: Running) -> None:

@@ -27,6 +27,7 @@ from redraft.serve import logs
 from redraft.serve.admission import STOPPED
 from redraft.serve.app import make_app
 from redraft.serve.files import allow_open_files
+from redraft.serve.refusals import error_body
 from redraft.serve.settings import ServeSettings, load
 from redraft.serve.startup import check, open_hub
 
@@ -116,7 +117,7 @@ class LocalOnly:
             await self._app(scope, receive, send)
             return
         sentence = "only this machine may connect: the operator can allow others with the settings host and keys"
-        await JSONResponse({"error": {"code": "origin", "sentence": sentence}}, 403)(scope, receive, send)
+        await JSONResponse(error_body("origin", sentence), 403)(scope, receive, send)
 
 
 def _is_local(address: str) -> bool:

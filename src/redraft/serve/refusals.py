@@ -24,6 +24,7 @@ CODES = {
     "protocol": Code("a message or request is malformed", close=1002),
     "version": Code("the protocol version is not supported", close=1002),
     "key": Code("the API key is missing or unknown", 401),
+    "origin": Code("this address, host name or web origin may not connect", 403),
     "option": Code("an option is unknown or not allowed here"),
     "room": Code("the room is in use, or this API key may not use it", 409),
     "caption": Code("the caption to hide or correct does not exist", 409),
@@ -39,6 +40,12 @@ CODES = {
     "missing": Code("there is nothing at this address", 404),
     "size": Code("the request is too large", 413),
 }
+
+
+def error_body(code: str, sentence: str) -> dict[str, dict[str, str]]:
+    """Return the body of an error over HTTP; ``code`` is one of `CODES`."""
+    return {"error": {"code": code, "message": sentence}}
+
 
 FULL = "the session has as long a transcript as is allowed here: begin another one"
 

@@ -16,7 +16,7 @@ from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
-from redraft.serve.refusals import CODES, Refused
+from redraft.serve.refusals import CODES, Refused, error_body
 from redraft.serve.rooms import Room
 from redraft.serve.viewing import room_named, session_named
 from redraft.serve.watched import Watched
@@ -46,8 +46,7 @@ def refusal(code: str, sentence: str, status: int | None = None, headers: Mappin
     """Return an error response."""
     headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if code == "key" else {})}
     headers |= {"retry-after": "5"} if CODES[code].status in (429, 503) else {}
-    body = {"error": {"code": code, "message": sentence}}
-    return JSONResponse(body, status or CODES[code].status, headers)
+    return JSONResponse(error_body(code, sentence), status or CODES[code].status, headers)
 
 
 def allowed(request: Request) -> tuple[Hub, str]:

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.errors import OptionError
+from redraft.serve.refusals import error_body
 
 #: Random bytes of a new key: 256 bits, so its plain hash cannot be reversed by guessing.
 _KEY_BYTES = 32
@@ -177,7 +178,7 @@ class Guard:
             await send(message)
 
         if sentence := self._refusal(scope):
-            await JSONResponse({"error": {"code": "origin", "sentence": sentence}}, 403)(scope, receive, with_headers)
+            await JSONResponse(error_body("origin", sentence), 403)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
 
