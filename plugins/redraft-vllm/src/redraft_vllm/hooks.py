@@ -100,9 +100,8 @@ def _drafted(runner: Any) -> Iterator[tuple[int, int, list[int], Draft, set[int]
     """Yield the requests of a step that still follow their drafts.
 
     Yields:
-        Index in the batch, number of tokens scheduled after the output, drafted token of each row that follows the
-            draft,
-        the draft, and the ids that end the output.
+        Its index in the batch; the number of tokens scheduled after its output; the drafted token of each row that
+        follows the draft; the draft; the ids that end the output.
     """
     batch = runner.input_batch
     for place, request_id in enumerate(batch.req_ids):

@@ -16,7 +16,7 @@ from redraft.decoding.types import Drafter, Rule
 
 #: Maximum cost of a pass over a whole tree, relative to T(1), for drafting trees.  Up to this cost, branches save more
 #: than drafting them takes; at the cost with AMX (4.1) or without (7 to 9) they save nothing over a chain.
-DEAREST_TREE = 2.0
+MAX_TREE_COST = 2.0
 
 
 def _branches(setup: Setup) -> int:
@@ -26,7 +26,7 @@ def _branches(setup: Setup) -> int:
         return 1
     if curve is None or setup.word("cost") == "flat":
         return branches
-    return branches if curve(1 + branches * setup.whole("length")) <= DEAREST_TREE * curve(1) else 1
+    return branches if curve(1 + branches * setup.whole("length")) <= MAX_TREE_COST * curve(1) else 1
 
 
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:

@@ -124,7 +124,8 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
         tried = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS)
         said = json.loads(tried.stdout.partition(b"\n")[0])
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        raise OptionError(f"recogniser {settings.recogniser!r} cannot be opened: its process does not answer") from None
+        sentence = f"recogniser {settings.recogniser!r} cannot be opened: its process does not answer; try it with"
+        raise OptionError(f"{sentence} redraft listen --recogniser {settings.recogniser}") from None
     # If the model declares no languages, the recogniser may still support another one.
     if said["type"] == "error" and (languages or said.get("kind") != OptionError.__name__):
         raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {said['message']}")

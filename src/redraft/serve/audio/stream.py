@@ -134,7 +134,7 @@ class AudioStream:
 
     @property
     def open(self) -> Update | None:
-        """Return the update of an unfinished utterance."""
+        """The newest update of an unfinished utterance; None if there is none."""
         last = next(reversed(self.newest.values()), None)
         if last is None or last.final:
             return None
