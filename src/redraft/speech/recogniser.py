@@ -131,5 +131,9 @@ def transcribe(blocks: Iterable[Samples | Failure], recogniser: Recogniser) -> I
 
 
 def _death(error: Exception, samples: int) -> Failure:
-    what = str(error) if isinstance(error, RedraftError) else f"{type(error).__name__}: {first_sentence(error)}"
-    return Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {what}")
+    return Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}")
+
+
+def reason(error: Exception) -> str:
+    """Return what a recogniser has failed with: our own sentence, or the type and the first sentence of a library's."""
+    return str(error) if isinstance(error, RedraftError) else f"{type(error).__name__}: {first_sentence(error)}"

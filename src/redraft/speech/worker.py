@@ -19,10 +19,9 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from redraft.captions.events import Update
-from redraft.errors import RedraftError, first_sentence
 from redraft.speech.audio import RATE, Samples, pcm_blocks
 from redraft.speech.endpoint import PAUSE
-from redraft.speech.recogniser import Recogniser, transcribe
+from redraft.speech.recogniser import Recogniser, reason, transcribe
 from redraft.speech.registry import open_recogniser
 
 #: Seconds of audio between progress reports if nothing was recognised.
@@ -46,10 +45,7 @@ class Worker:
         try:
             recogniser = opened()
         except Exception as error:
-            message = (
-                str(error) if isinstance(error, RedraftError) else f"{type(error).__name__}: {first_sentence(error)}"
-            )
-            self._say("error", message=message, kind=type(error).__name__)
+            self._say("error", message=reason(error), kind=type(error).__name__)
             return 1
         self._say("heard")
         for item in transcribe(self._noted(pcm_blocks(self._audio, checked=True)), recogniser):
