@@ -20,15 +20,15 @@ class Control:
 
     Args:
         targets: the languages of the session.
-        asked: called when there is something to send; raises `ServerError` if the session is over.
+        wake: called before something is queued to send; raises `ServerError` if the session is over.
 
     Attributes:
         paused: whether captions are held back from viewers.
         hidden: captions that viewers do not see.
     """
 
-    def __init__(self, targets: Sequence[str], asked: Callable[[], None]) -> None:
-        self._targets, self._news = tuple(targets), asked
+    def __init__(self, targets: Sequence[str], wake: Callable[[], None]) -> None:
+        self._targets, self._wake = tuple(targets), wake
         self.paused = False
         self.hidden: set[Key] = set()
         #: Unconfirmed requests by subject; a newer one replaces an older one.
@@ -73,7 +73,7 @@ class Control:
 
     def _ask(self, message: protocol.Control) -> None:
         """Queue a message; it is sent again after a drop until it is confirmed."""
-        self._news()
+        self._wake()
         if isinstance(message, protocol.Pause):
             self.paused = message.paused
         elif isinstance(message, protocol.Hide):

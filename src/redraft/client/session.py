@@ -75,7 +75,7 @@ class Client:
         self._address, self._key, self._backoff = address(server), key, backoff
         asked = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
         self._start = start_of(to, mask, style, options=dict(options or {}), **asked)
-        self.control = Control(self._start.targets, self._asked)
+        self.control = Control(self._start.targets, self._wake)
         self._ledger = Ledger(self._start.targets)
         self._ending = self._done = self._over = False
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(_MOST_EVENTS)
@@ -130,10 +130,9 @@ class Client:
         """
         message = message_of(update)
         await self._room.wait()
-        self._asked()
+        self._wake()
         self._ledger.add(message)
         self._count()
-        self._news.set()
 
     async def end(self) -> None:
         """Send no more updates; iterating ends when everything is translated."""
@@ -152,7 +151,8 @@ class Client:
         if event is not None:
             raise event
 
-    def _asked(self) -> None:
+    def _wake(self) -> None:
+        """Let the sender look for something to send; raises `ServerError` if the session is over."""
         if self._over:
             raise ServerError("connection", "the session is over")
         self._news.set()

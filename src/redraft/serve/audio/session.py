@@ -291,10 +291,7 @@ def _error(code: str, sentence: str) -> protocol.Error:
 
 def _is_json(frame: bytes) -> bool:
     """Whether a frame is a JSON message sent by mistake; real samples practically never parse as JSON."""
-    if not frame.startswith(b"{"):
-        return False
     try:
-        json.loads(frame)
+        return frame.startswith(b"{") and isinstance(json.loads(frame), dict)
     except ValueError:
         return False
-    return True
