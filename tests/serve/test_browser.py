@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from redraft.captions.talk import load_talk
-from tests.serve.browsers import CHROMIUM, SENTENCES, final, finals, play, session_of, wait_for_finals
+from tests.serve.browsers import CHROMIUM, SENTENCES, final, finals, play, session_of, until, wait_for_finals
 from tests.serve.servers import Running
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
@@ -127,6 +127,40 @@ def test_what_the_browser_hears_is_translated(server: Running, visit: Callable[.
     expect(page.locator("#listen")).to_have_text("Stop listening")
     page.click("#listen")
     expect(page.locator("#listen")).to_have_text("Listen")
+
+
+@pytest.mark.parametrize("when", ["true", "document.getElementById('state').textContent === 'Ended'"])
+def test_what_the_browser_recognises_after_the_end_is_ignored(visit: Callable[..., Any], when: str) -> None:
+    late = """
+    window.SpeechRecognition = class {
+      start() {
+        setTimeout(() => this.#say("we saw", false), 50);
+      }
+      stop() {
+        const timer = setInterval(() => {
+          if (!(WHEN)) return;
+          clearInterval(timer);
+          this.#say("We saw her.", true);
+          this.onend();
+          window.late = true;
+        });
+      }
+      #say(transcript, isFinal) {
+        const result = Object.assign([{ transcript }], { isFinal });
+        this.onresult({ resultIndex: 0, results: [result] });
+      }
+    };
+    """
+    page = visit(script=late.replace("WHEN", when))
+    page.get_by_text("Speak", exact=True).click()
+    page.click("#listen")
+    expect(page.locator(".cell.source")).to_have_text("we saw")
+    page.click("text=End session")
+    until(page, "window.late")
+    expect(page.locator("#state")).to_have_text("Ended")
+    expect(page.locator("#problem")).not_to_be_visible()
+    assert page.locator(".cell.source").all_inner_texts() == ["we saw"]
+    assert page.evaluate("sessionStorage.length") == 0
 
 
 def test_plain_re_translation_beside_it(visit: Callable[..., Any]) -> None:

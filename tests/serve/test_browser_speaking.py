@@ -117,7 +117,7 @@ def wait_until_recognised(page: Any, server: Running) -> None:
 def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     microphone(page, "off")
-    assert page.is_checked("[name=ear][value=server]")
+    assert page.is_checked("[name=recogniser][value=server]")
     expect(page.locator("#server-hint")).to_have_text(
         "The audio goes to this server, which recognises it with pocketsphinx and does not keep it."
     )
@@ -314,10 +314,10 @@ def test_when_all_places_are_taken(server: Running, speaker: Callable[..., Any])
 
 def test_the_browser_can_be_chosen(speaker: Callable[..., Any], server: Running) -> None:
     page = speaker()
-    page.check("[name=ear][value=browser]")
+    page.check("[name=recogniser][value=browser]")
     expect(page.locator("#own-hint")).to_contain_text("Some browsers send the audio to their vendor")
     expect(page.locator("#server-hint")).not_to_be_visible()
-    page.check("[name=ear][value=server]")
+    page.check("[name=recogniser][value=server]")
     expect(page.locator("#own-hint")).not_to_be_visible()
 
 
@@ -328,7 +328,7 @@ def test_without_a_recogniser_none_is_offered(visit: Callable[..., Any], browser
         page.goto(plain.url)
         page.get_by_text("Speak", exact=True).click()
         expect(page.locator("#listen")).to_be_visible()
-        for part in ("#ears", "#server-hint", "#mute", "#level"):
+        for part in ("#recognisers", "#server-hint", "#mute", "#level"):
             expect(page.locator(part)).not_to_be_visible()
         context.close()
 

@@ -60,8 +60,9 @@ export class Session extends EventTarget {
     return Math.max(0, Date.now() - this.#memory.session.begun) / 1000;
   }
 
-  /** Send the whole text of an utterance so far. */
+  /** Send the whole text of an utterance so far; nothing after `end`. */
   send(utterance, text, final) {
+    if (this.#memory.session.ending) return;
     const earlier = this.#memory.open.get(utterance);
     const time = this.clock();
     const begun = earlier?.begun ?? time; // the server may never get the first update: it is not sent again

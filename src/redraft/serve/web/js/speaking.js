@@ -1,7 +1,7 @@
 // Speaking: who recognises it, the server or the browser, its buttons, and how the microphone is, wherever one looks.
 
-import { Ear } from "./ear.js";
-import { canListen, DEAF, Speech } from "./speech.js";
+import { BrowserRecognition, canRecognise, NOT_HERE } from "./browser-recognition.js";
+import { ServerRecognition } from "./server-recognition.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -24,7 +24,7 @@ export class Speaking {
   #ready;
   #changed;
   #language;
-  #hears;
+  #recognisers;
   #by;
   #state = "off";
   #silent = 0;
@@ -42,33 +42,33 @@ export class Speaking {
     this.#language = language;
     this.#changed = changed;
     const told = { state: (state) => this.#show(state), level: (peak) => this.#level(peak), problem };
-    this.#hears = { [BROWSER]: new Speech(told), [SERVER]: new Ear(offer.audio_backlog, told) };
+    this.#recognisers = { [BROWSER]: new BrowserRecognition(told), [SERVER]: new ServerRecognition(offer.audio_backlog, told) };
     this.#by = offer.recogniser ? SERVER : BROWSER;
-    at("ears").hidden = !offer.recogniser;
+    at("recognisers").hidden = !offer.recogniser;
     at("server-hint").textContent = `The audio goes to this server, which recognises it with ${offer.recogniser} and does not keep it.`;
-    for (const radio of document.querySelectorAll("[name=ear]")) {
+    for (const radio of document.querySelectorAll("[name=recogniser]")) {
       radio.checked = radio.value === this.#by;
       radio.addEventListener("change", () => this.#choose(radio.value));
     }
     at("listen").addEventListener("click", () => this.#toggle(problem));
-    at("mute").addEventListener("click", () => this.#hears[SERVER].pause(!this.#paused));
+    at("mute").addEventListener("click", () => this.#recognisers[SERVER].pause(!this.#paused));
     this.#choose(this.#by);
     this.#show("off");
   }
 
   get listening() {
-    return Object.values(this.#hears).some((each) => each.listening);
+    return Object.values(this.#recognisers).some((each) => each.listening);
   }
 
   /** Release the microphone. */
   stop() {
-    for (const each of Object.values(this.#hears)) if (each.listening) each.stop();
+    for (const each of Object.values(this.#recognisers)) if (each.listening) each.stop();
   }
 
   /** The session is over. */
   leave() {
     this.stop();
-    for (const each of Object.values(this.#hears)) each.leave();
+    for (const each of Object.values(this.#recognisers)) each.leave();
   }
 
   get #paused() {
@@ -78,10 +78,10 @@ export class Speaking {
   #choose(by) {
     if (this.listening) this.stop();
     this.#by = by;
-    const deaf = by === BROWSER && !canListen;
-    at("own-hint").textContent = by === BROWSER ? (deaf ? DEAF : OWN) : "";
+    const impossible = by === BROWSER && !canRecognise;
+    at("own-hint").textContent = by === BROWSER ? (impossible ? NOT_HERE : OWN) : "";
     at("server-hint").hidden = by !== SERVER;
-    at("listen").setAttribute("aria-disabled", String(deaf));
+    at("listen").setAttribute("aria-disabled", String(impossible));
   }
 
   #toggle(problem) {
@@ -89,14 +89,14 @@ export class Speaking {
       this.stop();
       return;
     }
-    if (this.#by === BROWSER && !canListen) {
-      problem(DEAF);
+    if (this.#by === BROWSER && !canRecognise) {
+      problem(NOT_HERE);
       return;
     }
     const session = this.#ready();
     if (!session) return;
     problem("");
-    this.#hears[this.#by].start(session, this.#language());
+    this.#recognisers[this.#by].start(session, this.#language());
     this.#changed();
   }
 

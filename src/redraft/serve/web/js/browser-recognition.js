@@ -1,9 +1,9 @@
-// What is spoken, as the browser's own recognition hears it, where there is one.
+// The browser's own speech recognition, where there is one.
 
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
 
-export const canListen = Boolean(Recognition);
-export const DEAF = "This browser has no speech recognition. Chrome, Edge and Safari have; or type, or paste a text.";
+export const canRecognise = Boolean(Recognition);
+export const NOT_HERE = "This browser has no speech recognition. Chrome, Edge and Safari have it. You can also type or paste a text.";
 
 /** What recognition cannot go on after: how the microphone is then, and why. */
 const HOPELESS = {
@@ -13,8 +13,10 @@ const HOPELESS = {
   "audio-capture": ["error", "There is no microphone."],
 };
 
-export class Speech {
+export class BrowserRecognition {
   #recognition = null;
+  /** What takes the results; null once it is over, since browsers still give some then. */
+  #session = null;
   #told;
 
   /**
@@ -33,10 +35,12 @@ export class Speech {
   /** Listen until `stop`; what is heard goes to the session. */
   start(session, language) {
     const recognition = new Recognition();
+    this.#session = session;
     let run = session.nextRun();
     Object.assign(recognition, { lang: language, continuous: true, interimResults: true });
     recognition.onstart = () => this.#recognition === recognition && this.#told.state("listening");
     recognition.onresult = ({ resultIndex, results }) => {
+      if (this.#session !== session) return;
       for (let index = resultIndex; index < results.length; index++) {
         session.send(`${run}.${index}`, results[index][0].transcript.trim(), results[index].isFinal);
       }
@@ -49,6 +53,7 @@ export class Speech {
     };
     // Browsers stop listening after a silence, and count results from 0 when they begin again.
     recognition.onend = () => {
+      if (this.#session !== session) return;
       session.finishOpen((utterance) => utterance.startsWith(`${run}.`));
       if (this.#recognition !== recognition) return;
       run = session.nextRun();
@@ -69,5 +74,6 @@ export class Speech {
   /** Have nothing to do with the session any more. */
   leave() {
     if (this.listening) this.stop();
+    this.#session = null;
   }
 }

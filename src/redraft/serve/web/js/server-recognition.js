@@ -1,4 +1,4 @@
-// What is spoken, as the server's recogniser hears it: sends the microphone's audio over the session's connection.
+// Speech recognition on the server: sends the microphone's audio over the session's connection.
 //
 // Audio is kept until the utterance that it belongs to has been recognised to its end, so that after a drop, or on a
 // server that was started again, nothing of it is missing.
@@ -9,7 +9,7 @@ const RATE = 16_000;
 /** Seconds less than the server takes at once that are kept: it gets new audio meanwhile. */
 const SPARE = 3;
 
-export class Ear {
+export class ServerRecognition {
   #told;
   #most;
   #session = null;
