@@ -73,6 +73,12 @@ def play(page: Any) -> None:
     page.click("text=Play the demo talk")
 
 
+def play_slowly(page: Any) -> None:
+    """Play the demo talk so that there is time to do something in the middle of it, on a busy machine too."""
+    page.route("**/v1/talk", lambda route: route.fulfill(json=shortened(4)))
+    play(page)
+
+
 def finals(page: Any, tag: str) -> list[str]:
     found: list[str] = page.locator(final(tag)).all_inner_texts()
     return found

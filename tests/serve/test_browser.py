@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 
 from redraft.captions.talk import load_talk
-from tests.serve.browsers import CHROMIUM, SENTENCES, final, finals, play, session_of, until, wait_for_finals
+from tests.serve.browsers import (
+    CHROMIUM,
+    SENTENCES,
+    final,
+    finals,
+    play,
+    play_slowly,
+    session_of,
+    until,
+    wait_for_finals,
+)
 from tests.serve.servers import Running
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
@@ -65,7 +75,7 @@ def test_the_demo_talk_plays_in_three_languages(server: Running, visit: Callable
 
 def test_a_reload_in_the_middle_loses_and_doubles_nothing(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
-    play(page)
+    play_slowly(page)
     expect(page.locator(final("ja")).first).to_be_visible()
     name = name_of(page)
     assert len(finals(page, "ja")) < SENTENCES  # the talk is not over
@@ -77,7 +87,7 @@ def test_a_reload_in_the_middle_loses_and_doubles_nothing(server: Running, visit
 
 def test_a_server_that_has_forgotten_everything_is_told(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
-    play(page)
+    play_slowly(page)
     expect(page.locator(final("ja")).first).to_be_visible()
     session = server.hub.find(name_of(page))
     server.forget(session)
