@@ -73,14 +73,18 @@ def batched(backend: RemoteBackend) -> int:
         ModelError: the server does not answer.
     """
     _rate(backend, 1)  # warm-up
-    count, rate = 1, _rate(backend, 1)
+    count, rate = 1, _best_rate(backend, 1)
     while 2 * count <= backend.options.slots:
-        # Other clients can only lower it.
-        more = max(_rate(backend, 2 * count) for _ in range(2))
+        more = _best_rate(backend, 2 * count)
         if more < GAIN * rate:
             break
         count, rate = 2 * count, more
     return count
+
+
+def _best_rate(backend: RemoteBackend, count: int) -> float:
+    """Return the better one of two rates, since other clients can only lower them."""
+    return max(_rate(backend, count) for _ in range(2))
 
 
 def _rate(backend: RemoteBackend, count: int) -> float:
