@@ -14,7 +14,7 @@ LANGUAGE = ("--replicas", "0", "--to", "de", "--to", "ja", "--language", "de")
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
-@pytest.mark.parametrize("more", [("--replicas", "0"), ("--replicas", "2", "--outage", "2"), LANGUAGE])
+@pytest.mark.parametrize("more", [("--replicas", "0"), ("--replicas", "2", "--outage", "2", *LANGUAGE)])
 def test_a_hundred_viewers(redraft: Run, tmp_path: Path, more: tuple[str, ...]) -> None:
     pytest.importorskip("redis", reason="the extra `fanout` is not installed")
     options = (
