@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Run
 
-LANGUAGE = ("--replicas", "0", "--to", "de", "--to", "ja", "--language", "de")
+LANGUAGE = ("--to", "de", "--to", "ja", "--language", "de")
 
 
 @pytest.mark.slow
