@@ -246,10 +246,7 @@ class Delivery:
 
     def _viewers(self, language: str | None = None) -> list[Outbox]:
         """Return the viewers that want a language, or all of them, and the feed."""
-        if language is None:
-            found = list(self.viewers)
-        else:  # `Outbox.wants` without a call for each viewer and message
-            found = [each for each in self.viewers if not each.languages or language in each.languages]
+        found = [each for each in self.viewers if each.wants(language)]
         return [*found, self.feed] if self.feed else found
 
     def _place(self, key: object) -> tuple[int, object]:

@@ -41,9 +41,9 @@ class Outbox:
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
 
-    def wants(self, language: str) -> bool:
-        """Whether its reader wants the captions of a language."""
-        return not self.languages or language in self.languages
+    def wants(self, language: str | None) -> bool:
+        """Whether its reader wants messages about a language; everybody wants those about none in particular."""
+        return language is None or not self.languages or language in self.languages
 
     def put(self, message: str, key: Hashable | None = None) -> None:
         """Queue a message.  It replaces a queued message with the same ``key``.
