@@ -16,7 +16,7 @@ Examples:
   redraft bench viewers --viewers 2000 --replicas 2
   redraft bench viewers --viewers 500 --replicas 0
   redraft bench viewers --viewers 2000 --replicas 2 --outage 5
-  redraft bench viewers --to de --to fr --to es --language de
+  redraft bench viewers --to de --to zh --to ja --language de
 """
 
 
