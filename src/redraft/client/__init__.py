@@ -13,7 +13,14 @@ latter. So every final caption arrives exactly once.
 """
 
 from redraft.backoff import Backoff
-from redraft.client.options import ServerError
-from redraft.client.session import Client
+from redraft.errors import MissingExtra
+
+try:
+    from redraft.client.options import ServerError
+    from redraft.client.session import Client
+except ModuleNotFoundError as error:
+    raise MissingExtra(
+        f"the client needs {error.name}, which is not installed: pip install 'redraft[serve]'"
+    ) from error
 
 __all__ = ["Backoff", "Client", "ServerError"]
