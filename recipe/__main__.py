@@ -19,7 +19,7 @@ from rich.table import Table
 from recipe import align as alignment
 from recipe.corpus import LANGUAGES, cached_split
 from recipe.loop import Hardware
-from recipe.recipe import EXPORTED, SHIPPED, STAGES, VOCABULARY, Stage
+from recipe.recipe import EXPORTED, STAGES, USUAL, VOCABULARY, Stage
 from recipe.stages import FINAL, PAIRS, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.backends.load import resolve
@@ -29,7 +29,7 @@ from redraft.measure.eval.table import print_json
 from redraft.models.shape import FORMATS  # the quantiser's list needs llama.cpp
 
 #: Default settings by device.
-USUAL: dict[str, dict[str, Any]] = {
+DEVICES: dict[str, dict[str, Any]] = {
     "cpu": {"processes": 2, "scale": 1, "workers": 0},
     "cuda": {"processes": 1, "scale": 8, "workers": 12},
 }
@@ -76,7 +76,7 @@ format_option = click.option(
     help="Checkpoints, logs and GGUF files go here.",
 )
 @click.option(
-    "--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: demo, tiny]"
+    "--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: all that ship]"
 )
 @click.option("--processes", type=click.IntRange(1), help="Training processes of one thread.  [default: 2; 1 on a GPU]")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="What to train on.")
@@ -97,11 +97,11 @@ def train(
 ) -> None:
     """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
     out.mkdir(parents=True, exist_ok=True)
-    usual = USUAL[device] | {name: value for name, value in chosen.items() if value is not None}
+    usual = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **usual)
     if not (out / "tokenizer.json").exists():
         train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
-    for name in only or SHIPPED:
+    for name in only or USUAL:
         stage, folder = STAGES[name], out / name
         if (folder / FINAL).exists():
             click.echo(f"stage {name}: finished before")
@@ -111,7 +111,7 @@ def train(
             click.echo(f"stage {name}: out of time; run the same command again to resume")
             return
         if exported and name in EXPORTED:
-            export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, f"redraft-{name}", format)
+            export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, EXPORTED[name], format)
 
 
 def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware) -> None:

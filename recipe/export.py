@@ -16,6 +16,7 @@ from recipe.examples import MAX_LENGTH
 from recipe.model import EPSILON, ROPE_BASE, Decoder
 from recipe.tokenizer import BOS, EOS, LLAMA_CPP_PRE, PAD, target_tag
 from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.script import OWN_SCRIPT_KEY
 
 #: Prompt format: the source comes first, so that a growing source keeps its cache.
 PROMPT = "{source}<2{code}>"
@@ -54,6 +55,7 @@ def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, fact
     writer.add_string(PLAIN_KEY, PROMPT)
     writer.add_string(SOURCE_LANGUAGES_KEY, "en")
     writer.add_string(TARGET_LANGUAGES_KEY, ",".join(LANGUAGES))
+    writer.add_string(OWN_SCRIPT_KEY, "true")
     writer.add_context_length(4 * MAX_LENGTH)
     writer.add_embedding_length(shape.hidden)
     writer.add_block_count(shape.layers)

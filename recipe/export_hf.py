@@ -20,6 +20,7 @@ from recipe.model import EPSILON, ROPE_BASE, Decoder
 from recipe.restart import read_model, read_tokenizer
 from recipe.tokenizer import BOS, EOS, PAD
 from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.script import OWN_SCRIPT_KEY
 from redraft.captions.sentence import FINAL_MARK_KEY
 
 #: Name of a layer's part here -> name in Qwen3.
@@ -36,7 +37,7 @@ _LAYER_TENSORS = {
     "up": "mlp.up_proj",
     "down": "mlp.down_proj",
 }
-_FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY)
+_FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY, OWN_SCRIPT_KEY)
 
 
 def gguf_to_hf(path: Path, folder: Path) -> None:

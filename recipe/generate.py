@@ -5,9 +5,11 @@ The prompts of a batch have the same length, so all rows are at the same positio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from recipe.model import Decoder, Layer, rotation_table
@@ -18,6 +20,25 @@ Cache: TypeAlias = list[tuple[Tensor, Tensor]]
 #: Steps between two checks which outputs have ended; a GPU runs ahead in between.
 LOOK = 4
 
+#: Tokens that a sample is drawn from at most; no more can be as probable as `FLOOR`.
+FLOOR, CANDIDATES = 0.02, 50
+
+
+def greedy(logits: Tensor) -> Tensor:
+    """Return the most probable token of each row of ``logits`` (rows, vocabulary)."""
+    return logits.float().argmax(-1)
+
+
+def epsilon_sample(logits: Tensor) -> Tensor:
+    """Draw a token for each row of ``logits`` (rows, vocabulary) from those with a probability of at least `FLOOR`.
+
+    Epsilon sampling (Hewitt et al. 2022) gives the best candidates for minimum Bayes risk decoding (Freitag et al.
+    2023).
+    """
+    probable, tokens = torch.softmax(logits.float(), -1).topk(CANDIDATES)
+    probable[:, 1:] *= probable[:, 1:] >= FLOOR
+    return tokens.gather(1, torch.multinomial(probable, 1)).squeeze(1)
+
 
 @torch.inference_mode()
 def generate(
@@ -26,8 +47,9 @@ def generate(
     end: int,
     limit: int,
     spare: float = 0.0,
+    choose: Callable[[Tensor], Tensor] = greedy,
 ) -> list[list[int] | None]:
-    """Return the greedy output for every prompt.
+    """Return an output for every prompt, the greedy one by default.
 
     Args:
         model: the model.
@@ -35,6 +57,7 @@ def generate(
         end: id that ends an output.
         limit: maximum length of an output, including its end.
         spare: share of outputs, 0-1, that may be left unfinished, since a few are much longer than the others.
+        choose: chooses the next tokens (rows,) by their logits (rows, vocabulary): `greedy` or `epsilon_sample`.
 
     Returns:
         Ids without the end; None if the output did not end within the limit, or was not waited for.
@@ -46,7 +69,7 @@ def generate(
     cache = _empty_cache(model, prompts, prompts.shape[1] + limit)
     new, past = prompts, 0
     for step in range(limit):
-        tokens = _advance(model, new, cache, past).argmax(-1)
+        tokens = choose(_advance(model, new, cache, past))
         past += new.shape[1]
         written[rows, step] = tokens
         ended |= tokens == end
@@ -89,8 +112,6 @@ def _through_layer(
     query, key, value = (each.transpose(1, 2) for each in layer.project(x, rotation))
     seen = slice(0, past + new)
     keys[:, :, past : past + new], values[:, :, past : past + new] = key, value
-    scores = query @ keys[:, :, seen].transpose(2, 3) * layer.shape.head**-0.5
-    if new > 1:
-        scores += torch.full((new, past + new), float("-inf"), dtype=x.dtype, device=x.device).triu(past + 1)
-    mixed = torch.softmax(scores, dim=-1) @ values[:, :, seen]
+    mask = None if new == 1 else torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past)
+    mixed = F.scaled_dot_product_attention(query, keys[:, :, seen], values[:, :, seen], mask)
     return layer.combine(x, mixed.transpose(1, 2))

@@ -1,7 +1,9 @@
 """The recipe: the models and the length of their training.  Token counts include padding.
 
-    demo           trained on the corpus; ships
-    tiny           the same at a quarter of the size; ships, and drafts for the demo model
+    demo           trained on the corpus
+    tiny           the same at a quarter of the size
+    demo-mbr       continues `demo` on the outputs that its samples agree on; ships as `demo`
+    tiny-mbr       continues `tiny` on the same outputs; ships as `demo-tiny`, and drafts for `demo`
 
 Further stages do sequence-level distillation; they have not been run to their end yet:
 
@@ -38,12 +40,14 @@ class Stage:
         phase: its training.
         teacher: stage whose translations it is trained on.
         distillation: how these become examples; stages with the same teacher and distillation share them.
+        start: stage whose weights it begins with.
     """
 
     shape: Shape
     phase: Phase
     teacher: str | None = None
     distillation: Distillation | None = None
+    start: str | None = None
 
 
 #: Examples of the teacher for small models.
@@ -63,16 +67,30 @@ TEACHER_PHASE = replace(
     DEMO, tokens=194_000_000, prefix=0.15, spoken=0.2, dropout=0.2, rate=1.1e-3, embedding_rate=0.8e-3, seed=0
 )
 TINY_PHASE = replace(DEMO, tokens=39_000_000, dropout=0.0, rate=1.6e-3, embedding_rate=1.2e-3, seed=3)
+#: Examples of the demo model for itself and for the small one.
+CONSENSUS = Distillation(16_000, samples=5)
+#: Continues a finished model: lower rates, decaying from the start.
+DEMO_MBR = replace(
+    DEMO, tokens=9_000_000, distilled=0.6, decay=1.0, dropout=0.1, rate=4e-4, embedding_rate=3e-4, seed=4
+)
+TINY_MBR = replace(DEMO_MBR, tokens=12_000_000, distilled=0.5, dropout=0.0, rate=1.4e-3, embedding_rate=1e-3, seed=5)
 
 STAGES: dict[str, Stage] = {
     "demo": Stage(LARGE, DEMO),
     "tiny": Stage(TINY, TINY_PHASE),
+    "demo-mbr": Stage(LARGE, DEMO_MBR, "demo", CONSENSUS, start="demo"),
+    "tiny-mbr": Stage(TINY, TINY_MBR, "demo", CONSENSUS, start="tiny"),
     "teacher": Stage(TEACHER, TEACHER_PHASE),
     "demo-taught": Stage(LARGE, replace(DEMO, distilled=0.65, dropout=0.05), "teacher", TAUGHT),
     "tiny-taught": Stage(TINY, replace(TINY_PHASE, tokens=120_000_000, distilled=0.65), "teacher", TAUGHT),
 }
 
 #: Stages that are run by default.
-SHIPPED = ("demo", "tiny")
-#: Stages whose result is exported as GGUF.
-EXPORTED = (*SHIPPED, "demo-taught", "tiny-taught")
+USUAL = ("demo", "tiny", "demo-mbr", "tiny-mbr")
+#: Stages whose result is exported as GGUF -> name of the model.
+EXPORTED = {
+    "demo-mbr": "redraft-demo",
+    "tiny-mbr": "redraft-demo-tiny",
+    "demo-taught": "redraft-demo-taught",
+    "tiny-taught": "redraft-demo-tiny-taught",
+}

@@ -64,6 +64,8 @@ def work(
     trainer = Trainer(stage.shape, stage.phase, hardware)
     if (folder / "last.pt").exists():
         trainer.restore(folder / "last.pt")
+    elif stage.start:
+        trainer.model.load_state_dict(read_model(checkpoint(folder.parent, stage.start)).state_dict())
     distilled = Packed.load(examples) if examples else ()
     pairs = cached_split(data, cache)[0]
     complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)

@@ -1,9 +1,12 @@
-"""Translate every English source into every language with a large teacher: most of the small models' training data.
+"""Translate English sources into every language with a teacher: most of the training data of the models that ship.
 
 Sequence-level knowledge distillation (Kim and Rush 2016): a corpus has many translations of similar sentences; the
-small model is trained on only one, the teacher's, which is easier to learn and more stable.  The corpus of one language
-also contains English sources that the others lack; the teacher translates these too.  A source prefix is paired with
-the prefix of the same translation that it supports (`redraft.finetune.prefixes`).
+model is trained on only one, the teacher's, which is easier to learn and more stable.  The corpus of one language also
+contains English sources that the others lack; the teacher translates these too.  A source prefix is paired with the
+prefix of the same translation that it supports (`redraft.finetune.prefixes`).
+
+A model can be its own teacher: of a greedy and several sampled outputs it then learns the one that is most like the
+others (`recipe.consensus`).
 """
 
 from __future__ import annotations
@@ -22,16 +25,17 @@ from tqdm import tqdm
 
 from recipe.calibrate import Calibration, batches, draw
 from recipe.clean import usable
+from recipe.consensus import consensus
 from recipe.corpus import Pair, cached_split
 from recipe.examples import MAX_LENGTH, Example, Mixture
-from recipe.generate import generate
-from recipe.model import Decoder
+from recipe.generate import epsilon_sample, generate
+from recipe.model import Decoder, product_type
 from recipe.packed import Packed
 from recipe.restart import read_model
 from recipe.score import score
 from recipe.tokenizer import BOS, EOS, load_tokenizer, target_tag
 from redraft.errors import ModelError
-from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
+from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs, repeats
 
 #: Maximum number of cache positions of rows decoded together, by device.
 POSITIONS = {"cpu": 16_384, "cuda": 75_000}
@@ -47,11 +51,13 @@ class Distillation:
         sources: number of whole sources that the teacher translates.
         joined: share of sources of several sentences, 0-1.
         cuts: how prefix pairs are made from each.
+        samples: number of sampled outputs that compete with the greedy one; 0 keeps the greedy one.
         seed: random seed.
     """
 
     sources: int
     joined: float = 0.3
+    samples: int = 0
     cuts: Cuts = field(default_factory=Cuts)
     seed: int = 0
 
@@ -111,9 +117,7 @@ _loaded: list[tuple[Decoder, Tokenizer, Mapping[str, Sequence[Pair]], Distillati
 
 def _load(teacher: Path, tokenizer: Path, data: Path, cache: Path, how: Distillation, device: str) -> None:
     torch.set_num_threads(1)
-    model = read_model(teacher).eval()
-    if device == "cuda":
-        model = model.to(device, torch.bfloat16)
+    model = read_model(teacher).eval().to(device, product_type(device))
     _loaded.append((model, load_tokenizer(tokenizer), every_source(cached_split(data, cache)[0]), how))
 
 
@@ -122,7 +126,8 @@ def _part(number: int) -> tuple[int, Packed]:
     seed = how.seed * 1_000_003 + number
     mixture = Mixture(0.0, joined=how.joined)
     asked = draw(sources, tokenizer, how.sources, seed, held_out=False, mixture=mixture)
-    answered = list(translated(model, tokenizer, asked))
+    torch.manual_seed(seed)
+    answered = list(translated(model, tokenizer, asked, how.samples))
     return number, Packed.of(examples(RecipeTeacher(model, tokenizer), answered, how.cuts, random.Random(seed)))
 
 
@@ -131,16 +136,39 @@ def most(length: int) -> int:
     return min(length + length // 2 + 8, MAX_LENGTH - length)
 
 
-def translated(model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration]) -> Iterator[Calibration]:
-    """Yield ``asked`` with greedy outputs, short prompts first; unfinished and not `usable` ones are left out."""
+def translated(
+    model: Decoder, tokenizer: Tokenizer, asked: Sequence[Calibration], samples: int = 0
+) -> Iterator[Calibration]:
+    """Yield ``asked`` with outputs, short prompts first; those without a finished and `usable` one are left out.
+
+    Args:
+        model: the teacher.
+        tokenizer: its tokenizer.
+        asked: sources without outputs.
+        samples: number of sampled outputs that compete with the greedy one, see `recipe.consensus`.
+    """
     positions = POSITIONS[model.embedding.weight.device.type]
     in_order = sorted(asked, key=lambda each: len(each.prompt))
     for group in batches(in_order, lambda length: max(1, positions // (length + most(length)))):
-        prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
-        outputs = generate(model, prompts, tokenizer.token_to_id(EOS), most(prompts.shape[1]), spare=SPARE)
-        for each, output in zip(group, outputs, strict=True):
-            if output and usable(tokenizer.decode(each.prompt), tokenizer.decode(output), each.language):
-                yield replace(each, output=tuple(output))
+        for each, candidates in zip(group, _candidates(model, tokenizer, group, samples), strict=True):
+            source = tokenizer.decode(each.prompt)
+            texts = [tokenizer.decode(output) for output in candidates]
+            good = [place for place, text in enumerate(texts) if usable(source, text, each.language)]
+            if good:
+                best = good[consensus([texts[place] for place in good])]
+                yield replace(each, output=candidates[best])
+
+
+def _candidates(
+    model: Decoder, tokenizer: Tokenizer, group: Sequence[Calibration], samples: int
+) -> Iterator[list[Ids]]:
+    """Yield the finished outputs for each of ``group``, whose prompts have the same length; the greedy one first."""
+    prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
+    end, limit = tokenizer.token_to_id(EOS), most(prompts.shape[1])
+    runs = [generate(model, prompts, end, limit, spare=SPARE)]
+    runs += [generate(model, prompts, end, limit, spare=SPARE, choose=epsilon_sample) for _ in range(samples)]
+    for outputs in zip(*runs, strict=True):
+        yield [tuple(output) for output in outputs if output and not repeats(output)]
 
 
 def examples(

@@ -18,11 +18,11 @@ from recipe import __main__ as command  # noqa: E402
 from recipe import teach as teaching  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
-from recipe.model import Shape  # noqa: E402
+from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
-from recipe.recipe import EXPORTED, SHIPPED, STAGES  # noqa: E402
+from recipe.recipe import EXPORTED, STAGES, USUAL, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
-from recipe.stages import FINAL, taught  # noqa: E402
+from recipe.stages import FINAL, taught, work  # noqa: E402
 from recipe.teach import Distillation, every_source  # noqa: E402
 from recipe.tokenizer import train_tokenizer  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402  # noqa: E402
@@ -60,13 +60,17 @@ class TestCommand:
         write_pairs(out, toy_pairs(60))
         (out / "tokenizer.json").unlink()
         monkeypatch.setattr(command, "VOCABULARY", SHAPE.vocabulary)
+        # A toy translates nothing, so here are examples.
+        Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / "demo-examples.npz")
         done = recipe(out, "--processes", "1", "--format", "F16")
         assert done.exit_code == 0, done.output
-        for name in SHIPPED:
-            assert (out / f"redraft-{name}-f16.gguf").exists()
+        for name in USUAL:
+            assert (out / name / FINAL).exists()
             assert not (out / name / "last.pt").exists()
+        for name in ("redraft-demo", "redraft-demo-tiny"):
+            assert (out / f"{name}-f16.gguf").exists()
         again = recipe(out, "--no-export")
-        assert again.output.count("finished before") == len(SHIPPED)
+        assert again.output.count("finished before") == len(USUAL)
 
     def test_it_stops_in_time_and_goes_on(self, out: Path, monkeypatch) -> None:
         small(monkeypatch)
@@ -92,13 +96,24 @@ class TestCommand:
 
 
 class TestGraph:
-    def test_every_stage_stands_after_its_teacher(self) -> None:
+    def test_every_stage_stands_after_those_that_it_needs(self) -> None:
         done: set[str] = set()
         for name, stage in STAGES.items():
-            assert {stage.teacher} - {None} <= done
+            assert {stage.teacher, stage.start} - {None} <= done
             assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
             done.add(name)
-        assert set(SHIPPED) <= set(EXPORTED) <= done
+        assert {"demo-mbr", "tiny-mbr"} == set(EXPORTED) & set(USUAL) and set(EXPORTED) | set(USUAL) <= done
+
+    def test_a_stage_begins_with_the_weights_of_another_one(self, out: Path) -> None:
+        write_pairs(out, toy_pairs(60))
+        begun = Decoder(SHAPE)
+        (out / "demo").mkdir()
+        torch.save({"shape": asdict(SHAPE), "model": begun.state_dict()}, out / "demo" / FINAL)
+        still = replace(STAGES["demo"].phase, tokens=1, batch=256, rate=0.0, embedding_rate=0.0)
+        stage = Stage(SHAPE, still, start="demo")
+        work(0, stage, out / "after", out, out / "pairs.tsv.gz", Hardware(), None, out / "meet")
+        ended = read_model(out / "after" / FINAL).state_dict()
+        assert all(torch.equal(ended[name], value) for name, value in begun.state_dict().items())
 
 
 class TestTeaching:
@@ -123,7 +138,7 @@ class TestTeaching:
         torch.save({"shape": asdict(network.shape), "model": network.state_dict()}, out / "teacher" / FINAL)
         with gzip.open(out / "pairs.tsv.gz", "wt", encoding="utf-8") as cache:
             cache.writelines(f"0\t{language}\t1.0\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY)
-        stage = replace(STAGES["demo-taught"], distillation=Distillation(24, joined=0.0))
+        stage = replace(STAGES["demo-taught"], distillation=Distillation(24, joined=0.0, samples=2))
         file = taught(stage, out, out, Hardware(workers=2))
         assert file is not None
         made = Packed.load(file)
