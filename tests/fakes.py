@@ -88,11 +88,13 @@ def distribution(rows: Rows, node: int) -> list[float]:
     return [math.exp(log) for _token, log in sorted(rows.top_k(node, 1 << 20))]
 
 
-def greedy(model: RandomModel, prompt: Sequence[int], limit: int) -> list[int]:
+def greedy(model: RandomModel, prompt: Sequence[int], limit: int, forbidden: frozenset[int] = frozenset()) -> list[int]:
     """Greedy decoding written without the engine, to hold it against."""
     ids = list(prompt)
     while len(ids) - len(prompt) < limit:
-        token = int(model.logits(ids).argmax())
+        logits = model.logits(ids)
+        logits[list(forbidden)] = -np.inf
+        token = int(logits.argmax())
         if token in model.end_tokens:
             break
         ids.append(token)

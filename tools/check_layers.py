@@ -37,6 +37,7 @@ CORE = (
     "interrupt",
     "captions/events",
     "captions/session",
+    "captions/settings",
     "captions/stabilise",
     "captions/words",
 )

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
@@ -24,8 +25,10 @@ from redraft.backends.pair import drafting_backend
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, Request, clean
+from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import as_sentence, final_mark
-from redraft.captions.session import Encode, Session, Settings, Translation, Vocabulary
+from redraft.captions.session import Encode, Session, Translation
+from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
@@ -245,13 +248,29 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template)
+    script = OwnScript(_foreign_tokens(backend, target), backend.tokenize)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
         ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
-        return Prompt(ids, tuple(backend.tokenize(clean(text))))
+        return Prompt(ids, tuple(backend.tokenize(clean(text))), forbidden=script.forbidden(text))
 
     encode("test", ())  # fails now if the model's template does not support a glossary
     return encode
+
+
+#: Backend -> target language -> foreign tokens; sessions share them, since reading a vocabulary takes 10 ms.
+_FOREIGN: WeakKeyDictionary[Backend, dict[str, frozenset[int]]] = WeakKeyDictionary()
+
+
+def _foreign_tokens(backend: Backend, target: Language) -> frozenset[int]:
+    """Return the tokens that are foreign to a language, for models that write their own script only."""
+    if not writes_own_script(backend.metadata):
+        return frozenset()
+    found = _FOREIGN.setdefault(backend, {})
+    if target.canonical not in found:
+        tokens = map(backend.token_bytes, range(backend.vocabulary_size))
+        found[target.canonical] = foreign_tokens(tokens, target)
+    return found[target.canonical]
 
 
 def _source_encoder(backend: _EncodesSources, style: Style, source: Language, target: Language) -> Encode:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.session import EMPTY, Encode, Session, Settings, Vocabulary
+from redraft.captions.session import EMPTY, Encode, Session
+from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.stabilise import Mask
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.methods import get_method

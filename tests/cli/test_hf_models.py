@@ -33,7 +33,7 @@ def test_a_folder_translates(redraft: Run, folder: str, more: list[str]) -> None
     assert (done.status, errors) == (0, [])
     assert [(row["language"], row["source"]) for row in captions[:2]] == [("de", "I have"), ("ja", "I have")]
     assert {row["language"] for row in captions if row["type"] == "final"} == {"de", "ja"}
-    assert all(row["text"] for row in captions)
+    assert all(row["text"] for row in captions if row["type"] == "final")
     assert done.err == ""
 
 

@@ -54,15 +54,32 @@ def decoded(
     prompt: tuple[int, ...],
     previous: tuple[int, ...],
     limit: int,
+    forbidden: frozenset[int] = frozenset(),
 ) -> Output:
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
     drafter, rule = method.build(Setup(method.check(options), model.end_tokens, model.pad_token))
-    asking = decode(prompt, drafter, rule, previous=previous, source=prompt, end_tokens=model.end_tokens, limit=limit)
+    asking = decode(
+        prompt,
+        drafter,
+        rule,
+        previous=previous,
+        source=prompt,
+        forbidden=forbidden,
+        end_tokens=model.end_tokens,
+        limit=limit,
+    )
     return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
 
 
 @pytest.mark.parametrize(("name", "options"), EXACT, ids=lambda value: str(value))
-@given(st.integers(0, 10_000), ids, ids, st.integers(1, 30), st.sampled_from([-3.0, 0.0, 0.5]))
+@given(
+    st.integers(0, 10_000),
+    ids,
+    ids,
+    st.integers(1, 30),
+    st.sampled_from([-3.0, 0.0, 0.5]),
+    st.sampled_from([frozenset[int](), frozenset({2, 4})]),
+)
 def test_greedy_ids_in_no_more_passes(
     name: str,
     options: dict[str, Value],
@@ -71,10 +88,11 @@ def test_greedy_ids_in_no_more_passes(
     previous: tuple[int, ...],
     limit: int,
     end_bias: float,
+    forbidden: frozenset[int],
 ) -> None:
     model = RandomModel(seed, vocabulary=6, end_bias=end_bias)
-    expected = greedy(model, prompt, limit)
-    output = decoded(name, options, model, prompt, previous, limit)
+    expected = greedy(model, prompt, limit, forbidden)
+    output = decoded(name, options, model, prompt, previous, limit, forbidden)
     assert list(output.tokens) == expected
     assert output.finished == (len(expected) < limit)
     assert output.passes == len(model.requests)

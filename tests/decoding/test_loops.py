@@ -1,8 +1,10 @@
-"""Outputs that go round in circles are given up at the same place by every method, and shown without the repetition."""
+"""Outputs that go round in circles are led out, or given up, at the same place by every method."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,10 @@ from redraft.decoding.decode import decode
 from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, loop_at_end
-from redraft.decoding.types import Drafter, Output
+from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_LEFT, loop_at_end, out_of_loops
+from redraft.decoding.types import Asking, Drafter, Output
 from tests.captions.test_session import Stream
-from tests.fakes import RandomModel, greedy
+from tests.fakes import END, RandomModel, greedy
 
 ids = st.lists(st.integers(1, 4), max_size=12).map(tuple)
 
@@ -78,11 +80,59 @@ def test_every_draft_finds_it_at_the_same_place(seed: int, prompt: tuple[int, ..
         assert len(plain.tokens) < 100, "two ids decide the third, so 100 of them must go round"
 
 
+def led_out(model: RandomModel, prompt: tuple[int, ...], limit: int) -> tuple[list[int], bool]:
+    """Greedy decoding that leaves loops, written without the engine: the output, and whether it ended."""
+    output: list[int] = []
+    barred: dict[int, int] = {}
+    while len(output) < limit:
+        logits = model.logits([*prompt, *output])
+        if len(output) in barred:
+            logits[barred[len(output)]] = -np.inf
+        token = int(logits.argmax())
+        if token in model.end_tokens:
+            return output, True
+        output.append(token)
+        if repeated := loop_at_end(output):
+            place = len(output) - repeated
+            again, output = output[place], output[:place]
+            if place in barred or len(barred) == MOST_LEFT:
+                return output, False
+            barred[place] = again
+    return output, False
+
+
+@given(st.integers(0, 10_000), ids.filter(bool), ids, st.sampled_from([-9.0, -1.0]), st.integers(30, 150))
+def test_every_draft_is_led_out_in_the_same_way(
+    seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...], end_bias: float, limit: int
+) -> None:
+    model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=end_bias)
+    expected, finished = led_out(model, prompt, limit)
+    for drafter, previous in ((Nothing, ()), (PreviousOutput, tuple(expected)), (PreviousOutput, wrong)):
+        output = run(out_of_loops(partial(attempt, model, prompt, limit, drafter), previous), model, 0)[0]
+        assert (list(output.tokens), output.finished) == (expected, finished)
+        assert output.passes == len(model.requests)
+        model.requests.clear()
+
+
+def attempt(
+    model: RandomModel,
+    prompt: tuple[int, ...],
+    limit: int,
+    drafter: Callable[[], Drafter],
+    draft: tuple[int, ...],
+    barred: Mapping[int, int],
+) -> Asking[tuple[Output, None]]:
+    options: dict[str, Any] = {"end_tokens": model.end_tokens, "limit": limit, "stop_loops": True, "barred": barred}
+    output = yield from decode(prompt, drafter(), Exact(), previous=draft, **options)
+    return output, None
+
+
 class Stuck(RandomModel):
-    """Says 4 and then 5, 6 for ever after the prompts of this test, which end with id 3."""
+    """Says 4 and then 5, 6 for ever after the prompts of this test, which end with id 3.  Led out, it says 1, 2, 3."""
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:
         row = np.zeros(self.vocabulary)
+        row[END] = -9.0
         row[{2: 3, 3: 4, 4: 5, 5: 6, 6: 5}.get(ids[-1], 2)] = 9.0
         return row
 
@@ -90,14 +140,15 @@ class Stuck(RandomModel):
 def test_in_a_session_it_is_reported_once_and_what_is_left_is_the_next_draft() -> None:
     model = Stuck()
     stream = Stream(model, max_tokens=100)
-    failure, caption = stream.send("a b")
+    failure, caption = stream.send("a b c d")
     assert isinstance(failure, Failure) and isinstance(caption, Caption)
-    assert failure.message == "the translation was cut after 3 tokens, since from there on the model repeats itself"
-    assert stream.output() == [4, 5, 6]
-    (again,) = stream.send("a b c")
+    assert failure.message == "the translation was cut after 21 tokens, since from there on the model repeats itself"
+    stuck = [4, 5, 6, *[1, 2, 3, 4, 5, 6] * MOST_LEFT]
+    assert stream.output() == stuck
+    (again,) = stream.send("a b c d e")
     assert isinstance(again, Caption) and again.text == caption.text
-    assert stream.asked[0].draft.tokens == (4, 5, 6)
-    failure, caption = stream.send("a b c d", final=True)
+    assert list(stream.asked[0].draft.tokens) == stuck
+    failure, caption = stream.send("a b c d e f", final=True)
     assert isinstance(failure, Failure) and failure.seq == stream.seq, "of a final one it is reported again"
     assert isinstance(caption, Caption) and caption.final and caption.cut
     assert not stream.asked[0].draft, "and no final one is decoded from what was cut"

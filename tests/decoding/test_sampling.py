@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.captions.events import Update
-from redraft.captions.session import Session, Settings, Vocabulary
+from redraft.captions.session import Session
+from redraft.captions.settings import Settings, Vocabulary
 from redraft.decoding.drive import run
 from redraft.decoding.methods import get_method
 from redraft.decoding.sampling import Sampler

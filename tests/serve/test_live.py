@@ -12,7 +12,7 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.session import EMPTY
-from redraft.decoding.types import Tally
+from redraft.decoding.tally import Tally
 from redraft.serve import protocol
 from redraft.serve.archive import Archive
 from redraft.serve.inbox import MOST_PENDING

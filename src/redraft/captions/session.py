@@ -6,16 +6,17 @@ them and returns the events.  Between updates it keeps the ids of the previous o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
-from redraft.captions.events import Caption, Event, Failure, Update, is_whole
+from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
 from redraft.decoding.accept.margins import Margins, Sure
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.decode import decode
-from redraft.decoding.method import Method, Setup, Value
-from redraft.decoding.types import Asking, Output, Prompt, Rule, Tally, common_prefix
+from redraft.decoding.loops import longest_output, out_of_loops
+from redraft.decoding.method import Setup
+from redraft.decoding.tally import Tally
+from redraft.decoding.types import Asking, Output, Prompt, Rule, common_prefix
 from redraft.errors import OptionError
 
 #: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
@@ -27,66 +28,6 @@ EMPTY = (
     "the translation is empty although the text has words: the model ended it at once; "
     "send the utterance with more words, or use another model"
 )
-
-#: A translation longer than this many tokens plus this many per prompt token counts as endless.
-SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
-
-
-def longest_output(prompt: Prompt) -> int:
-    """Return the maximum number of tokens of a translation before it counts as endless."""
-    return SHORTEST_LIMIT + LONGEST_RATIO * (len(prompt.encoder) or len(prompt.ids))
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """What a session needs to know about the model.
-
-    Attributes:
-        end_tokens: ids that end an output.
-        token_bytes: returns the bytes of a token.
-        context_length: maximum number of ids of prompt and output together; also the maximum of encoder input.
-        pad_token: id of the padding token.
-        as_sentence: changes a final text for the prompt (`redraft.captions.sentence`).
-        trees: whether the model's backend scores draft trees.
-    """
-
-    end_tokens: frozenset[int]
-    token_bytes: Callable[[int], bytes]
-    context_length: int
-    pad_token: int = 0
-    as_sentence: Callable[[str], str] = str
-    trees: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of a session.
-
-    Attributes:
-        method: the decoding method.
-        options: its checked options (`Method.check`).
-        mask: mask of partial captions.
-        context: number of earlier sentences in the prompt, at least 0.
-        max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
-            Reaching it is reported as a failure.
-        curve: cost of a pass, for methods that use it.
-
-    Raises:
-        OptionError: a number is out of range.
-    """
-
-    method: Method
-    options: dict[str, Value]
-    mask: Mask = Mask()
-    context: int = 0
-    max_tokens: int = 256
-    curve: CostCurve | None = None
-
-    def __post_init__(self) -> None:
-        for name, low in (("context", 0), ("max_tokens", 1)):
-            value = getattr(self, name)
-            if not is_whole(value) or value < low:
-                raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
 
 
 class Translation:
@@ -184,20 +125,28 @@ class Translation:
             settings.curve,
             vocabulary.trees,
         )
-        drafter, rule = settings.method.build(setup)
-        watched = _watched(rule, settings.mask)
-        output = yield from decode(
-            prompt.ids,
-            drafter,
-            watched or rule,
-            # An output cut as a loop would be accepted whole and loop again, so a final update is decoded without it.
-            previous=() if final and not self._last.finished else self._draft,
-            source=prompt.source,
-            encoder=prompt.encoder,
-            end_tokens=vocabulary.end_tokens,
-            limit=limit,
-            stop_loops=True,
-        )
+
+        def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Margins | None]]:
+            drafter, rule = settings.method.build(setup)
+            watched = _watched(rule, settings.mask)
+            output = yield from decode(
+                prompt.ids,
+                drafter,
+                watched or rule,
+                previous=draft,
+                source=prompt.source,
+                encoder=prompt.encoder,
+                forbidden=prompt.forbidden,
+                barred=barred,
+                end_tokens=vocabulary.end_tokens,
+                limit=limit,
+                stop_loops=True,
+            )
+            return output, watched
+
+        # An output cut as a loop would be accepted whole and loop again, so a final update is decoded without it.
+        draft = () if final and not self._last.finished else self._draft
+        output, watched = yield from out_of_loops(attempt, draft)
         self.tally.add(output)
         kept = common_prefix(self._last.tokens, output.tokens)
         self._ages = [age + 1 for age in self._ages[:kept]] + [0] * (len(output.tokens) - kept)

@@ -7,8 +7,10 @@ it needs no second loop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 
+from redraft.decoding.allowed import AllowedRows, barred_nodes
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.types import Asking, Context, Draft, Drafter, HasBias, Output, Rows, Rule, Score
 
@@ -21,6 +23,8 @@ def decode(
     previous: tuple[int, ...] = (),
     source: tuple[int, ...] = (),
     encoder: tuple[int, ...] = (),
+    forbidden: frozenset[int] = frozenset(),
+    barred: Mapping[int, int] = {},
     end_tokens: frozenset[int],
     limit: int,
     stop_loops: bool = False,
@@ -34,6 +38,8 @@ def decode(
         previous: output ids of the previous update, for drafters that reuse them.
         source: ids of the source text alone, for drafters that copy from it.
         encoder: encoder input of an encoder-decoder model.
+        forbidden: ids that the output must not contain.
+        barred: position in the output -> id that must not stand there.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
@@ -52,6 +58,8 @@ def decode(
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, bias=bias)
+        if forbidden or barred:
+            rows = AllowedRows(rows, forbidden, barred_nodes(draft, len(output), barred))
         verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
         passes += 1
@@ -69,7 +77,8 @@ def decode(
         for length in range(before + 1, len(output) + 1) if stop_loops else ():
             if repeated := loop_at_end(output[:length]):
                 left = output[: length - repeated]
-                return Output(left, False, passes, drafted, min(accepted, len(left)), draft_passes)
+                accepted = min(accepted, len(left))
+                return Output(left, False, passes, drafted, accepted, draft_passes, output[len(left)])
     return Output(output, finished, passes, drafted, accepted, draft_passes)
 
 

@@ -1,14 +1,29 @@
-"""Detect repetitive outputs: small models may repeat themselves endlessly after a word they do not know.
+"""Endless outputs: small models may repeat themselves after a word they do not know.  Loops are detected and left.
 
 Detection works token by token on the decoded ids, so the result does not depend on the drafts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from redraft.decoding.types import Asking, Output, Prompt
+
+T = TypeVar("T")
 
 #: Minimum repetitions and minimum tokens of a cycle that counts as a loop.
 LEAST_ROUNDS, LEAST_TOKENS = 4, 24
+#: Number of loops that are left; another one cuts the output.
+MOST_LEFT = 3
+#: A translation longer than this many tokens plus this many per prompt token counts as endless.
+SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
+
+
+def longest_output(prompt: Prompt) -> int:
+    """Return the maximum number of tokens of a translation before it counts as endless."""
+    return SHORTEST_LIMIT + LONGEST_RATIO * (len(prompt.encoder) or len(prompt.ids))
 
 
 def loop_at_end(output: Sequence[int]) -> int:
@@ -27,3 +42,38 @@ def loop_at_end(output: Sequence[int]) -> int:
         if start >= 0 and all(output[place] == output[place + cycle] for place in range(start, len(output) - cycle)):
             return (rounds - 1) * cycle
     return 0
+
+
+def out_of_loops(
+    attempt: Callable[[tuple[int, ...], Mapping[int, int]], Asking[tuple[Output, T]]], draft: tuple[int, ...]
+) -> Asking[tuple[Output, T]]:
+    """Decode, and once more for each loop that the output enters, with another token where it would begin again.
+
+    Args:
+        attempt: decodes once, given a draft and the tokens that must not stand at some positions; stops at a loop.
+        draft: draft of the first attempt.  The output before a loop is the draft of the next one.
+
+    Returns:
+        The last attempt, with the counts of all.
+    """
+    barred: dict[int, int] = {}
+    earlier = Output((), False)
+    while True:
+        found, more = yield from attempt(draft, barred)
+        output = _added(found, earlier)
+        place = len(output.tokens)
+        if output.loop is None or place in barred or len(barred) == MOST_LEFT:
+            return output, more
+        draft, earlier = output.tokens, output
+        barred[place] = output.loop
+
+
+def _added(output: Output, earlier: Output) -> Output:
+    """Return ``output`` with the counts of an earlier attempt added."""
+    return replace(
+        output,
+        passes=output.passes + earlier.passes,
+        drafted=output.drafted + earlier.drafted,
+        accepted=output.accepted + earlier.accepted,
+        draft_passes=output.draft_passes + earlier.draft_passes,
+    )

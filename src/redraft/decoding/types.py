@@ -246,6 +246,7 @@ class Output:
         drafted: draft tokens proposed, along the longest path of each tree.
         accepted: draft tokens accepted.
         draft_passes: passes of the drafter's own model.
+        loop: token that would begin a loop after the output (`redraft.decoding.loops`); None if it was not cut there.
     """
 
     tokens: tuple[int, ...]
@@ -254,6 +255,7 @@ class Output:
     drafted: int = 0
     accepted: int = 0
     draft_passes: int = 0
+    loop: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,36 +266,10 @@ class Prompt:
         ids: input of the (decoder of the) model, at least one id unless the source is empty.
         source: ids of the source text alone, without a template.
         encoder: input of the encoder; empty for decoder-only models.
+        forbidden: ids that the output must not contain, which follow from the source (`redraft.captions.script`).
     """
 
     ids: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     encoder: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class Tally:
-    """Totals over several outputs, for the papers' acceptance figures."""
-
-    updates: int = 0
-    tokens: int = 0
-    finished: int = 0
-    passes: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    draft_passes: int = 0
-
-    def add(self, output: Output) -> None:
-        """Add one output."""
-        self.updates += 1
-        self.tokens += len(output.tokens)
-        self.finished += output.finished
-        self.passes += output.passes
-        self.drafted += output.drafted
-        self.accepted += output.accepted
-        self.draft_passes += output.draft_passes
-
-    @property
-    def output_acceptance(self) -> float:
-        """A/O: accepted draft tokens divided by output tokens, 0-1."""
-        return self.accepted / self.tokens if self.tokens else 0.0
+    forbidden: frozenset[int] = field(default=frozenset(), repr=False, compare=False)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from redraft.captions.events import Update
-from redraft.decoding.types import Tally
+from redraft.decoding.tally import Tally
 from redraft.errors import RedraftError
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.engines import Engines

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from redraft.captions.events import Event, Update
-from redraft.decoding.types import Tally
+from redraft.decoding.tally import Tally
 from redraft.serve.admission import STOPPED, Admission, Line
 from redraft.serve.engines import Engines
 from redraft.serve.lanes import Answer

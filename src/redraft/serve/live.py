@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
-from redraft.decoding.types import Tally
+from redraft.decoding.tally import Tally
 from redraft.serve import protocol
 from redraft.serve.admission import Line
 from redraft.serve.archive import Archive, SessionFile

@@ -8,7 +8,8 @@ from redraft.backends.costs import known_curve
 from redraft.backends.pair import check_same_vocabulary
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.session import Settings, Translation
+from redraft.captions.session import Translation
+from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve

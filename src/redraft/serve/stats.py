@@ -11,7 +11,8 @@ import numpy as np
 
 from redraft.captions.events import Caption
 from redraft.captions.words import WORD
-from redraft.decoding.types import Tally, common_prefix
+from redraft.decoding.tally import Tally
+from redraft.decoding.types import common_prefix
 from redraft.serve import protocol
 from redraft.serve.lanes import Lane
 

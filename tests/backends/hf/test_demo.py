@@ -18,7 +18,7 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_backend
 from redraft.decoding.method import Value
-from redraft.decoding.types import Tally
+from redraft.decoding.tally import Tally
 from redraft.errors import CapabilityError
 from tests.backends.hf import models as tiny
 
@@ -45,7 +45,8 @@ def test_the_same_tokenizer_and_facts(on_transformers: HfDecoder, on_llama_cpp: 
     for name in ("end_tokens", "pad_token", "vocabulary_size", "context_length"):
         assert getattr(ours, name) == getattr(theirs, name)
     known = {key for key in theirs.metadata if key.startswith("redraft.")}
-    assert known == {"redraft.prompt", "redraft.source_languages", "redraft.target_languages"}
+    names = ("own_script", "prompt", "source_languages", "target_languages")
+    assert known == {f"redraft.{name}" for name in names}
     for key in known:
         assert ours.metadata[key] == theirs.metadata[key]
     for token in range(ours.vocabulary_size):

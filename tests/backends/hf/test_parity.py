@@ -24,13 +24,14 @@ from redraft.captions.events import Caption
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.types import Rows, Score, Tally
+from redraft.decoding.tally import Tally
+from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError
 
 UPDATES = [
-    Update("1", 0, "I have a small black dog"),
-    Update("1", 1, "I have a small black cat that"),
-    Update("1", 2, "I have a small black cat that barks.", final=True),
+    Update("1", 0, "I have a new black dog"),
+    Update("1", 1, "I have a new black cat that"),
+    Update("1", 2, "I have a new black cat that barks.", final=True),
     Update("2", 0, "In 2015 Tom met"),
     Update("2", 1, "In 2015 Tom met a man from Berlin, and in 2016 he met him again.", final=True),
 ]

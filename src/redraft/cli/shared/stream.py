@@ -17,7 +17,7 @@ from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.captions.reading import Layout
-from redraft.errors import InputError, MissingExtra
+from redraft.errors import InputError
 from redraft.translator import Translator
 
 
@@ -133,10 +133,6 @@ def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages
         ServerError: the server cannot be reached, refuses, or the connection is lost for good.
         OptionError: the address or an option is invalid.
     """
-    try:
-        from redraft.cli.shared.remote import run as run_remote
-    except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"--server needs {error.name}, which is not installed: pip install 'redraft[serve]'"
-        ) from error
+    from redraft.cli.shared.remote import run as run_remote  # needs an extra
+
     return run_remote(items, writer, place, languages, **wanted)

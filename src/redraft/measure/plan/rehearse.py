@@ -14,7 +14,8 @@ import numpy as np
 
 from redraft.backends.costs import known_curve
 from redraft.captions.languages import parse_language
-from redraft.captions.session import Settings, Translation
+from redraft.captions.session import Translation
+from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.methods import get_method

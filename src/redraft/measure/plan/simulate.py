@@ -8,7 +8,8 @@ from typing import Any, cast
 from redraft.captions.events import Event, Update
 from redraft.captions.session import Translation
 from redraft.decoding.backend import Backend, Capabilities
-from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, Tally, common_prefix
+from redraft.decoding.tally import Tally
+from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, common_prefix
 from redraft.measure.eval.record import PassRecord
 from redraft.measure.plan.formula import EngineModel
 from redraft.measure.plan.skipping import after_skipping

@@ -9,10 +9,10 @@ from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter, Request
 from redraft.captions.sentence import as_sentence, final_mark
-from redraft.captions.session import longest_output
 from redraft.captions.stabilise import Mask, stabilise
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
+from redraft.decoding.loops import longest_output
 from redraft.decoding.types import Prompt
 from redraft.errors import OptionError
 from redraft.measure.bench.peers.engine import Generated, Library

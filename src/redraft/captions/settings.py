@@ -1,0 +1,64 @@
+"""What a session is given: facts about the model, and what the user has chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redraft.captions.events import is_whole
+from redraft.captions.stabilise import Mask
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.method import Method, Value
+from redraft.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What a session needs to know about the model.
+
+    Attributes:
+        end_tokens: ids that end an output.
+        token_bytes: returns the bytes of a token.
+        context_length: maximum number of ids of prompt and output together; also the maximum of encoder input.
+        pad_token: id of the padding token.
+        as_sentence: changes a final text for the prompt (`redraft.captions.sentence`).
+        trees: whether the model's backend scores draft trees.
+    """
+
+    end_tokens: frozenset[int]
+    token_bytes: Callable[[int], bytes]
+    context_length: int
+    pad_token: int = 0
+    as_sentence: Callable[[str], str] = str
+    trees: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a session.
+
+    Attributes:
+        method: the decoding method.
+        options: its checked options (`Method.check`).
+        mask: mask of partial captions.
+        context: number of earlier sentences in the prompt, at least 0.
+        max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
+            Reaching it is reported as a failure.
+        curve: cost of a pass, for methods that use it.
+
+    Raises:
+        OptionError: a number is out of range.
+    """
+
+    method: Method
+    options: dict[str, Value]
+    mask: Mask = Mask()
+    context: int = 0
+    max_tokens: int = 256
+    curve: CostCurve | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("context", 0), ("max_tokens", 1)):
+            value = getattr(self, name)
+            if not is_whole(value) or value < low:
+                raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
