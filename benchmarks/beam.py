@@ -22,7 +22,7 @@ from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import resolve
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter, Request
-from redraft.captions.session import longest_output
+from redraft.decoding.loops import longest_output
 from redraft.decoding.types import Prompt
 from redraft.measure.eval.figures import Row
 from redraft.measure.eval.quality import quality
