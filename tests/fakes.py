@@ -11,6 +11,7 @@ import numpy as np
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.segments import PromptSegment
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import ROOT, Rows, Score
 
 END = 0
@@ -88,12 +89,13 @@ def distribution(rows: Rows, node: int) -> list[float]:
     return [math.exp(log) for _token, log in sorted(rows.top_k(node, 1 << 20))]
 
 
-def greedy(model: RandomModel, prompt: Sequence[int], limit: int, forbidden: frozenset[int] = frozenset()) -> list[int]:
+def greedy(model: RandomModel, prompt: Sequence[int], limit: int, selection: Selection = EVERYTHING) -> list[int]:
     """Greedy decoding written without the engine, to hold it against."""
     ids = list(prompt)
     while len(ids) - len(prompt) < limit:
         logits = model.logits(ids)
-        logits[list(forbidden)] = -np.inf
+        path = tuple(ids[len(prompt) :])
+        logits[[token for token in range(len(logits)) if not selection.allows(path, token)]] = -np.inf
         token = int(logits.argmax())
         if token in model.end_tokens:
             break

@@ -36,6 +36,7 @@ from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
 
@@ -252,20 +253,20 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
         ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
-        return Prompt(ids, tuple(backend.tokenize(clean(text))), forbidden=script.forbidden(text))
+        return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
 
     encode("test", ())  # fails now if the model's template does not support a glossary
     return encode
 
 
 #: Backend -> target language -> foreign tokens; sessions share them, since reading a vocabulary takes 10 ms.
-_FOREIGN: WeakKeyDictionary[Backend, dict[str, frozenset[int]]] = WeakKeyDictionary()
+_FOREIGN: WeakKeyDictionary[Backend, dict[str, Selection]] = WeakKeyDictionary()
 
 
-def _foreign_tokens(backend: Backend, target: Language) -> frozenset[int]:
+def _foreign_tokens(backend: Backend, target: Language) -> Selection:
     """Return the tokens that are foreign to a language, for models that write their own script only."""
     if not writes_own_script(backend.metadata):
-        return frozenset()
+        return EVERYTHING
     found = _FOREIGN.setdefault(backend, {})
     if target.canonical not in found:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))

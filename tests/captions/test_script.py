@@ -6,6 +6,7 @@ import pytest
 
 from redraft.captions.languages import parse_language
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
+from redraft.decoding.selection import Selection
 
 TOKENS = ["", " kalt", "kalt", "A", "AB", "很", "の", "カル", "phone", "很kalt", "1,000", "x", " Straße", "i", "P"]
 
@@ -21,9 +22,16 @@ def tokenize(text: str) -> list[int]:
     return found
 
 
+def selection(language: str, source: str) -> Selection:
+    return OwnScript(
+        foreign_tokens([token.encode() for token in TOKENS], parse_language(language)), tokenize
+    ).selection(source)
+
+
 def forbidden(language: str, source: str) -> set[str]:
-    script = OwnScript(foreign_tokens([token.encode() for token in TOKENS], parse_language(language)), tokenize)
-    return {TOKENS[token] for token in script.forbidden(source)}
+    """The tokens that no output can begin with."""
+    chosen = selection(language, source)
+    return {text for token, text in enumerate(TOKENS) if not chosen.allows((), token)}
 
 
 @pytest.mark.parametrize(
@@ -40,13 +48,43 @@ def test_words_of_other_scripts_are_forbidden(language: str, expected: set[str])
     assert forbidden(language, "") == expected
 
 
-def test_what_spells_the_words_of_the_source_is_allowed() -> None:
-    assert forbidden("ja", "(AB-kalt) iphone") == {"很kalt", "x", " Straße"}
+def test_words_of_the_source_may_begin() -> None:
+    assert forbidden("ja", "(AB-kalt) iphone") == {"phone", "很kalt", "x", " Straße"}
     assert forbidden("ja", "Straße, kalte.") == {"AB", "phone", "很kalt", "x", "i"}
 
 
+def test_words_of_the_source_are_spelt_to_their_end() -> None:
+    chosen = selection("ja", "iphone")
+    i, phone, no = (TOKENS.index(text) for text in ("i", "phone", "の"))
+    assert chosen.only((no, i)) == frozenset({phone})
+    assert not chosen.allows((i,), no)
+    assert chosen.allows((i,), phone)
+    assert chosen.allows((i, phone), no)
+
+
+def test_single_capitals_are_no_word() -> None:
+    chosen = selection("ja", "AB-kalt P")
+    a, p, spaced, joined = (TOKENS.index(text) for text in ("A", "P", " kalt", "kalt"))
+    assert chosen.allows((), p)
+    assert not chosen.allows((a,), p)
+    assert not chosen.allows((p,), joined)
+    assert chosen.allows((p,), spaced)
+
+
+def test_capitals_of_the_source_are_spelt() -> None:
+    chosen = selection("ja", "AP.")
+    a, p, no = (TOKENS.index(text) for text in ("A", "P", "の"))
+    assert chosen.allows((a,), p)
+    assert chosen.allows((a,), no)
+    assert not chosen.allows((a, p), a)
+
+
+def test_scripts_without_spaces_are_allowed_token_by_token() -> None:
+    assert forbidden("zh", "のカル").isdisjoint({"の", "カル"})
+
+
 def test_a_part_of_a_character_is_allowed() -> None:
-    assert foreign_tokens([("很".encode())[:2], "很".encode()], parse_language("de")) == {1}
+    assert foreign_tokens([("很".encode())[:2], "很".encode()], parse_language("de")).foreign == {1}
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("True", True), ("false", False), ("", False)])

@@ -13,6 +13,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Output
 from tests.fakes import RandomModel, greedy
 
@@ -54,7 +55,7 @@ def decoded(
     prompt: tuple[int, ...],
     previous: tuple[int, ...],
     limit: int,
-    forbidden: frozenset[int] = frozenset(),
+    selection: Selection = EVERYTHING,
 ) -> Output:
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
     drafter, rule = method.build(Setup(method.check(options), model.end_tokens, model.pad_token))
@@ -64,7 +65,7 @@ def decoded(
         rule,
         previous=previous,
         source=prompt,
-        forbidden=forbidden,
+        selection=selection,
         end_tokens=model.end_tokens,
         limit=limit,
     )
@@ -78,7 +79,15 @@ def decoded(
     ids,
     st.integers(1, 30),
     st.sampled_from([-3.0, 0.0, 0.5]),
-    st.sampled_from([frozenset[int](), frozenset({2, 4})]),
+    st.sampled_from(
+        [
+            EVERYTHING,
+            Selection(frozenset({2, 4})),
+            Selection(
+                frozenset({2, 4, 5}), frozenset({3, 4, 5}), frozenset({2, 3, 4, 5}), frozenset({(2, 4), (3, 5, 4)})
+            ),
+        ]
+    ),
 )
 def test_greedy_ids_in_no_more_passes(
     name: str,
@@ -88,11 +97,11 @@ def test_greedy_ids_in_no_more_passes(
     previous: tuple[int, ...],
     limit: int,
     end_bias: float,
-    forbidden: frozenset[int],
+    selection: Selection,
 ) -> None:
     model = RandomModel(seed, vocabulary=6, end_bias=end_bias)
-    expected = greedy(model, prompt, limit, forbidden)
-    output = decoded(name, options, model, prompt, previous, limit, forbidden)
+    expected = greedy(model, prompt, limit, selection)
+    output = decoded(name, options, model, prompt, previous, limit, selection)
     assert list(output.tokens) == expected
     assert output.finished == (len(expected) < limit)
     assert output.passes == len(model.requests)

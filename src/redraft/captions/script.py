@@ -11,57 +11,75 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import langcodes
 
 from redraft.captions.languages import Language
+from redraft.decoding.selection import EVERYTHING, Selection
 
 #: Metadata key: ``true`` for models that write other scripts only where the source has them.
 OWN_SCRIPT_KEY = "redraft.own_script"
 
 #: Single capitals are common in Chinese and Japanese: "X光", "Tシャツ".
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]{2}|[a-z\u00df-\u00ff]")
+_LETTER = re.compile("[A-Za-z\u00c0-\u024f]")
 _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W\d_]+")
 
 #: Script of a language (ISO 15924) -> scripts that are foreign to it.
 _FOREIGN = {"Hans": (_LATIN, _KANA), "Hant": (_LATIN, _KANA), "Jpan": (_LATIN,), "Latn": (_KANA, _HAN)}
 
-#: Number of source words whose tokens are kept.
+#: Number of source words whose spellings are kept.
 _KEPT = 2048
 
 
-def foreign_tokens(tokens: Iterable[bytes], language: Language) -> frozenset[int]:
-    """Return the ids of tokens in a script that is foreign to a language; none without a rule for its script.
+def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
+    """Return the tokens in a script that is foreign to a language, and no words; none without a rule for its script.
 
     Args:
         tokens: the bytes of every token of the vocabulary.
         language: the target language.
     """
     scripts = _FOREIGN.get(langcodes.Language.get(language.canonical).maximize().script or "", ())
-    texts = (piece.decode("utf-8", errors="ignore") for piece in tokens)
-    return frozenset(token for token, text in enumerate(texts) if any(script.search(text) for script in scripts))
+    foreign, begins, ends = set(), set(), set()
+    for token, piece in enumerate(tokens):
+        text = piece.decode("utf-8", errors="ignore")
+        if any(script.search(text) for script in scripts):
+            foreign.add(token)
+        if _LATIN in scripts and _LETTER.match(text):
+            begins.add(token)
+        if _LATIN in scripts and _LETTER.match(text[-1:]):
+            ends.add(token)
+    return Selection(frozenset(foreign), frozenset(begins), frozenset(ends))
 
 
 class OwnScript:
-    """The tokens that a language's captions must not contain, by source.
+    """What a language's captions may contain, by source.
 
     Args:
         foreign: the language's `foreign_tokens`.
         tokenize: returns the ids of a text.
     """
 
-    def __init__(self, foreign: frozenset[int], tokenize: Callable[[str], list[int]]) -> None:
-        self._foreign = foreign
-        self._tokens_of = lru_cache(_KEPT)(lambda word: frozenset([*tokenize(word), *tokenize(f" {word}")]))
+    def __init__(self, foreign: Selection, tokenize: Callable[[str], list[int]]) -> None:
+        self._foreign, self._tokenize = foreign, tokenize
+        self._spellings = lru_cache(_KEPT)(self._spell)
 
-    def forbidden(self, source: str) -> frozenset[int]:
-        """Return the tokens of foreign scripts except for those that spell the words of ``source``."""
+    def selection(self, source: str) -> Selection:
+        """Return the tokens of foreign scripts, and the words of ``source`` that they may spell."""
         if not self._foreign:
-            return self._foreign
-        return self._foreign.difference(*map(self._tokens_of, set(_WORD.findall(source))))
+            return EVERYTHING
+        words = frozenset().union(*map(self._spellings, set(_WORD.findall(source))))
+        return replace(self._foreign, words=words)
+
+    def _spell(self, word: str) -> frozenset[tuple[int, ...]]:
+        spellings = {tuple(self._tokenize(word)), tuple(self._tokenize(f" {word}"))}
+        if not _LATIN.search(word):  # Han and kana have no spaces, so these are whole sentences
+            spellings = {(token,) for spelling in spellings for token in spelling}
+        return frozenset(each for each in spellings if len(each) > 1 or not self._foreign.foreign.isdisjoint(each))
 
 
 def writes_own_script(metadata: Mapping[str, str]) -> bool:

@@ -136,7 +136,7 @@ class Translation:
                 previous=draft,
                 source=prompt.source,
                 encoder=prompt.encoder,
-                forbidden=prompt.forbidden,
+                selection=prompt.selection,
                 barred=barred,
                 end_tokens=vocabulary.end_tokens,
                 limit=limit,

@@ -1,10 +1,11 @@
-"""Rows without forbidden tokens: vocabulary selection, for every drafter, rule and engine alike."""
+"""Rows without impossible tokens, for every drafter, rule and engine alike."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 
+from redraft.decoding.selection import Selection
 from redraft.decoding.types import ROOT, Draft, Rows
 
 
@@ -15,15 +16,31 @@ class AllowedRows:
 
     Args:
         rows: the model's rows.
-        forbidden: ids of the impossible tokens.
-        barred: node -> id of a token that is impossible there only.
+        draft: the draft that was scored.
+        output: output ids before the draft.
+        selection: which tokens are possible.
+        barred: position in the output -> id of a token that is impossible there.
     """
 
-    def __init__(self, rows: Rows, forbidden: frozenset[int], barred: Mapping[int, int] = {}) -> None:
-        self._rows, self._forbidden, self._barred = rows, forbidden, barred
+    def __init__(
+        self, rows: Rows, draft: Draft, output: tuple[int, ...], selection: Selection, barred: Mapping[int, int]
+    ) -> None:
+        self._rows, self._draft, self._output = rows, draft, output
+        self._selection, self._barred = selection, barred
+        self._paths: dict[int, tuple[int, ...]] = {ROOT: output}
+
+    def _path(self, node: int) -> tuple[int, ...]:
+        """Return the output up to ``node``; it is empty for nodes of the prompt."""
+        if node not in self._paths:
+            if node < ROOT:
+                self._paths[node] = self._output[: max(0, len(self._output) + node - ROOT)]
+            else:
+                self._paths[node] = (*self._path(self._draft.parents[node]), self._draft.tokens[node])
+        return self._paths[node]
 
     def _allows(self, node: int, token: int) -> bool:
-        return token not in self._forbidden and token != self._barred.get(node)
+        path = self._path(node)
+        return self._selection.allows(path, token) and (node < ROOT or token != self._barred.get(len(path)))
 
     def argmax(self, node: int) -> int:
         """Return the most probable allowed token after ``node``."""
@@ -32,6 +49,10 @@ class AllowedRows:
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable allowed tokens after ``node`` (or all)."""
+        only = self._selection.only(self._path(node))
+        if only is not None:
+            few = [token for token in only if self._allows(node, token)] or [*only]
+            return sorted(few, key=lambda token: (-self._rows.logprob(node, token), token))[:k]
         asked, given = 2 * k + 6, -1
         while True:
             found = self._rows.best(node, asked)
@@ -49,22 +70,5 @@ class AllowedRows:
         return self._rows.logprob(node, token) if self._allows(node, token) else -math.inf
 
     def entropy(self, node: int) -> float:
-        """Return the entropy of the model's distribution after ``node`` in nats, forbidden tokens included."""
+        """Return the entropy of the model's distribution after ``node`` in nats, impossible tokens included."""
         return self._rows.entropy(node)
-
-
-def barred_nodes(draft: Draft, length: int, barred: Mapping[int, int]) -> dict[int, int]:
-    """Convert positions in the output to nodes of a draft.
-
-    Args:
-        draft: the draft.
-        length: length of the output before it.
-        barred: position in the output -> id that must not stand there.
-
-    Returns:
-        Node -> id that must not follow it.
-    """
-    if not barred:
-        return {}
-    positions = {ROOT: length} | {node: length + depth for node, depth in enumerate(draft.depths)}
-    return {node: barred[position] for node, position in positions.items() if position in barred}

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import takewhile
 
-from redraft.decoding.allowed import AllowedRows, barred_nodes
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.loops import loop_at_end
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import Asking, Context, Draft, Drafter, HasBias, Output, Rows, Rule, Score
 
 
@@ -23,7 +24,7 @@ def decode(
     previous: tuple[int, ...] = (),
     source: tuple[int, ...] = (),
     encoder: tuple[int, ...] = (),
-    forbidden: frozenset[int] = frozenset(),
+    selection: Selection = EVERYTHING,
     barred: Mapping[int, int] = {},
     end_tokens: frozenset[int],
     limit: int,
@@ -38,7 +39,7 @@ def decode(
         previous: output ids of the previous update, for drafters that reuse them.
         source: ids of the source text alone, for drafters that copy from it.
         encoder: encoder input of an encoder-decoder model.
-        forbidden: ids that the output must not contain.
+        selection: which tokens the output may contain.
         barred: position in the output -> id that must not stand there.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         limit: maximum output tokens, at least 1.
@@ -58,8 +59,8 @@ def decode(
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, bias=bias)
-        if forbidden or barred:
-            rows = AllowedRows(rows, forbidden, barred_nodes(draft, len(output), barred))
+        if selection or barred:
+            rows = AllowedRows(rows, draft, output, selection, barred)
         verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
         passes += 1

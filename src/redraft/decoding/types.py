@@ -1,8 +1,7 @@
 """Types of the decoding core: drafts, requests for scores, rows, verdicts, and protocols.
 
 The decoding loop (`redraft.decoding.decode`) asks a *target model* to score a draft, which a *drafter* proposes and an
-*acceptance rule* judges.  This module knows nothing about engines, threads or clocks, and imports only the standard
-library.
+*acceptance rule* judges.  This module knows nothing about engines, threads or clocks.
 
 Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-1`` the last token of the prefix, node
 ``-2`` the one before it, and so on.  The row of a node is the model's distribution over the token that follows it.
@@ -14,6 +13,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from redraft.decoding.selection import EVERYTHING, Selection
 
 T = TypeVar("T")
 
@@ -266,10 +267,10 @@ class Prompt:
         ids: input of the (decoder of the) model, at least one id unless the source is empty.
         source: ids of the source text alone, without a template.
         encoder: input of the encoder; empty for decoder-only models.
-        forbidden: ids that the output must not contain, which follow from the source (`redraft.captions.script`).
+        selection: which tokens the output may contain, which follows from the source (`redraft.captions.script`).
     """
 
     ids: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
     encoder: tuple[int, ...] = ()
-    forbidden: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
+    selection: Selection = field(default=EVERYTHING, repr=False, compare=False)

@@ -1,0 +1,42 @@
+"""What the shipped model writes in Latin letters into Chinese and Japanese captions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import open_model
+from redraft.captions.events import Caption, Update
+from redraft.translator import Translator
+
+WORD = re.compile("[A-Za-z\u00c0-\u024f]{2,}")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[LlamaCpp]:
+    backend = open_model("demo", LlamaOptions(context_length=512, slots=2, threads=1))
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("method", ["ar", "ssbd"])
+def test_every_latin_word_is_a_word_of_the_source(shipped: LlamaCpp, data_dir: Path, method: str) -> None:
+    """News, where a third of the Chinese captions contain names in Latin letters."""
+    written = 0
+    with (data_dir / "test" / "flores200.devtest.en.txt").open(encoding="utf-8") as lines:
+        sources = [line.rstrip("\n") for line in islice(lines, 30)]
+    with Translator(shipped, ["zh", "ja"], method=method) as translator:
+        for number, source in enumerate(sources):
+            middle = source[: len(source) // 2]
+            for seq, text in enumerate((middle, source)):
+                for event in translator.translate(Update(str(number), seq, text, text == source)):
+                    if isinstance(event, Caption) and not event.cut:
+                        words = set(WORD.findall(event.text + event.unstable))
+                        assert words <= set(WORD.findall(text))
+                        written += len(words)
+    assert written >= 10
