@@ -26,7 +26,7 @@ INK = "#768390"
 #: Font size in points; then the size of a panel with its axes, and its margins, in inches.
 POINTS = 10.0
 WIDTH, HEIGHT = 4.1, 3.0
-LEFT, RIGHT, TOP, BOTTOM = 0.62, 0.15, 0.12, 0.52
+LEFT, RIGHT, TOP, BOTTOM = 0.72, 0.15, 0.12, 0.52
 
 #: Draws one panel, without its title.
 Draw: TypeAlias = "Callable[[Axes], None]"

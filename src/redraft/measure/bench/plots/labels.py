@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 #: Font size; then the average width of a character (upper bound) and the height of a line.
 SIZE = POINTS - 1
 _CHARACTER, _LINE = 0.64 * SIZE, 1.3 * SIZE
+#: Longer labels are wrapped, in characters.
+_WIDEST = 24
 #: Half of a marker with padding; spacing of the boxes that keep labels off lines; space before a label.
 _MARKER, _STEP, _GAP = 4.5, 6.0, 6.0
 
@@ -78,27 +81,29 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Sequence[tuple[f
         groups.setdefault(next(near, (x, y)), []).append(label)
     taken += [_Box(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in groups]
     for point, group in groups.items():
-        text = " / ".join(dict.fromkeys(label.text for label in group))
+        text = textwrap.fill(" / ".join(dict.fromkeys(label.text for label in group)), _WIDEST, break_on_hyphens=False)
         others = [other for other in groups if other != point]
 
         def lost(box: _Box, point: tuple[float, float] = point, others: list[tuple[float, float]] = others) -> float:
             """Return the penalty of a position: outside the frame, overlapping, near another point, or far away."""
             away = box.distance(point)
             nearer = sum(box.distance(other) < away for other in others)
-            return 4 * (box.area - box.overlap(inside)) + sum(map(box.overlap, taken)) + 60 * nearer + away
+            return 20 * (box.area - box.overlap(inside)) + sum(map(box.overlap, taken)) + 60 * nearer + away
 
-        box = min(_around(*point, len(text) * _CHARACTER), key=lost)
+        lines_of = text.split("\n")
+        size = max(map(len, lines_of)) * _CHARACTER, len(lines_of) * _LINE
+        box = min(_around(*point, *size), key=lost)
         taken.append(box)
         _lead(axes, point, box, group[0].colour)
         _write(axes, (box.left + box.right) / 2, (box.bottom + box.top) / 2, text, group[0].colour, "center")
 
 
-def _around(x: float, y: float, width: float) -> Iterator[_Box]:
+def _around(x: float, y: float, width: float, height: float) -> Iterator[_Box]:
     """Yield positions for a text around a point, preferred directions first, at growing distances."""
     for far in (_GAP, 2.2 * _GAP, 4 * _GAP, 6 * _GAP):
         for across, up in ((1, 0), (1, 1), (0, 1), (0, -1), (1, -1), (-1, 1), (-1, 0), (-1, -1)):
-            middle = x + across * (width / 2 + (far if not up else far / 2)), y + up * (_LINE / 2 + far / 2)
-            yield _Box(middle[0] - width / 2, middle[1] - _LINE / 2, middle[0] + width / 2, middle[1] + _LINE / 2)
+            middle = x + across * (width / 2 + (far if not up else far / 2)), y + up * (height / 2 + far / 2)
+            yield _Box(middle[0] - width / 2, middle[1] - height / 2, middle[0] + width / 2, middle[1] + height / 2)
 
 
 def _lead(axes: Axes, point: tuple[float, float], box: _Box, colour: str) -> None:
