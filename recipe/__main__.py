@@ -19,7 +19,7 @@ from rich.table import Table
 from recipe import align as alignment
 from recipe.corpus import LANGUAGES, cached_split
 from recipe.loop import Hardware
-from recipe.recipe import EXPORTED, STAGES, USUAL, VOCABULARY, Stage
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, VOCABULARY, Stage
 from recipe.stages import FINAL, PAIRS, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.backends.load import resolve
@@ -76,7 +76,10 @@ format_option = click.option(
     help="Checkpoints, logs and GGUF files go here.",
 )
 @click.option(
-    "--only", multiple=True, type=click.Choice(list(STAGES)), help="Stages to run, repeat.  [default: all that ship]"
+    "--only",
+    multiple=True,
+    type=click.Choice(list(STAGES)),
+    help="Stages to run, repeat.  [default: those of the models that ship]",
 )
 @click.option("--processes", type=click.IntRange(1), help="Training processes of one thread.  [default: 2; 1 on a GPU]")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", help="What to train on.")
@@ -97,11 +100,11 @@ def train(
 ) -> None:
     """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
     out.mkdir(parents=True, exist_ok=True)
-    usual = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
-    hardware = Hardware(device=device, **usual)
+    settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
+    hardware = Hardware(device=device, **settings)
     if not (out / "tokenizer.json").exists():
         train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
-    for name in only or USUAL:
+    for name in only or DEFAULT_STAGES:
         stage, folder = STAGES[name], out / name
         if (folder / FINAL).exists():
             click.echo(f"stage {name}: finished before")

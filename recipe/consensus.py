@@ -16,7 +16,7 @@ def consensus(candidates: Sequence[str]) -> int:
     """Return the position of the candidate with the highest chrF against all of them together.
 
     Args:
-        candidates: different outputs for one source, at least one; equal ones count as often as they occur.
+        candidates: outputs for one source, at least one; equal ones count as often as they occur.
     """
     if len(candidates) == 1:
         return 0

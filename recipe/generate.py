@@ -20,7 +20,7 @@ Cache: TypeAlias = list[tuple[Tensor, Tensor]]
 #: Steps between two checks which outputs have ended; a GPU runs ahead in between.
 LOOK = 4
 
-#: Tokens that a sample is drawn from at most; no more can be as probable as `FLOOR`.
+#: Minimum probability of a sampled token, and the most tokens that can reach it.
 FLOOR, CANDIDATES = 0.02, 50
 
 

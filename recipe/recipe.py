@@ -86,7 +86,7 @@ STAGES: dict[str, Stage] = {
 }
 
 #: Stages that are run by default.
-USUAL = ("demo", "tiny", "demo-mbr", "tiny-mbr")
+DEFAULT_STAGES = ("demo", "tiny", "demo-mbr", "tiny-mbr")
 #: Stages whose result is exported as GGUF -> name of the model.
 EXPORTED = {
     "demo-mbr": "redraft-demo",

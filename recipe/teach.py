@@ -1,4 +1,4 @@
-"""Translate English sources into every language with a teacher: most of the training data of the models that ship.
+"""Translate English sources into every language with a teacher, as training data.
 
 Sequence-level knowledge distillation (Kim and Rush 2016): a corpus has many translations of similar sentences; the
 model is trained on only one, the teacher's, which is easier to learn and more stable.  The corpus of one language also

@@ -94,8 +94,8 @@ def greedy(model: RandomModel, prompt: Sequence[int], limit: int, selection: Sel
     ids = list(prompt)
     while len(ids) - len(prompt) < limit:
         logits = model.logits(ids)
-        path = tuple(ids[len(prompt) :])
-        logits[[token for token in range(len(logits)) if not selection.allows(path, token)]] = -np.inf
+        following = selection.after(tuple(ids[len(prompt) :]))
+        logits[[token for token in range(len(logits)) if not following.allows(token)]] = -np.inf
         token = int(logits.argmax())
         if token in model.end_tokens:
             break

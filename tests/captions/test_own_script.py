@@ -12,6 +12,8 @@ import pytest
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.captions.events import Caption, Update
+from redraft.captions.stabilise import Mask
+from redraft.decoding.method import Value
 from redraft.translator import Translator
 
 WORD = re.compile("[A-Za-z\u00c0-\u024f]{2,}")
@@ -24,16 +26,26 @@ def shipped() -> Iterator[LlamaCpp]:
     backend.close()
 
 
-@pytest.mark.parametrize("method", ["ar", "ssbd"])
-def test_every_latin_word_is_a_word_of_the_source(shipped: LlamaCpp, data_dir: Path, method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "options", "mask"),
+    [
+        ("ar", {}, Mask()),
+        ("ssbd", {}, Mask(margin=0.3)),
+        ("ssbd", {"beta": 0.5}, Mask(survival=0.9)),
+        ("redraft", {}, Mask(margin=0)),
+    ],
+)
+def test_every_latin_word_is_a_word_of_the_source(
+    shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value], mask: Mask
+) -> None:
     """News, where a third of the Chinese captions contain names in Latin letters."""
     written = 0
     with (data_dir / "test" / "flores200.devtest.en.txt").open(encoding="utf-8") as lines:
-        sources = [line.rstrip("\n") for line in islice(lines, 30)]
-    with Translator(shipped, ["zh", "ja"], method=method) as translator:
+        sources = [line.rstrip("\n") for line in islice(lines, 20)]
+    with Translator(shipped, ["zh", "ja"], method=method, options=options, mask=mask) as translator:
         for number, source in enumerate(sources):
-            middle = source[: len(source) // 2]
-            for seq, text in enumerate((middle, source)):
+            misheard = source[: len(source) // 2].replace("e", "ai")
+            for seq, text in enumerate((misheard, source)):
                 for event in translator.translate(Update(str(number), seq, text, text == source)):
                     if isinstance(event, Caption) and not event.cut:
                         words = set(WORD.findall(event.text + event.unstable))

@@ -31,7 +31,7 @@ def selection(language: str, source: str) -> Selection:
 def forbidden(language: str, source: str) -> set[str]:
     """The tokens that no output can begin with."""
     chosen = selection(language, source)
-    return {text for token, text in enumerate(TOKENS) if not chosen.allows((), token)}
+    return {text for token, text in enumerate(TOKENS) if not chosen.after(()).allows(token)}
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,31 @@ def test_words_of_the_source_may_begin() -> None:
 def test_words_of_the_source_are_spelt_to_their_end() -> None:
     chosen = selection("ja", "iphone")
     i, phone, no = (TOKENS.index(text) for text in ("i", "phone", "の"))
-    assert chosen.only((no, i)) == frozenset({phone})
-    assert not chosen.allows((i,), no)
-    assert chosen.allows((i,), phone)
-    assert chosen.allows((i, phone), no)
+    assert chosen.after((no, i)).only == frozenset({phone})
+    assert not chosen.after((i,)).allows(no)
+    assert chosen.after((i,)).allows(phone)
+    assert chosen.after((i, phone)).allows(no)
 
 
 def test_single_capitals_are_no_word() -> None:
     chosen = selection("ja", "AB-kalt P")
     a, p, spaced, joined = (TOKENS.index(text) for text in ("A", "P", " kalt", "kalt"))
-    assert chosen.allows((), p)
-    assert not chosen.allows((a,), p)
-    assert not chosen.allows((p,), joined)
-    assert chosen.allows((p,), spaced)
+    assert chosen.after(()).allows(p)
+    assert not chosen.after((a,)).allows(p)
+    assert not chosen.after((p,)).allows(joined)
+    assert chosen.after((p,)).allows(spaced)
 
 
 def test_capitals_of_the_source_are_spelt() -> None:
     chosen = selection("ja", "AP.")
     a, p, no = (TOKENS.index(text) for text in ("A", "P", "の"))
-    assert chosen.allows((a,), p)
-    assert chosen.allows((a,), no)
-    assert not chosen.allows((a, p), a)
+    assert chosen.after((a,)).allows(p)
+    assert chosen.after((a,)).allows(no)
+    assert not chosen.after((a, p)).allows(a)
+
+
+def test_words_are_of_one_script() -> None:
+    assert forbidden("ja", "很iphone很") == forbidden("ja", "iphone")
 
 
 def test_scripts_without_spaces_are_allowed_token_by_token() -> None:

@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.allowed import AllowedRows
-from redraft.decoding.selection import Selection
+from redraft.decoding.accept.biased import Biased
+from redraft.decoding.accept.conditional import entropy_threshold, fixed_threshold
+from redraft.decoding.accept.margins import margin
+from redraft.decoding.allowed import AllowedRows, Possible
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drive import run
+from redraft.decoding.sampling import Sampler
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import ROOT, Draft, Provenance
+from tests.fakes import RandomModel
 
 SIZE = 40
-#: As if 1 were "S", 2 "inc", 3 "inn", 4 "inatra", 6 " Tom", 7 "x" and 8 a full stop.
-WORDS = frozenset({(1, 2, 3), (1, 4), (0, 5), (6,)})
-SPELT = Selection(frozenset({2, 3, 4, 5, 6, 7}), frozenset({1, 2, 3, 4, 5, 7}), frozenset(range(1, 8)), WORDS)
+#: As if 1 were "S", 2 "inc", 3 "inn", 4 "inatra", 5 and 9 some ends, 6 " Tom", 7 "x" and 8 a full stop.
+WORDS = frozenset({(1, 2, 3), (1, 4), (3, 9), (0, 5), (6,)})
+SPELT = Selection(
+    frozenset({2, 3, 4, 5, 6, 7, 9}), frozenset({1, 2, 3, 4, 5, 7, 9}), frozenset({*range(1, 8), 9}), WORDS
+)
+
+
+def allowed(
+    rows: NumpyRows, draft: Draft, selection: Selection, output: tuple[int, ...] = (), barred: Mapping[int, int] = {}
+) -> AllowedRows:
+    return AllowedRows(rows, Possible(draft, output, selection, barred))
 
 
 @given(st.integers(0, 1000), st.frozensets(st.integers(0, SIZE - 1), max_size=SIZE - 1), st.integers(1, SIZE + 3))
-def test_the_best_tokens_are_the_best_allowed_ones(seed: int, foreign: frozenset[int], k: int) -> None:
+def test_the_best_tokens_are_the_best_possible_ones(seed: int, foreign: frozenset[int], k: int) -> None:
     logits = np.random.default_rng(seed).normal(size=(2, SIZE)).astype(np.float32)
     banned = logits.copy()
     banned[:, list(foreign)] = -np.inf
     draft = Draft.chain([SIZE], Provenance.PREVIOUS)
-    rows, expected = AllowedRows(NumpyRows(logits, 0), draft, (), Selection(foreign), {}), NumpyRows(banned, 0)
+    rows, expected = allowed(NumpyRows(logits, 0), draft, Selection(foreign)), NumpyRows(banned, 0)
     for node in (ROOT, 0):
         assert rows.argmax(node) == expected.argmax(node)
         assert rows.best(node, k) == expected.best(node, min(k, SIZE - len(foreign)))
@@ -33,7 +51,7 @@ def test_the_best_tokens_are_the_best_allowed_ones(seed: int, foreign: frozenset
 
 def test_probabilities_stay_as_they_are() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]], np.float32)), 0)
-    rows = AllowedRows(plain, Draft(), (), Selection(frozenset({0})), {})
+    rows = allowed(plain, Draft(), Selection(frozenset({0})))
     assert rows.top_k(ROOT, 2) == [(1, plain.logprob(ROOT, 1)), (2, plain.logprob(ROOT, 2))]
     assert rows.logprob(ROOT, 0) == -math.inf
     assert rows.logprob(ROOT, 2) == plain.logprob(ROOT, 2)
@@ -45,31 +63,77 @@ def test_a_node_knows_the_path_to_it(seed: int, length: int, k: int) -> None:
     draw = np.random.default_rng(seed)
     output = tuple(draw.integers(0, 8, length).tolist())
     draft = Draft((1, 2, 4, 8), (ROOT, 0, 0, 1), (Provenance.PREVIOUS,) * 4)
-    plain = NumpyRows(draw.normal(size=(5, 9)).astype(np.float32), 0)
-    rows = AllowedRows(plain, draft, output, SPELT, {})
+    plain = NumpyRows(draw.normal(size=(5, 10)).astype(np.float32), 0)
+    rows = allowed(plain, draft, SPELT, output)
     for node, path in {ROOT: (), 0: (1,), 1: (1, 2), 2: (1, 4), 3: (1, 2, 8)}.items():
-        allowed = [token for token in plain.best(node, 9) if SPELT.allows(output + path, token)]
-        assert rows.best(node, k) == allowed[:k]
-        assert rows.argmax(node) == allowed[0]
-        assert all((rows.logprob(node, token) == -math.inf) == (token not in allowed) for token in range(9))
+        expected = [token for token in plain.best(node, 10) if SPELT.after(output + path).allows(token)]
+        assert rows.best(node, k) == expected[:k]
+        assert rows.argmax(node) == expected[0]
+        assert all((rows.logprob(node, token) == -math.inf) == (token not in expected) for token in range(10))
 
 
 def test_a_token_is_barred_at_its_position_only() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]] * 2, np.float32)), 0)
-    rows = AllowedRows(plain, Draft.chain([0], Provenance.PREVIOUS), (2, 2), Selection(), {3: 0})
+    rows = allowed(plain, Draft.chain([0], Provenance.PREVIOUS), EVERYTHING, (2, 2), {3: 0})
     assert (rows.argmax(ROOT), rows.argmax(0)) == (0, 1)
 
 
+def test_rows_of_the_prompt_are_free() -> None:
+    plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]] * 2, np.float32)), -1)
+    assert allowed(plain, Draft(), Selection(frozenset({0}))).best(ROOT - 1, 1) == [0]
+
+
 def test_pieces_of_two_words_never_become_a_third() -> None:
-    """Every sequence of allowed tokens has its foreign tokens in whole words, and can always go on."""
+    """Every sequence of possible tokens can always go on."""
     paths: list[tuple[int, ...]] = [()]
     for _ in range(4):
-        paths = [(*path, token) for path in paths for token in range(9) if SPELT.allows(path, token)]
+        paths = [(*path, token) for path in paths for token in range(10) if SPELT.after(path).allows(token)]
         for path in paths:
-            assert any(SPELT.allows(path, token) for token in range(9))
-    assert (1, 2, 5) not in {path[:3] for path in paths}
-    assert (1, 2, 3) in {path[:3] for path in paths}
-    assert (8, 5) not in {path[:2] for path in paths}
-    assert all(SPELT.only(path[:end]) in (None, {3}) for path in paths for end in range(4))
-    assert (6, 6) in {path[:2] for path in paths}
-    assert {(6, 1), (1, 1), (0, 1), (8, 7)} & {path[:2] for path in paths} == {(0, 1)}
+            assert any(SPELT.after(path).allows(token) for token in range(10))
+    written = {path[start:end] for path in paths for start in range(4) for end in range(start + 1, 5)}
+    assert {(1, 2, 3), (3, 9), (1, 4), (6, 6), (1, 8)} <= written
+    assert written.isdisjoint({(1, 2, 5), (1, 2, 8), (2, 3, 9), (6, 1), (1, 1), (8, 7), (8, 5), (4, 3)})
+
+
+def test_half_a_character_is_completed() -> None:
+    """As if "ễ" were three tokens, which are no letters."""
+    chosen = Selection(frozenset({2}), frozenset({1, 2}), frozenset({1, 2}), frozenset({(1, 2, 5, 6, 7)}))
+    assert [chosen.after((1, 2, 5, 6, 7)[:end]).only for end in range(6)] == [None, None, {5}, {6}, {7}, None]
+
+
+@pytest.mark.parametrize("beta", [0.2, 0.5, 1.0])
+@given(st.integers(0, 1000), st.lists(st.integers(0, 9), max_size=12).map(tuple))
+def test_no_bias_keeps_what_is_impossible(beta: float, seed: int, previous: tuple[int, ...]) -> None:
+    model = RandomModel(seed, vocabulary=10, shift=0.0, end_bias=-2.0)
+    rule = Biased(beta, end_tokens=model.end_tokens)
+    asking = decode(
+        (1,), PreviousOutput(), rule, previous=previous, selection=SPELT, end_tokens=model.end_tokens, limit=12
+    )
+    output = run(asking, model, 0).tokens
+    assert all(SPELT.after(output[:place]).allows(token) for place, token in enumerate(output))
+
+
+def test_nodes_after_an_impossible_one_are_impossible() -> None:
+    draft = Draft((1, 2, 5, 8), (ROOT, 0, 1, 0), (Provenance.PREVIOUS,) * 4)
+    assert Possible(draft, (), SPELT, {}).nodes(draft) == [0, 1, 3]
+    assert Possible(draft, (8,), SPELT, {2: 8}).nodes(draft) == [0, 1]
+
+
+def test_a_token_without_an_alternative_has_its_whole_probability_as_margin() -> None:
+    plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.1, 0.1]], np.float32)), 0)
+    rows = allowed(plain, Draft(), SPELT, (1, 2))
+    assert margin(rows, ROOT, 3) == pytest.approx(0.1)
+
+
+def test_trusted_drafts_need_a_probability() -> None:
+    rows = allowed(NumpyRows(np.zeros((1, 10), np.float32), 0), Draft(), SPELT)
+    for test in (fixed_threshold(0.01), entropy_threshold(0.0, 0.01)):
+        assert not test(rows, ROOT, 7)
+        assert test(rows, ROOT, 8)
+
+
+def test_a_nucleus_is_of_the_possible_tokens() -> None:
+    plain = NumpyRows(np.log(np.array([[0.4, 0.3, 0.2, 0.1]], np.float32)), 0)
+    rows = allowed(plain, Draft(), Selection(frozenset({0})))
+    assert Sampler(1.0, 0.8).distribution(rows, ROOT) == pytest.approx({1: 0.6, 2: 0.4})
+    assert set(Sampler(1.0001, 0.8).distribution(rows, ROOT)) == {1, 2}

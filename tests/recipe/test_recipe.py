@@ -20,7 +20,7 @@ from recipe.corpus import LANGUAGES, Pair  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
 from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
-from recipe.recipe import EXPORTED, STAGES, USUAL, Stage  # noqa: E402
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
 from recipe.stages import FINAL, taught, work  # noqa: E402
 from recipe.teach import Distillation, every_source  # noqa: E402
@@ -64,13 +64,13 @@ class TestCommand:
         Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / "demo-examples.npz")
         done = recipe(out, "--processes", "1", "--format", "F16")
         assert done.exit_code == 0, done.output
-        for name in USUAL:
+        for name in DEFAULT_STAGES:
             assert (out / name / FINAL).exists()
             assert not (out / name / "last.pt").exists()
         for name in ("redraft-demo", "redraft-demo-tiny"):
             assert (out / f"{name}-f16.gguf").exists()
         again = recipe(out, "--no-export")
-        assert again.output.count("finished before") == len(USUAL)
+        assert again.output.count("finished before") == len(DEFAULT_STAGES)
 
     def test_it_stops_in_time_and_goes_on(self, out: Path, monkeypatch) -> None:
         small(monkeypatch)
@@ -102,7 +102,9 @@ class TestGraph:
             assert {stage.teacher, stage.start} - {None} <= done
             assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
             done.add(name)
-        assert {"demo-mbr", "tiny-mbr"} == set(EXPORTED) & set(USUAL) and set(EXPORTED) | set(USUAL) <= done
+        assert {"demo-mbr", "tiny-mbr"} == set(EXPORTED) & set(DEFAULT_STAGES) and set(EXPORTED) | set(
+            DEFAULT_STAGES
+        ) <= done
 
     def test_a_stage_begins_with_the_weights_of_another_one(self, out: Path) -> None:
         write_pairs(out, toy_pairs(60))

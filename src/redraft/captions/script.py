@@ -1,8 +1,9 @@
 """Vocabulary selection: keep a caption in the script of its language.
 
 A small model occasionally writes a word of another language into a caption ("很kalt").  A model whose metadata ask for
-it may write Latin words into Chinese and Japanese, kana into Chinese, and either script into other languages, only if
-the source has them: names, abbreviations, product names.  Marian's shortlists restrict a vocabulary in the same way.
+it may write Latin words into Chinese and Japanese, kana into Chinese, and kana and characters into languages with
+Latin letters, only if the source has them: names, abbreviations, product names.  Marian's shortlists restrict a
+vocabulary in the same way.
 
 Models for general use must be free to write "DNA" where the source says "genetic material", so this is off by default.
 """
@@ -22,12 +23,14 @@ from redraft.decoding.selection import EVERYTHING, Selection
 #: Metadata key: ``true`` for models that write other scripts only where the source has them.
 OWN_SCRIPT_KEY = "redraft.own_script"
 
+_LETTERS = "A-Za-z\u00c0-\u024f\u1e00-\u1eff"
+_LETTER = re.compile(f"[{_LETTERS}]")
 #: Single capitals are common in Chinese and Japanese: "X光", "Tシャツ".
-_LATIN = re.compile("[A-Za-z\u00c0-\u024f]{2}|[a-z\u00df-\u00ff]")
-_LETTER = re.compile("[A-Za-z\u00c0-\u024f]")
+_LATIN = re.compile(f"[{_LETTERS}]{{2}}|[a-z\u00df-\u00ff]")
 _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
-_WORD = re.compile(r"[^\W\d_]+")
+#: Words of one script: Chinese and Japanese write "我的iPhone" without a space.
+_WORD = re.compile(rf"[{_LETTERS}]+|[^\W\d_{_LETTERS}]+")
 
 #: Script of a language (ISO 15924) -> scripts that are foreign to it.
 _FOREIGN = {"Hans": (_LATIN, _KANA), "Hant": (_LATIN, _KANA), "Jpan": (_LATIN,), "Latn": (_KANA, _HAN)}

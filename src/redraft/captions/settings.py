@@ -1,4 +1,4 @@
-"""What a session is given: facts about the model, and what the user has chosen."""
+"""Inputs of a session: facts about the model, and the user's settings."""
 
 from __future__ import annotations
 

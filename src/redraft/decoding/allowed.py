@@ -1,12 +1,52 @@
-"""Rows without impossible tokens, for every drafter, rule and engine alike."""
+"""Rows and drafts without impossible tokens, for every rule and engine alike."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from redraft.decoding.selection import Selection
-from redraft.decoding.types import ROOT, Draft, Rows
+from redraft.decoding.selection import Next, Selection
+from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
+
+_ANYTHING = Next()
+
+
+class Possible:
+    """Which tokens may follow each node of a draft.
+
+    Args:
+        draft: the draft.
+        output: output ids before the draft.
+        selection: which tokens the output may contain.
+        barred: position in the output -> id of a token that is impossible there.
+    """
+
+    def __init__(self, draft: Draft, output: tuple[int, ...], selection: Selection, barred: Mapping[int, int]) -> None:
+        self._paths = {ROOT: output}
+        for node, parent in enumerate(draft.parents):
+            self._paths[node] = (*self._paths[parent], draft.tokens[node])
+        self._selection, self._barred = selection, barred
+        self._next: dict[int, Next] = {}
+
+    def after(self, node: int) -> Next:
+        """Return which tokens the selection allows after a node; nodes of the prompt are free."""
+        if node not in self._next:
+            free = node < ROOT or not self._selection
+            self._next[node] = _ANYTHING if free else self._selection.after(self._paths[node])
+        return self._next[node]
+
+    def allows(self, node: int, token: int) -> bool:
+        """Whether ``token`` may follow ``node``."""
+        barred = node >= ROOT and self._barred.get(len(self._paths[node])) == token
+        return not barred and self.after(node).allows(token)
+
+    def nodes(self, draft: Draft) -> list[int]:
+        """Return the nodes of ``draft`` that can be accepted: without impossible tokens and what follows them."""
+        kept = {ROOT}
+        for node, (parent, token) in enumerate(zip(draft.parents, draft.tokens, strict=True)):
+            if parent in kept and self.allows(parent, token):
+                kept.add(node)
+        return sorted(kept - {ROOT})
 
 
 class AllowedRows:
@@ -16,59 +56,59 @@ class AllowedRows:
 
     Args:
         rows: the model's rows.
-        draft: the draft that was scored.
-        output: output ids before the draft.
-        selection: which tokens are possible.
-        barred: position in the output -> id of a token that is impossible there.
+        possible: which tokens may follow each node.
+        nodes: nodes of the draft by their new numbers; None leaves the numbers as they are.
     """
 
-    def __init__(
-        self, rows: Rows, draft: Draft, output: tuple[int, ...], selection: Selection, barred: Mapping[int, int]
-    ) -> None:
-        self._rows, self._draft, self._output = rows, draft, output
-        self._selection, self._barred = selection, barred
-        self._paths: dict[int, tuple[int, ...]] = {ROOT: output}
+    def __init__(self, rows: Rows, possible: Possible, nodes: Sequence[int] | None = None) -> None:
+        self._rows, self._possible, self._nodes = rows, possible, nodes
 
-    def _path(self, node: int) -> tuple[int, ...]:
-        """Return the output up to ``node``; it is empty for nodes of the prompt."""
-        if node not in self._paths:
-            if node < ROOT:
-                self._paths[node] = self._output[: max(0, len(self._output) + node - ROOT)]
-            else:
-                self._paths[node] = (*self._path(self._draft.parents[node]), self._draft.tokens[node])
-        return self._paths[node]
-
-    def _allows(self, node: int, token: int) -> bool:
-        path = self._path(node)
-        return self._selection.allows(path, token) and (node < ROOT or token != self._barred.get(len(path)))
+    def _node(self, node: int) -> int:
+        return node if self._nodes is None or node < 0 else self._nodes[node]
 
     def argmax(self, node: int) -> int:
-        """Return the most probable allowed token after ``node``."""
-        token = self._rows.argmax(node)
-        return token if self._allows(node, token) else self.best(node, 1)[0]
+        """Return the most probable possible token after ``node``."""
+        token = self._rows.argmax(self._node(node))
+        return token if self._possible.allows(self._node(node), token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable allowed tokens after ``node`` (or all)."""
-        only = self._selection.only(self._path(node))
-        if only is not None:
-            few = [token for token in only if self._allows(node, token)] or [*only]
-            return sorted(few, key=lambda token: (-self._rows.logprob(node, token), token))[:k]
-        asked, given = 2 * k + 6, -1
+        """Return the ``k`` most probable possible tokens after ``node`` (or all)."""
+        node, asked = self._node(node), k + 2
+        only = self._possible.after(node).only
+        if only is not None:  # even if it is barred, since something must follow
+            return sorted(only, key=lambda token: (-self._rows.logprob(node, token), token))[:k]
         while True:
             found = self._rows.best(node, asked)
-            allowed = [token for token in found if self._allows(node, token)]
-            if len(allowed) >= k or len(found) == given:  # no more tokens exist
+            allowed = [token for token in found if self._possible.allows(node, token)]
+            if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
-            given, asked = len(found), 4 * asked
+            asked *= 8
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""
-        return [(token, self._rows.logprob(node, token)) for token in self.best(node, k)]
+        best, node = self.best(node, k), self._node(node)
+        if len(best) < 100:
+            return [(token, self._rows.logprob(node, token)) for token in best]
+        known = dict(self._rows.top_k(node, 1 << 30))  # one call instead of thousands
+        return [(token, known[token]) for token in best]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""
-        return self._rows.logprob(node, token) if self._allows(node, token) else -math.inf
+        node = self._node(node)
+        return self._rows.logprob(node, token) if self._possible.allows(node, token) else -math.inf
 
     def entropy(self, node: int) -> float:
         """Return the entropy of the model's distribution after ``node`` in nats, impossible tokens included."""
-        return self._rows.entropy(node)
+        return self._rows.entropy(self._node(node))
+
+
+def judge(rule: Rule, draft: Draft, rows: Rows, possible: Possible) -> Verdict:
+    """Return the verdict of a rule that does not see impossible tokens, which it might accept: at ``beta`` 0.5, all.
+
+    The rule of a sampled draft must see what was drawn; it rejects tokens of probability 0.
+    """
+    nodes = possible.nodes(draft)
+    if draft.distributions or len(nodes) == len(draft):
+        return rule.judge(draft, AllowedRows(rows, possible))
+    verdict = rule.judge(draft.keeping(nodes), AllowedRows(rows, possible, nodes))
+    return Verdict(tuple(nodes[node] for node in verdict.accepted), verdict.token)

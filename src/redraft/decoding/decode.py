@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import takewhile
 
-from redraft.decoding.allowed import AllowedRows
+from redraft.decoding.allowed import AllowedRows, Possible, judge
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import Asking, Context, Draft, Drafter, HasBias, Output, Rows, Rule, Score
@@ -59,9 +59,11 @@ def decode(
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, bias=bias)
-        if selection or barred:
-            rows = AllowedRows(rows, draft, output, selection, barred)
-        verdict = rule.judge(draft, rows)
+        if selection or any(0 <= place - len(output) <= draft.depth for place in barred):
+            possible = Possible(draft, output, selection, barred)
+            verdict, rows = judge(rule, draft, rows, possible), AllowedRows(rows, possible)
+        else:
+            verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
         passes += 1
         draft_passes += asked

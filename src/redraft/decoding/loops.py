@@ -1,4 +1,4 @@
-"""Endless outputs: small models may repeat themselves after a word they do not know.  Loops are detected and left.
+"""Endless outputs: small models may repeat themselves after a word they do not know.  Loops are detected and escaped.
 
 Detection works token by token on the decoded ids, so the result does not depend on the drafts.
 """
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 #: Minimum repetitions and minimum tokens of a cycle that counts as a loop.
 LEAST_ROUNDS, LEAST_TOKENS = 4, 24
-#: Number of loops that are left; another one cuts the output.
-MOST_LEFT = 3
+#: Maximum number of loops to escape; the next one cuts the output.
+MOST_ESCAPES = 3
 #: A translation longer than this many tokens plus this many per prompt token counts as endless.
 SHORTEST_LIMIT, LONGEST_RATIO = 16, 4
 
@@ -47,7 +47,7 @@ def loop_at_end(output: Sequence[int]) -> int:
 def out_of_loops(
     attempt: Callable[[tuple[int, ...], Mapping[int, int]], Asking[tuple[Output, T]]], draft: tuple[int, ...]
 ) -> Asking[tuple[Output, T]]:
-    """Decode, and once more for each loop that the output enters, with another token where it would begin again.
+    """Decode, and again for each loop in the output, with another token where the loop would start again.
 
     Args:
         attempt: decodes once, given a draft and the tokens that must not stand at some positions; stops at a loop.
@@ -57,15 +57,16 @@ def out_of_loops(
         The last attempt, with the counts of all.
     """
     barred: dict[int, int] = {}
-    earlier = Output((), False)
+    earlier, escapes = Output((), False), 0
     while True:
         found, more = yield from attempt(draft, barred)
         output = _added(found, earlier)
         place = len(output.tokens)
-        if output.loop is None or place in barred or len(barred) == MOST_LEFT:
+        if output.loop is None or place in barred or escapes == MOST_ESCAPES:
             return output, more
-        draft, earlier = output.tokens, output
-        barred[place] = output.loop
+        draft, earlier, escapes = output.tokens, output, escapes + 1
+        # What was barred further on stood after another beginning.
+        barred = {position: token for position, token in barred.items() if position < place} | {place: output.loop}
 
 
 def _added(output: Output, earlier: Output) -> Output:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.types import Distribution, Rows
 
 #: More than any vocabulary has.
@@ -39,12 +40,13 @@ class Sampler:
         """
         if self._temperature == 0:
             return {rows.argmax(node): 1.0}
-        # Other temperatures need the whole row for normalisation; at 1 the row is normalised already.
-        asked = _FEW if self._temperature == 1 and self._top_p < 1 else _ALL
+        # Other temperatures need the whole row for normalisation; at 1 a whole row is normalised already.
+        normalised = self._temperature == 1 and not isinstance(rows, AllowedRows)
+        asked = _FEW if normalised and self._top_p < 1 else _ALL
         while True:
             best = rows.top_k(node, asked)
             weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
-            total = math.exp(-best[0][1]) if self._temperature == 1 else math.fsum(weights)
+            total = math.exp(-best[0][1]) if normalised else math.fsum(weights)
             size = self._nucleus(weights, total)
             if size is not None or len(best) < asked:
                 break

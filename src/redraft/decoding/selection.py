@@ -6,11 +6,34 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class Next:
+    """Which tokens may follow an output.
+
+    Attributes:
+        only: ids of the possible tokens inside a word; None elsewhere, where the other attributes count.
+        possible: ids that may follow in any case.
+        foreign: ids that may follow only if they are among ``possible``.
+        joined: further ids of this kind.
+    """
+
+    only: frozenset[int] | None = None
+    possible: frozenset[int] = frozenset()
+    foreign: frozenset[int] = frozenset()
+    joined: frozenset[int] = frozenset()
+
+    def allows(self, token: int) -> bool:
+        """Whether ``token`` may follow."""
+        if self.only is not None:
+            return token in self.only
+        return token in self.possible or (token not in self.foreign and token not in self.joined)
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Tokens that an output may contain only where they spell certain words.
 
-    A foreign token must begin one of the words or continue it, and what contains one must be completed. A letter must
-    not follow another one unless it continues a word, so that pieces of two words never become a third.
+    A foreign token must start or continue one of the words, and a started word must be finished. The letters of two
+    words never join, so that their pieces do not become a third.
 
     Attributes:
         foreign: ids of tokens that may only spell words.
@@ -33,36 +56,33 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.foreign)
 
-    def _rests(self, path: tuple[int, ...]) -> set[tuple[int, ...]]:
-        """Return what is missing from each word that may stand at the end of ``path``."""
+    def after(self, path: tuple[int, ...]) -> Next:
+        """Return which tokens may follow the output ``path``."""
+        started = self._started(path)
+        # A single letter is a word too, so it needs no completion.
+        open_words = [word for length, word in started if length > 1 or path[-1] in self.foreign]
+        finished = any(length == len(word) for length, word in started)
+        if open_words and not finished:
+            return Next(frozenset(word[length] for length, word in started if word in open_words))
+        continuing = frozenset(word[length] for length, word in started if length < len(word))
+        if path and path[-1] in self.ends:
+            return Next(None, continuing | (self._first - self.begins), self.foreign, self.begins)
+        return Next(None, continuing | self._first, self.foreign)
+
+    def _started(self, path: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the words that ``path`` may be writing, each with the number of its tokens at the end of ``path``."""
         if not path or path[-1] not in self._pieces:
-            return set()
-        rests = set()
-        for word in self.words:
-            for length in range(1, len(word) + 1):
-                if path[-length:] == word[:length]:
-                    rests.add(word[length:])
-        return rests
+            return []
+        return [
+            (length, word)
+            for word in self.words
+            for length in range(1, min(len(word), len(path)) + 1)
+            if path[-length:] == word[:length] and not self._attached(path[:-length], word[0])
+        ]
 
     def _attached(self, path: tuple[int, ...], token: int) -> bool:
         """Whether there is nothing between the letters of ``path`` and of ``token``."""
         return token in self.begins and bool(path) and path[-1] in self.ends
-
-    def only(self, path: tuple[int, ...]) -> frozenset[int] | None:
-        """Return the ids that may follow if ``path`` ends inside a word; None elsewhere."""
-        if not path or (path[-1] not in self.foreign and not self._attached(path[:-1], path[-1])):
-            return None  # a single letter needs no completion
-        rests = self._rests(path)
-        return None if not rests or () in rests else frozenset(rest[0] for rest in rests)
-
-    def allows(self, path: tuple[int, ...], token: int) -> bool:
-        """Whether ``token`` may follow ``path``."""
-        only = self.only(path)
-        if only is not None:
-            return token in only
-        if not self._attached(path, token) and (token not in self.foreign or token in self._first):
-            return True
-        return any(rest[:1] == (token,) for rest in self._rests(path))
 
 
 #: Allows all tokens.

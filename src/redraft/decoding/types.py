@@ -242,7 +242,7 @@ class Output:
 
     Attributes:
         tokens: output ids, without the end token.
-        finished: whether the model ended it; False if the limit did.
+        finished: whether the model ended it; False if it was cut at the limit or at a loop.
         passes: target forward passes.
         drafted: draft tokens proposed, along the longest path of each tree.
         accepted: draft tokens accepted.

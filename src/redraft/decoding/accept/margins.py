@@ -76,7 +76,7 @@ def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:
 
 def margin(rows: Rows, node: int, token: int) -> float:
     """Return the probability of ``token`` after ``node`` minus that of the best other token, from -1 to 1."""
-    (best, first), (_, second) = rows.top_k(node, 2)
+    (best, first), *others = rows.top_k(node, 2)
     if token == best:
-        return math.exp(first) - math.exp(second)
+        return math.exp(first) - (math.exp(others[0][1]) if others else 0.0)
     return math.exp(rows.logprob(node, token)) - math.exp(first)
