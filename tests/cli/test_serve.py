@@ -215,7 +215,9 @@ def test_a_person_is_greeted_with_the_addresses_and_others_get_json() -> None:
         for address in addresses:
             with urlopen(address) as answer:
                 assert answer.status == 200
-        assert "{" not in shown and max(map(len, shown.splitlines())) <= 80
+        # On a busy machine, a warning says that the cost of a pass could not be measured well.
+        greeting = [line for line in shown.splitlines() if " warning: " not in line]
+        assert "{" not in shown and max(map(len, greeting)) <= 80
         terminal.type("\x03")
         assert terminal.ended() == 0
     assert "stopping" in terminal.output and "Traceback" not in terminal.output
