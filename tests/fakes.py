@@ -95,7 +95,7 @@ def greedy(model: RandomModel, prompt: Sequence[int], limit: int, selection: Sel
     while len(ids) - len(prompt) < limit:
         logits = model.logits(ids)
         following = selection.after(tuple(ids[len(prompt) :]))
-        logits[[token for token in range(len(logits)) if not following.allows(token)]] = -np.inf
+        logits[list({*range(len(logits))} - {*following.among(range(len(logits)))})] = -np.inf
         token = int(logits.argmax())
         if token in model.end_tokens:
             break

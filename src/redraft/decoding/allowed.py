@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from redraft.decoding.selection import Next, Selection
 from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
 
 _ANYTHING = Next()
+#: More than any vocabulary has.
+_ALL = 1 << 30
+#: Number of tokens from which on a whole row is read at once.
+_MANY = 100
 
 
 class Possible:
@@ -37,8 +41,12 @@ class Possible:
 
     def allows(self, node: int, token: int) -> bool:
         """Whether ``token`` may follow ``node``."""
-        barred = node >= ROOT and self._barred.get(len(self._paths[node])) == token
-        return not barred and self.after(node).allows(token)
+        return bool(self.among(node, (token,)))
+
+    def among(self, node: int, tokens: Iterable[int]) -> list[int]:
+        """Return those of ``tokens`` that may follow ``node``, in their order."""
+        barred = self._barred.get(len(self._paths[node])) if node >= ROOT else None
+        return [token for token in self.after(node).among(tokens) if token != barred]
 
     def nodes(self, draft: Draft) -> list[int]:
         """Return the nodes of ``draft`` that can be accepted: without impossible tokens and what follows them."""
@@ -79,18 +87,18 @@ class AllowedRows:
             return sorted(only, key=lambda token: (-self._rows.logprob(node, token), token))[:k]
         while True:
             found = self._rows.best(node, asked)
-            allowed = [token for token in found if self._possible.allows(node, token)]
+            allowed = self._possible.among(node, found)
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
             asked *= 8
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""
-        best, node = self.best(node, k), self._node(node)
-        if len(best) < 100:
-            return [(token, self._rows.logprob(node, token)) for token in best]
-        known = dict(self._rows.top_k(node, 1 << 30))  # one call instead of thousands
-        return [(token, known[token]) for token in best]
+        if k < _MANY or self._possible.after(self._node(node)).only is not None:
+            return [(token, self._rows.logprob(self._node(node), token)) for token in self.best(node, k)]
+        found = self._rows.top_k(self._node(node), _ALL)  # one call instead of thousands
+        kept = frozenset(self._possible.among(self._node(node), (token for token, _log in found)))
+        return [(token, log) for token, log in found if token in kept][:k]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""

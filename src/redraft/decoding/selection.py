@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -21,11 +22,12 @@ class Next:
     foreign: frozenset[int] = frozenset()
     joined: frozenset[int] = frozenset()
 
-    def allows(self, token: int) -> bool:
-        """Whether ``token`` may follow."""
-        if self.only is not None:
-            return token in self.only
-        return token in self.possible or (token not in self.foreign and token not in self.joined)
+    def among(self, tokens: Iterable[int]) -> list[int]:
+        """Return those of ``tokens`` that may follow, in their order."""
+        only, possible, foreign, joined = self.only, self.possible, self.foreign, self.joined
+        if only is not None:
+            return [token for token in tokens if token in only]
+        return [token for token in tokens if token in possible or (token not in foreign and token not in joined)]
 
 
 @dataclass(frozen=True, slots=True)
