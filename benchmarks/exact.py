@@ -121,7 +121,7 @@ def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable
 
 
 def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tuple[float, float]]:
-    """For each update with different ids, return the gap of the best two tokens at the first one, and the error.
+    """For each update with different ids, return the gap of the two tokens at the first one, and the error.
 
     Both are in nats.  Two log-probabilities with this error may change places if they are up to twice as far apart.
     """
@@ -129,22 +129,30 @@ def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tu
     for prompt, first, second in zip(plain.prompts, plain.outputs, drafted.outputs, strict=True):
         if first != second:
             output = first[: common_prefix(first, second)]
-            single, (best, other) = _one_by_one(backend, prompt, output)
+            chosen = [each[len(output)] if len(each) > len(output) else None for each in (first, second)]
+            single, gap = _one_by_one(backend, prompt, output, chosen)
             batched = _at_once(backend, prompt, output, [token for token, _log in single])
             rounding = max(abs(log - there) for (_token, log), there in zip(single, batched, strict=True))
-            found.append((best - other, 2 * rounding))
+            found.append((gap, 2 * rounding))
     return found
 
 
-def _one_by_one(backend: LlamaCpp, prompt: Ids, output: Ids) -> tuple[list[tuple[int, float]], list[float]]:
-    """Return the best token at each position, one pass each, and the last two best log-probabilities."""
+def _one_by_one(
+    backend: LlamaCpp, prompt: Ids, output: Ids, chosen: Sequence[int | None]
+) -> tuple[list[tuple[int, float]], float]:
+    """Return the best token at each position, one pass each, and how far apart the two tokens chosen last are.
+
+    None is the end of the output.  The two need not be the best two, which may be impossible there.
+    """
     slot = backend.open_slot()
     best: list[tuple[int, float]] = []
     for length in range(len(output) + 1):
-        two = backend.score([(slot, Score(prompt + output[:length]))])[0].top_k(ROOT, 2)
-        best.append(two[0])
+        rows = backend.score([(slot, Score(prompt + output[:length]))])[0]
+        best.append(rows.top_k(ROOT, 1)[0])
+    ends = [rows.logprob(ROOT, token) for token in backend.end_tokens]
+    one, other = (max(ends) if token is None else rows.logprob(ROOT, token) for token in chosen)
     backend.close_slot(slot)
-    return best, [log for _token, log in two]
+    return best, abs(one - other)
 
 
 def _at_once(backend: LlamaCpp, prompt: Ids, output: Ids, tokens: Sequence[int]) -> list[float]:
