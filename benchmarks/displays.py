@@ -6,12 +6,13 @@ With --fit, the weights of `redraft.captions.stabilise.surviving` are fitted to 
 segments than for comparing displays.
 
 python -m benchmarks.displays --first 600 --data flores --fit
-python -m benchmarks.displays --limit 150 --out displays
+python -m benchmarks.displays --limit 60 --json > benchmarks/results/displays.jsonl
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,10 @@ from typing import TypeAlias
 import click
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_backend
+from redraft.backends.load import open_backend, resolve
 from redraft.captions.events import Caption, Update
 from redraft.captions.reading import Layout, Reading
 from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
@@ -31,10 +33,13 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Drafter, Rule, common_prefix
+from redraft.measure.eval.figures import Row
 from redraft.measure.eval.quality import quality
 from redraft.measure.eval.record import Record, Step
 from redraft.measure.eval.sets import lag_stream, load_set
+from redraft.measure.eval.signature import signature
 from redraft.measure.eval.stream import Stream
+from redraft.measure.eval.table import print_json, print_table
 from redraft.measure.eval.talks import talk_stream
 from redraft.measure.eval.timing import latency_figures
 from redraft.translator import Translator
@@ -52,7 +57,8 @@ DISPLAYS = {
 READING = {f"reading {longest:g} s": Layout(37, min(1.0, longest), longest) for longest in (0.0, 1.0, 2.0, 4.0)}
 #: Words per second for streams without times.
 RATE = 2.5
-FIGURES = ("laal", "mean_lag", "dal", "atd")
+FIGURES = ("ne_units", "latency_unit", "laal", "mean_lag", "dal")
+SHOWN = ("method", "target_language", *FIGURES, "chrf")
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -63,11 +69,20 @@ Array: TypeAlias = NDArray[np.float64]
 @click.option("--model", default="demo")
 @click.option("--beta", default=0.2)
 @click.option("--first", default=0, help="Number of the first segment; others are held out.")
-@click.option("--limit", default=150, help="Segments a cell.")
+@click.option("--limit", default=60, help="Segments a cell.")
 @click.option("--fit", is_flag=True, help="Fit the weights of survival.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("displays"))
 def main(
-    data: tuple[str, ...], to: tuple[str, ...], model: str, beta: float, first: int, limit: int, fit: bool, out: Path
+    data: tuple[str, ...],
+    to: tuple[str, ...],
+    model: str,
+    beta: float,
+    first: int,
+    limit: int,
+    fit: bool,
+    as_json: bool,
+    out: Path,
 ) -> None:
     """Record missing outputs, then compare the displays or fit the weights."""
     out.mkdir(parents=True, exist_ok=True)
@@ -81,18 +96,32 @@ def main(
             if fit:
                 events += _events(file)
                 continue
-            click.echo(f"\n{name} {language}, {len(stream.segments)} segments, beta {beta:g}")
-            click.echo(f"{'display':14} {'NE':>6} {'chrF':>6} " + " ".join(f"{figure:>8}" for figure in FIGURES))
-            shown = {title: [*_shown(backend, stream, file, mask)] for title, mask in DISPLAYS.items()}
-            shown |= {title: [*_read(shown["margin 0"], layout, language)] for title, layout in READING.items()}
-            for title, records in shown.items():
-                row = latency_figures(records, stream, language)
-                lags = " ".join(f"{row[figure]:8.2f}" for figure in FIGURES)
-                chrf = quality([record.translation for record in records], _references(stream, language), language).chrf
-                click.echo(f"{title:14} {row['ne_units']:6.3f} {chrf:6.2f} {lags}")
+            rows = [*_figures(backend, stream, language, file)]
+            line = signature(resolve(model), DATA[name], stream.hash, beta=beta, first=first)
+            if as_json:
+                print_json(rows, line, sys.stdout)
+            else:
+                print_table(rows, line, Console(), SHOWN)
     if fit:
         weights = _fitted(np.array([features for features, _ in events]), np.array([stays for _, stays in events]))
         click.echo(f"{len(events)} tokens: {', '.join(f'{weight:.2f}' for weight in weights)}")
+
+
+def _figures(backend: Backend, stream: Stream, language: str, file: Path) -> Iterator[Row]:
+    """Yield a row for every display of the outputs in ``file``."""
+    shown = {title: [*_shown(backend, stream, file, mask)] for title, mask in DISPLAYS.items()}
+    shown |= {title: [*_read(shown["margin 0"], layout, language)] for title, layout in READING.items()}
+    for title, records in shown.items():
+        row = latency_figures(records, stream, language)
+        chrf = quality([record.translation for record in records], _references(stream, language), language).chrf
+        yield {
+            "method": title,
+            "data": stream.name,
+            "target_language": language,
+            "segments": len(stream.segments),
+            **{figure: row[figure] for figure in FIGURES},
+            "chrf": round(chrf, 2),
+        }
 
 
 def _stream(name: str, language: str, first: int, limit: int) -> Stream:
@@ -113,7 +142,10 @@ def _decode(backend: Backend, stream: Stream, language: str, beta: float, file: 
 
     noting = Method(ssbd.name, ssbd.summary, ssbd.source, ssbd.drafter, ssbd.rule, build, ssbd.options)
     options: dict[str, Value] = {"beta": beta}
-    with file.open("a", encoding="utf-8") as lines, click.progressbar(stream.segments[done:]) as segments:
+    with (
+        file.open("a", encoding="utf-8") as lines,
+        click.progressbar(stream.segments[done:], file=sys.stderr) as segments,
+    ):
         for segment in segments:
             outputs = []
             with Translator(backend, [language], method=noting, options=options) as translator:

@@ -35,6 +35,7 @@ PICTURES = {
     "beta": ("quality", "speed"),
     "mask": ("flicker", "lag"),
     "cold": ("limit",),
+    "jacobi": ("limit",),
     "bild": ("tradeoff", "tradeoff-passes"),
     "aasd": ("limit",),
     "peers": ("speedups",),

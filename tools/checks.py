@@ -1,7 +1,7 @@
 """The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, AMX, beam search, ...
 
-``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl`` and ``beam.jsonl`` in
-``benchmarks/results`` hold what the modules of these names in `benchmarks` have printed.
+``exact.jsonl``, ``displays.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl`` and
+``beam.jsonl`` in ``benchmarks/results`` hold what the modules of these names in `benchmarks` have printed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,16 @@ EXACT: Columns = {
     "not explained by rounding": lambda row: str(row["unexplained"]),
     "largest gap (nats)": lambda row: str(row["largest_gap"]),
     "largest rounding seen (nats)": lambda row: str(row["largest_rounding"]),
+}
+DISPLAYS: Columns = {
+    "data": lambda row: str(row["data"]),
+    "to": lambda row: row["target_language"],
+    "display": lambda row: str(row["method"]),
+    "NE shown": lambda row: f"{row['ne_units']:.2f}",
+    **{
+        heading: lambda row, figure=figure: f"{row[figure]:.1f}"  # type: ignore[misc]
+        for heading, figure in (("LAAL", "laal"), ("mean lag", "mean_lag"), ("DAL", "dal"), ("chrF", "chrf"))
+    },
 }
 CURVES: Columns = {
     "records": lambda row: str(row["signature"]).partition("|data:")[2].partition(".records")[0],
@@ -148,6 +158,16 @@ CHECKS = (
         ("mismatches", "not explained by rounding"),
         "Outputs that were cut because they repeated themselves may differ after the part that was kept. Such a "
         "difference cannot be examined, and counts as not explained.",
+    ),
+    Check(
+        "displays",
+        "Masks, margins, survival and reading mode",
+        "How much flicker and lag each display of the same outputs has.",
+        DISPLAYS,
+        ("NE shown", "mean lag"),
+        "All displays show the same outputs of `ssbd` at `beta` 0.2, 60 segments per cell. NE counts words, or "
+        "characters in Chinese and Japanese; lags are in source words for Flores and in seconds for ACL 60/60. Reading "
+        "mode builds lines of 37 cells from what a margin of 0 shows; its chrF is that of the lines.",
     ),
     Check(
         "curves",

@@ -26,6 +26,7 @@ def shipped() -> Iterator[LlamaCpp]:
     backend.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "options", "mask"),
     [

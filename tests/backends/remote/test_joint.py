@@ -88,6 +88,7 @@ METHODS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", METHODS, ids=str)
 @STOCK
 def test_the_ids_are_the_same_whatever_is_decided(kind: type[FakeServer], settings: dict[str, Any]) -> None:
