@@ -79,7 +79,7 @@ export class Session extends EventTarget {
 
   /** Send samples of audio, if there is a connection. */
   sendAudio(samples) {
-    if (this.#live) this.#write(samples);
+    if (this.#live && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(samples);
   }
 
   /** Make final what was left open, of utterances whose name `chosen` accepts; what the server hears, it ends itself. */
@@ -131,11 +131,7 @@ export class Session extends EventTarget {
   }
 
   #say(message) {
-    this.#write(JSON.stringify(message));
-  }
-
-  #write(data) {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(data);
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
   }
 
   #flush() {
