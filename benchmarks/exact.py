@@ -121,7 +121,7 @@ def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable
 
 
 def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tuple[float, float]]:
-    """For each update with different ids, return the gap of the two tokens at the first one, and the error.
+    """For each update with different ids, return the gap of the first two that differ, and the error.
 
     Both are in nats.  Two log-probabilities with this error may change places if they are up to twice as far apart.
     """

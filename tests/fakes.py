@@ -94,9 +94,8 @@ def greedy(model: RandomModel, prompt: Sequence[int], limit: int, selection: Sel
     ids = list(prompt)
     while len(ids) - len(prompt) < limit:
         logits = model.logits(ids)
-        following = selection.after(tuple(ids[len(prompt) :]))
-        logits[list({*range(len(logits))} - {*following.among(range(len(logits)))})] = -np.inf
-        token = int(logits.argmax())
+        possible = selection.after(tuple(ids[len(prompt) :])).among(range(len(logits)))
+        token = max(possible, key=lambda token: float(logits[token]))
         if token in model.end_tokens:
             break
         ids.append(token)

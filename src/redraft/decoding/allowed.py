@@ -10,7 +10,7 @@ from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
 
 _ANYTHING = Next()
 #: More than any vocabulary has.
-_ALL = 1 << 30
+ALL = 1 << 30
 #: Number of tokens from which on a whole row is read at once.
 _MANY = 100
 
@@ -94,10 +94,11 @@ class AllowedRows:
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""
-        if k < _MANY or self._possible.after(self._node(node)).only is not None:
-            return [(token, self._rows.logprob(self._node(node), token)) for token in self.best(node, k)]
-        found = self._rows.top_k(self._node(node), _ALL)  # one call instead of thousands
-        kept = frozenset(self._possible.among(self._node(node), (token for token, _log in found)))
+        inner = self._node(node)
+        if k < _MANY or self._possible.after(inner).only is not None:
+            return [(token, self._rows.logprob(inner, token)) for token in self.best(node, k)]
+        found = self._rows.top_k(inner, ALL)  # one call instead of thousands
+        kept = frozenset(self._possible.among(inner, (token for token, _log in found)))
         return [(token, log) for token, log in found if token in kept][:k]
 
     def logprob(self, node: int, token: int) -> float:

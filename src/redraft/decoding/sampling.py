@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 import random
 
-from redraft.decoding.allowed import AllowedRows
+from redraft.decoding.allowed import ALL, AllowedRows
 from redraft.decoding.types import Distribution, Rows
 
-#: More than any vocabulary has.
-_ALL = 1 << 30
 #: Number of top tokens to try first, which may contain the whole nucleus.
 _FEW = 64
 
@@ -42,7 +40,7 @@ class Sampler:
             return {rows.argmax(node): 1.0}
         # Other temperatures need the whole row for normalisation; at 1 a whole row is normalised already.
         normalised = self._temperature == 1 and not isinstance(rows, AllowedRows)
-        asked = _FEW if normalised and self._top_p < 1 else _ALL
+        asked = _FEW if normalised and self._top_p < 1 else ALL
         while True:
             best = rows.top_k(node, asked)
             weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
