@@ -97,7 +97,7 @@ def main(
                 events += _events(file)
                 continue
             rows = [*_figures(backend, stream, language, file)]
-            line = signature(resolve(model), DATA[name], stream.hash, beta=beta, first=first)
+            line = signature(resolve(model), stream.name, stream.hash, beta=beta, first=first)
             if as_json:
                 print_json(rows, line, sys.stdout)
             else:
