@@ -1,4 +1,4 @@
-"""What all tests share: where the data lie, how hard hypothesis tries, and that Ctrl-C is heard."""
+"""Shared by all tests: the folder of the data, hypothesis's profiles, Ctrl-C, and the watchdog for threads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.watchdog import Watchdog
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # A shell lets what it runs in the background ignore Ctrl-C, and then whoever waits for it in a test waits for ever.
@@ -20,6 +22,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch the tests of all folders, not only those below this one."""
+    config.pluginmanager.register(Watchdog(), "watchdog")
 
 
 def pytest_unconfigure() -> None:

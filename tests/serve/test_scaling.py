@@ -75,9 +75,11 @@ def backend(name: str) -> Iterator[int]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join(SECONDS)
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join(SECONDS)
 
 
 @contextmanager
