@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -238,20 +240,39 @@ def test_a_command_that_is_stopped_shows_no_traceback(
     assert stopped.value.code == 130 and "stopped while doing nothing" in capfd.readouterr().err
 
 
-def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
+RUN_SLEEP = """
+import signal, subprocess, sys, time
+from tools import setup_env
+
+class Popen(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        time.sleep(float(sys.argv[2]))  # the process runs, and the caller does not know it yet
+
+subprocess.Popen = Popen
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+setup_env.run(["sh", "-c", f"sleep 200 & echo $! > {sys.argv[1]}.new && mv {sys.argv[1]}.new {sys.argv[1]}; wait"], "")
+"""
+
+
+@pytest.mark.parametrize("delay", ["0", "1"], ids=["while it runs", "as it starts"])
+def test_what_a_command_has_started_ends_with_it(tmp_path: Path, delay: str) -> None:
     started = tmp_path / "pid"
-    shell = f"sleep 60 & echo $! > {started}.new && mv {started}.new {started}; wait"
-    code = f"from tools import setup_env; setup_env.run(['sh', '-c', {shell!r}], 'sleeping')"
-    whole = f"import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); {code}"
-    with subprocess.Popen([sys.executable, "-c", whole], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+    command = [sys.executable, "-c", RUN_SLEEP, str(started), delay]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
         eventually(started.exists)
         process.terminate()
-        assert process.wait(20) == 143
-    eventually(lambda: not alive(int(started.read_text())))
+        assert process.wait(60) == 143
+    sleeping = int(started.read_text())
+    try:
+        eventually(lambda: not alive(sleeping))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(sleeping, signal.SIGKILL)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60  # even on a busy machine
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.01)

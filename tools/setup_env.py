@@ -57,6 +57,9 @@ BUILD_VARIABLES = (
     "SKBUILD_CMAKE_ARGS",
 )
 
+#: Signals that end the program; the command that it runs ends with it.
+STOPPING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
 OTHER_COMPILER = "remove .venv and try another compiler, such as CXX=clang++ CC=clang"
 
 
@@ -192,34 +195,50 @@ def run(
         SystemExit: it failed, after its last lines were printed, or it was stopped by Ctrl-C.
     """
     print(f"* {message}", flush=True)
-    start = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        # In a separate session, so that its child processes, such as a compiler, end with it.
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
+        process = None
+        # A signal that arrives while the process starts waits until the process is known, and can be killed.
+        arrived: list[int] = []
+        handlers = {each: signal.signal(each, lambda number, _: arrived.append(number)) for each in STOPPING}
         try:
-            while True:
-                try:
-                    status = process.wait(timeout=beat_s)
-                    break
-                except subprocess.TimeoutExpired:
-                    minutes, seconds = divmod(round(time.monotonic() - start), 60)
-                    print(f"  still at it after {minutes} min {seconds:02d} s", flush=True)
+            try:
+                # In a separate session, so that its child processes, such as a compiler, end with it.
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+                )
+            finally:
+                for number, handler in handlers.items():
+                    signal.signal(number, handler)
+                for missed in arrived:
+                    signal.raise_signal(missed)
+            status = wait(process, beat_s)
         except KeyboardInterrupt:
             print(f"\nstopped while {message}: the same command begins this step again", file=sys.stderr)
             raise SystemExit(130) from None
         finally:
-            with suppress(ProcessLookupError):  # it has ended already
-                os.killpg(process.pid, signal.SIGKILL)
+            if process is not None:
+                with suppress(ProcessLookupError):  # it has ended already
+                    os.killpg(process.pid, signal.SIGKILL)
         if status:
             log.seek(0)
             print("".join(log.readlines()[-40:]), file=sys.stderr)
             raise SystemExit(f"this failed, see above: {message}")
 
 
+def wait(process: subprocess.Popen[bytes], beat_s: float) -> int:
+    """Return the exit status of a process; every ``beat_s`` seconds, print how long it has been running."""
+    start = time.monotonic()
+    while True:
+        try:
+            return process.wait(timeout=beat_s)
+        except subprocess.TimeoutExpired:
+            minutes, seconds = divmod(round(time.monotonic() - start), 60)
+            print(f"  still at it after {minutes} min {seconds:02d} s", flush=True)
+
+
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # child processes end with it
+    for stopping in (signal.SIGHUP, signal.SIGTERM):  # child processes end with it
+        signal.signal(stopping, lambda number, _: sys.exit(128 + number))
     parser = argparse.ArgumentParser(description="Make a virtual environment with Redraft in it.")
     parser.add_argument("venv", type=Path)
     parser.add_argument("--extras", default="", help="optional dependencies, with commas between")
