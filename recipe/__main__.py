@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -17,10 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from recipe import align as alignment
-from recipe.corpus import LANGUAGES, cached_split
+from recipe.composition import composition, table
+from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split
+from recipe.held_out import measure
 from recipe.loop import Hardware
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, VOCABULARY, Stage
-from recipe.stages import FINAL, PAIRS, export, taught, work
+from recipe.restart import read_tokenizer
+from recipe.stages import FINAL, PAIRS, adopt, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.backends.load import resolve
 from redraft.errors import RedraftError
@@ -86,6 +90,8 @@ format_option = click.option(
 @click.option("--compile/--no-compile", "compiled", default=True, help="Fuse the work between matrix products.")
 @click.option("--scale", type=click.IntRange(1), help="Times the batch on a CPU.  [default: 1; 8 on a GPU]")
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
+@click.option("--begin", metavar="MODEL", help="Weights to begin the first stage with: demo, or a GGUF of the recipe.")
+@click.option("--within", type=click.FloatRange(0, min_open=True), help="Shorten every stage to so many minutes.")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
 @click.option("--export/--no-export", "exported", default=True, help="Write the GGUF files; needs llama.cpp.")
 @format_option
@@ -93,6 +99,7 @@ def train(
     data: Path,
     out: Path,
     only: tuple[str, ...],
+    begin: str | None,
     exported: bool,
     format: str,
     device: str,
@@ -102,9 +109,18 @@ def train(
     out.mkdir(parents=True, exist_ok=True)
     settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **settings)
+    stages = only or DEFAULT_STAGES
+    if begin is not None:
+        before = STAGES[stages[0]].start
+        if before is None:
+            raise click.UsageError(
+                f"--begin needs a stage that continues another one first, and {stages[0]!r} does not"
+            )
+        if not (out / before / FINAL).exists():
+            adopt(resolve(begin), out, before)
     if not (out / "tokenizer.json").exists():
         train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
-    for name in only or DEFAULT_STAGES:
+    for name in stages:
         stage, folder = STAGES[name], out / name
         if (folder / FINAL).exists():
             click.echo(f"stage {name}: finished before")
@@ -115,6 +131,38 @@ def train(
             return
         if exported and name in EXPORTED:
             export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, EXPORTED[name], format)
+
+
+@recipe.command()
+@data_option
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="runs", help="Folder of `train`.")
+def corpus(data: Path, out: Path) -> None:
+    """Print the ids of the training corpus by kind of text, their share, and their share after sampling weights."""
+    if not (out / "tokenizer.json").exists():
+        raise click.UsageError(f"there is no tokenizer.json in {str(out)!r}: --out must be a folder of `train`")
+    for line in table(composition(cached_split(data, out / PAIRS)[0], load_tokenizer(out / "tokenizer.json"))):
+        click.echo(line)
+
+
+@recipe.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@data_option
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="runs", help="Folder of `train`.")
+@click.option("--kind", type=click.Choice(list(SOURCE_WEIGHTS)), default="everyday", help="Kind of text.")
+@click.option("--pairs", type=click.IntRange(1), default=1000, help="Pairs of a language for the loss.")
+@click.option("--greedy", type=click.IntRange(1), default=300, help="Those of them that are translated.")
+def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: int, greedy: int) -> None:
+    """Measure models on held-out pairs: loss, chrF of greedy outputs, and outputs that are empty or do not end.
+
+    MODEL is demo, a GGUF of the recipe, or a checkpoint in --out.  One JSON object a line.
+    """
+    kept_back = cached_split(data, out / PAIRS)[1]
+    chosen = {language: [pair for pair in of if pair.kind == kind][:pairs] for language, of in kept_back.items()}
+    for model in models:
+        path = Path(model) if model.endswith(".pt") else resolve(model)
+        tokenizer = load_tokenizer(out / "tokenizer.json") if path.suffix == ".pt" else read_tokenizer(path)
+        for row in measure(path, tokenizer, chosen, greedy):
+            click.echo(json.dumps(row))
 
 
 def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware) -> None:

@@ -20,6 +20,7 @@ from recipe.corpus import Pair
 from recipe.examples import BATCH, Batch, Example, ExampleStream, Mixture
 from recipe.loss import batch_loss, softmax_slope
 from recipe.model import Decoder, Shape
+from recipe.rounding import rounded
 
 #: Minimum number of steps of a short training, as far as batches between these sizes in ids allow.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
@@ -40,6 +41,7 @@ class Phase:
         embedding_rate: peak learning rate of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
         distilled: share of examples made of a model's own translations, 0-1.
+        rounded: whether the matrices are rounded as in Q4_0 for the loss, see `recipe.rounding`.
         seed: random seed of the weights and of the order of the data.
     """
 
@@ -53,6 +55,7 @@ class Phase:
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
     distilled: float = 0.0
+    rounded: bool = False
     seed: int = 0
 
 
@@ -67,6 +70,8 @@ class Hardware:
         scale: multiplies the batch size; learning rates grow with its square root.
         workers: processes that make examples in parallel; 0 makes them in the training process.
         minutes: stop with a checkpoint after this time; None trains to the end.
+        within: shorten every phase to this many minutes of training, over all its runs: progress, and with it the decay
+            of the rates, is then the greater of the shares of tokens and of time; None counts tokens only.
     """
 
     device: str = "cpu"
@@ -75,6 +80,7 @@ class Hardware:
     scale: int = 1
     workers: int = 0
     minutes: float | None = None
+    within: float | None = None
 
 
 def batch_size(tokens: int, processes: int) -> int:
@@ -93,11 +99,14 @@ class Trainer:
             self.model.compile_blocks()
             self._slope = torch.compile(softmax_slope, dynamic=False)
         self.phase, self.hardware = phase, hardware
-        self.tokens, self.step = 0, 0
-        matrices = [p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")]
+        self.tokens, self.step, self.seconds = 0, 0, 0.0
+        self._since = time.monotonic()
+        self._matrices = [
+            p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")
+        ]
         others = [p for name, p in self.model.named_parameters() if p.ndim != 2 or name.startswith("embedding")]
         self.optimizers = [
-            torch.optim.Muon(matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.Muon(self._matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
             torch.optim.AdamW(others, lr=phase.embedding_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
         ]
         self.base_rates = [rate * hardware.scale**0.5 for rate in (phase.rate, phase.embedding_rate)]
@@ -123,13 +132,13 @@ class Trainer:
         """
         folder.mkdir(parents=True, exist_ok=True)
         stream = self._examples(pairs, tokenizer, distilled)
-        begun = saved = shown = time.monotonic()
-        limit = float("inf") if self.hardware.minutes is None else 60 * self.hardware.minutes
+        self._since = saved = shown = time.monotonic()
+        limit = float("inf") if self.hardware.minutes is None else self.seconds + 60 * self.hardware.minutes
         losses: list[Tensor] = []
         with tqdm(
             total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0
         ) as bar:
-            for batch in takewhile(lambda _: self.tokens < self.phase.tokens, stream):
+            for batch in takewhile(lambda _: self.progress() < 1, stream):
                 losses.append(self.train_step(batch))
                 bar.update(self.tokens - bar.n)
                 now = time.monotonic()
@@ -139,13 +148,13 @@ class Trainer:
                     if rank() == 0:
                         self._log(folder / "log.jsonl", mean)
                     losses, shown = [], now
-                if now - begun > limit:
+                if self.seconds > limit:
                     break
                 if now - saved > every_s:
                     self.save(folder / "last.pt")
                     saved = now
         self.save(folder / "last.pt")
-        return self.tokens >= self.phase.tokens
+        return self.progress() >= 1
 
     def _examples(
         self, pairs: Mapping[str, Sequence[Pair]], tokenizer: Tokenizer, distilled: Sequence[Example]
@@ -161,7 +170,10 @@ class Trainer:
 
     def _log(self, path: Path, loss: float) -> None:
         with path.open("a", encoding="utf-8") as log:
-            log.write(json.dumps({"tokens": self.tokens, "step": self.step, "loss": loss}) + "\n")
+            log.write(
+                json.dumps({"tokens": self.tokens, "step": self.step, "seconds": round(self.seconds), "loss": loss})
+                + "\n"
+            )
 
     def train_step(self, batch: Batch) -> Tensor:
         """Do one optimizer step; return the mean loss per target token in nats."""
@@ -169,20 +181,29 @@ class Trainer:
         for optimizer, base in zip(self.optimizers, self.base_rates, strict=True):
             for group in optimizer.param_groups:
                 group["lr"] = base * scale
-        loss = batch_loss(self.model, batch, self.hardware.device, self._slope)
-        loss.backward()  # type: ignore[no-untyped-call]
-        tokens = average_gradients(self.model, batch.ids.size)
+        with rounded(self._matrices if self.phase.rounded else []):
+            loss = batch_loss(self.model, batch, self.hardware.device, self._slope)
+            loss.backward()  # type: ignore[no-untyped-call]
+        now = time.monotonic()
+        tokens, seconds = average_gradients(self.model, batch.ids.size, now - self._since)
+        self._since = now
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.tokens += tokens
+        self.seconds += seconds
         self.step += 1
         return loss.detach()
 
+    def progress(self) -> float:
+        """Return the completed share of the phase, the same in all processes; 1 or more at its end."""
+        of_time = 0.0 if self.hardware.within is None else self.seconds / (60 * self.hardware.within)
+        return max(self.tokens / self.phase.tokens, of_time)
+
     def rate_scale(self) -> float:
         """Return the learning rate's scale: linear warm-up, constant, then linear decay to zero."""
-        left = (self.phase.tokens - self.tokens) / self.phase.tokens
+        left = 1 - self.progress()
         decay = 1.0 if self.phase.decay == 0 else max(0.0, min(1.0, left / self.phase.decay))
         return min(1.0, (self.step + 1) / self.phase.warmup_steps, decay)
 
@@ -197,6 +218,7 @@ class Trainer:
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "tokens": self.tokens,
             "step": self.step,
+            "seconds": self.seconds,
         }
         part = path.with_suffix(".part")
         torch.save(state, part)
@@ -208,7 +230,7 @@ class Trainer:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.tokens, self.step = state["tokens"], state["step"]
+        self.tokens, self.step, self.seconds = state["tokens"], state["step"], state["seconds"]
 
 
 def world_size() -> int:
@@ -221,19 +243,19 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def average_gradients(model: nn.Module, tokens: int) -> int:
-    """Average gradients over processes; return the sum of their ``tokens``.
+def average_gradients(model: nn.Module, tokens: int, seconds: float) -> tuple[int, float]:
+    """Average gradients over processes; return the sum of their ``tokens`` and the mean of their ``seconds``.
 
     On two CPU cores, two processes of one thread train 1.4 times as fast as one process of two threads, whose many
     small parallel regions wait for each other.
     """
     if world_size() == 1:
-        return tokens
+        return tokens, seconds
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    flat = torch._utils._flatten_dense_tensors([*gradients, torch.tensor([float(tokens)])])
+    flat = torch._utils._flatten_dense_tensors([*gradients, torch.tensor([float(tokens), seconds])])
     dist.all_reduce(flat)
-    total = int(flat[-1])
-    flat = flat[:-1] / world_size()
+    total, mean_seconds = int(flat[-2]), float(flat[-1]) / world_size()
+    flat = flat[:-2] / world_size()
     for gradient, averaged in zip(gradients, torch._utils._unflatten_dense_tensors(flat, gradients), strict=True):
         gradient.copy_(averaged)
-    return total
+    return total, mean_seconds

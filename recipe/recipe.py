@@ -4,8 +4,14 @@
     tiny           the same at a quarter of the size
     demo-mbr       continues `demo` on the outputs that its samples agree on; ships as `demo`
     tiny-mbr       continues `tiny` on the same outputs; ships as `demo-tiny`, and drafts for `demo`
+    demo-more      continues `demo-mbr` on the larger corpus
 
-Further stages do sequence-level distillation; they have not been run to their end yet:
+Further stages have not been run to their end yet.  Two make a larger model in a smaller format:
+
+    demo-grown     continues `demo-more` with twice the layers
+    demo-q4        continues `demo-grown` with weights rounded as in Q4_0; to be exported with --format Q4_0
+
+The others do sequence-level distillation:
 
     teacher        three times as large as the demo model; does not ship
     demo-taught    trained on the teacher's translations of every English source, and on the corpus
@@ -25,6 +31,7 @@ from recipe.teach import Distillation
 VOCABULARY = 16_384
 TEACHER = Shape(VOCABULARY, hidden=768, layers=10, heads=12, feed_forward=2048)
 LARGE = Shape(VOCABULARY, hidden=512, layers=6, heads=8, feed_forward=1408)
+GROWN = replace(LARGE, layers=12)
 TINY = Shape(VOCABULARY, hidden=256, layers=4, heads=4, feed_forward=768)
 
 #: Share of sources in the style of a recogniser, partial or final.
@@ -40,7 +47,7 @@ class Stage:
         phase: its training.
         teacher: stage whose translations it is trained on.
         distillation: how these become examples; stages with the same teacher and distillation share them.
-        start: stage whose weights it begins with.
+        start: stage whose weights it begins with; further layers begin as the identity.
     """
 
     shape: Shape
@@ -74,12 +81,22 @@ DEMO_MBR = replace(
     DEMO, tokens=9_000_000, distilled=0.6, decay=1.0, dropout=0.1, rate=4e-4, embedding_rate=3e-4, seed=4
 )
 TINY_MBR = replace(DEMO_MBR, tokens=12_000_000, distilled=0.5, dropout=0.0, rate=1.4e-3, embedding_rate=1e-3, seed=5)
+#: Continues the model that ships on the larger corpus, until the time given by ``--within``.
+DEMO_MORE = replace(
+    DEMO, tokens=200_000_000, decay=0.5, dropout=0.1, rate=4e-4, embedding_rate=3e-4, warmup_steps=30, seed=6
+)
+#: New layers need more than the first rates of a continuation; what is rounded needs little.
+DEMO_GROWN = replace(DEMO_MORE, rate=8e-4, embedding_rate=4e-4, seed=7)
+DEMO_Q4 = replace(DEMO_MORE, tokens=20_000_000, decay=1.0, dropout=0.0, rate=2e-4, embedding_rate=1.5e-4, rounded=True)
 
 STAGES: dict[str, Stage] = {
     "demo": Stage(LARGE, DEMO),
     "tiny": Stage(TINY, TINY_PHASE),
     "demo-mbr": Stage(LARGE, DEMO_MBR, "demo", CONSENSUS, start="demo"),
     "tiny-mbr": Stage(TINY, TINY_MBR, "demo", CONSENSUS, start="tiny"),
+    "demo-more": Stage(LARGE, DEMO_MORE, start="demo-mbr"),
+    "demo-grown": Stage(GROWN, DEMO_GROWN, start="demo-more"),
+    "demo-q4": Stage(GROWN, DEMO_Q4, start="demo-grown"),
     "teacher": Stage(TEACHER, TEACHER_PHASE),
     "demo-taught": Stage(LARGE, replace(DEMO, distilled=0.65, dropout=0.05), "teacher", TAUGHT),
     "tiny-taught": Stage(TINY, replace(TINY_PHASE, tokens=120_000_000, distilled=0.65), "teacher", TAUGHT),
@@ -91,6 +108,8 @@ DEFAULT_STAGES = ("demo", "tiny", "demo-mbr", "tiny-mbr")
 EXPORTED = {
     "demo-mbr": "redraft-demo",
     "tiny-mbr": "redraft-demo-tiny",
+    "demo-more": "redraft-demo-more",
+    "demo-q4": "redraft-demo-q4",
     "demo-taught": "redraft-demo-taught",
     "tiny-taught": "redraft-demo-tiny-taught",
 }

@@ -1,10 +1,11 @@
-"""Read weights and tokenizer from a GGUF written by `recipe.export`, to continue training.
+"""Read weights and tokenizer from a GGUF written by `recipe.export`, to continue training, and add layers.
 
 The file has no optimizer state; a warm-up restores it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,30 @@ def read_model(path: Path) -> Decoder:
     model = Decoder(shape)
     model.load_state_dict({name: torch.from_numpy(value.astype(np.float32)) for name, value in state.items()})
     return model
+
+
+def grow(model: Decoder, layers: int) -> Decoder:
+    """Return a model of more layers that computes the same until it is trained.
+
+    The new layers are spread evenly.  Each is a copy of the one before it with zero output projections, so it adds
+    nothing at first; the projections have gradients, since their inputs are not zero.
+
+    Raises:
+        ModelError: the model has more than ``layers``.
+    """
+    old = model.shape.layers
+    if layers < old:
+        raise ModelError(f"a model of {old} layers cannot grow to {layers}")
+    grown = Decoder(replace(model.shape, layers=layers), model.dropout)
+    grown.embedding.load_state_dict(model.embedding.state_dict())
+    grown.norm.load_state_dict(model.norm.state_dict())
+    for place, layer in enumerate(grown.layers):
+        source = place * old // layers
+        layer.load_state_dict(model.layers[source].state_dict())
+        if place and (place - 1) * old // layers == source:
+            torch.nn.init.zeros_(layer.output.weight)
+            torch.nn.init.zeros_(layer.down.weight)
+    return grown
 
 
 def read_tokenizer(path: Path) -> Tokenizer:

@@ -5,6 +5,7 @@ Separate from the command line, because spawned processes must be able to import
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from recipe.export import write_gguf
 from recipe.loop import Hardware, Trainer
 from recipe.packed import Packed
 from recipe.recipe import Stage
-from recipe.restart import read_model
+from recipe.restart import grow, read_model, read_tokenizer
 from recipe.teach import teach
 from recipe.tokenizer import load_tokenizer
 from redraft import __version__
@@ -65,7 +66,8 @@ def work(
     if (folder / "last.pt").exists():
         trainer.restore(folder / "last.pt")
     elif stage.start:
-        trainer.model.load_state_dict(read_model(checkpoint(folder.parent, stage.start)).state_dict())
+        begun = grow(read_model(checkpoint(folder.parent, stage.start)), stage.shape.layers)
+        trainer.model.load_state_dict(begun.state_dict())
     distilled = Packed.load(examples) if examples else ()
     pairs = cached_split(data, cache)[0]
     complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
@@ -85,6 +87,21 @@ def checkpoint(out: Path, name: str) -> Path:
     if not file.exists():
         raise ModelError(f"stage {name!r} is not in {str(out)!r}: run it first, with --only {name}")
     return file
+
+
+def adopt(model: Path, out: Path, name: str) -> None:
+    """Make the weights of ``model``, a GGUF of the recipe, the result of stage ``name``; use its vocabulary.
+
+    Raises:
+        ModelError: the recipe already has another vocabulary.
+    """
+    tokenizer, file = read_tokenizer(model), out / "tokenizer.json"
+    if file.exists() and load_tokenizer(file).get_vocab() != tokenizer.get_vocab():
+        raise ModelError(f"{str(model)!r} has another vocabulary than {str(file)!r}: choose another --out")
+    tokenizer.save(str(file))
+    decoder = read_model(model)
+    (out / name).mkdir(exist_ok=True)
+    torch.save({"shape": asdict(decoder.shape), "model": decoder.state_dict()}, out / name / FINAL)
 
 
 def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | None:

@@ -17,14 +17,16 @@ pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
 from recipe import __main__ as command  # noqa: E402
 from recipe import teach as teaching  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair  # noqa: E402
+from recipe.export import write_gguf  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
 from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
-from recipe.stages import FINAL, taught, work  # noqa: E402
+from recipe.stages import FINAL, adopt, taught, work  # noqa: E402
 from recipe.teach import Distillation, every_source  # noqa: E402
-from recipe.tokenizer import train_tokenizer  # noqa: E402
+from recipe.tokenizer import load_tokenizer, train_tokenizer  # noqa: E402
+from redraft.errors import ModelError  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402  # noqa: E402
 from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
 
@@ -87,6 +89,20 @@ class TestCommand:
         assert "'Q9' is not one of 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M'" in result.output
         assert not (out / "demo").exists()
 
+    def test_a_stage_begins_with_a_gguf(self, out: Path, monkeypatch) -> None:
+        small(monkeypatch)
+        write_pairs(out, toy_pairs(60))
+        write_gguf(Decoder(SHAPE), load_tokenizer(out / "tokenizer.json"), out / "toy.gguf", "toy", {})
+        begin = ["--begin", str(out / "toy.gguf"), "--within", "0.001", "--processes", "1", "--no-export"]
+        assert recipe(out, "--only", "demo-more", *begin).exit_code == 0
+        assert (out / "demo-mbr" / FINAL).exists() and (out / "demo-more" / FINAL).exists()
+        refused = recipe(out, "--only", "demo", *begin)
+        assert refused.exit_code == 2
+        assert "--begin needs a stage that continues another one first, and 'demo' does not" in refused.output
+        train_tokenizer({"de": [Pair("other words", "ANDERE", "de", 1.0)]}, 270, 100).save(str(out / "tokenizer.json"))
+        with pytest.raises(ModelError, match="has another vocabulary than"):
+            adopt(out / "toy.gguf", out, "demo-mbr")
+
     def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
         result = recipe(out, "--only", "demo-taught")
         assert result.exit_code == 1
@@ -139,7 +155,9 @@ class TestTeaching:
         network = read_model(model)
         torch.save({"shape": asdict(network.shape), "model": network.state_dict()}, out / "teacher" / FINAL)
         with gzip.open(out / "pairs.tsv.gz", "wt", encoding="utf-8") as cache:
-            cache.writelines(f"0\t{language}\t1.0\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY)
+            cache.writelines(
+                f"0\t{language}\t1.0\teveryday\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY
+            )
         stage = replace(STAGES["demo-taught"], distillation=Distillation(24, joined=0.0, samples=2))
         file = taught(stage, out, out, Hardware(workers=2))
         assert file is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,18 @@ torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not inst
 pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
 pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
 
-from recipe.corpus import LANGUAGES, Pair, cached_split, held_out, read_pairs, source_weight  # noqa: E402
+from recipe.corpus import (  # noqa: E402
+    ALIKE,
+    LANGUAGES,
+    SAME_OPENING,
+    SOURCE_WEIGHTS,
+    Pair,
+    Thinning,
+    cached_split,
+    held_out,
+    kind_and_weight,
+    read_pairs,
+)
 from recipe.examples import LENGTHS, ExampleStream, Mixture, cut_in_proportion  # noqa: E402
 from recipe.export import write_gguf  # noqa: E402
 from recipe.loop import Hardware, Phase, Trainer  # noqa: E402
@@ -132,6 +145,32 @@ def test_rates_warm_up_stay_and_decay() -> None:
     assert trainer.rate_scale() == 0
 
 
+def test_rates_decay_by_time() -> None:
+    trainer = Trainer(SHAPE, Phase(tokens=1000, prefix=0, decay=0.5, warmup_steps=1), Hardware(within=2))
+    trainer.tokens, trainer.seconds = 100, 30.0
+    assert (trainer.progress(), trainer.rate_scale()) == (0.25, 1)
+    trainer.seconds = 90.0
+    assert trainer.rate_scale() == pytest.approx(0.5)
+    trainer.tokens = 900
+    assert trainer.rate_scale() == pytest.approx(0.2)
+
+
+def test_seconds_count_whole_steps(pairs, tokenizer, tmp_path: Path, monkeypatch) -> None:
+    trainer = Trainer(SHAPE, replace(PHASE, tokens=4 * PHASE.batch))
+    monkeypatch.setattr(trainer.optimizers[0], "step", lambda: time.sleep(0.2))
+    trainer.run(pairs, tokenizer, tmp_path)
+    assert trainer.seconds >= 0.2 * (trainer.step - 1) > 0.3
+
+
+def test_phase_ends_by_time(pairs, tokenizer, tmp_path: Path) -> None:
+    hurried = Trainer(SHAPE, replace(PHASE, tokens=10**9), Hardware(within=0.005))
+    assert hurried.run(pairs, tokenizer, tmp_path)
+    assert hurried.tokens < 10**9
+    resumed = Trainer(SHAPE, PHASE)
+    resumed.restore(tmp_path / "last.pt")
+    assert resumed.seconds == hurried.seconds >= 0.3
+
+
 def test_the_exported_model_is_the_trained_one(tokenizer, tmp_path: Path) -> None:
     torch.manual_seed(3)
     model = Decoder(SHAPE)
@@ -227,9 +266,43 @@ def test_licences_that_weights_cannot_honour_are_left_out(tmp_path: Path) -> Non
 
 
 def test_every_provenance_needs_a_weight() -> None:
-    assert source_weight("bible:BSB-CUV1919") < source_weight("tatoeba")
+    (_, little), (kind, much) = kind_and_weight("bible:BSB-CUV1919"), kind_and_weight("tatoeba(hsk-annotated)")
+    assert little < much and kind == "everyday"
     with pytest.raises(KeyError, match="no sampling weight for provenance 'novels'"):
-        source_weight("novels")
+        kind_and_weight("novels")
+
+
+def test_longest_prefix_decides() -> None:
+    assert kind_and_weight("covost2(zh-en)")[0] == "prose"
+    assert kind_and_weight("covost2(en-zh)")[0] == "everyday"
+    assert kind_and_weight("msdocs:OfficeDocs-AlchemyInsights-pr.de-DE(HT)")[0] == "help and lessons"
+    assert kind_and_weight("msdocs:OfficeDocs-SkypeForBusiness.de-DE(HT)")[0] == "business"
+
+
+def test_speech_outweighs_documentation() -> None:
+    heaviest = {kind: max(sources.values()) for kind, sources in SOURCE_WEIGHTS.items()}
+    lightest = {kind: min(sources.values()) for kind, sources in SOURCE_WEIGHTS.items()}
+    assert min(lightest["everyday"], lightest["talks"]) > max(heaviest["business"], heaviest["technical"])
+    assert heaviest["business"] <= 0.1
+
+
+def test_patterns_are_thinned() -> None:
+    thinning = Thinning()
+    pages = [f"Go to {page} and wait {number} days." for number, page in enumerate(("Sales", "My Orders", "A", "B"))]
+    assert [thinning.keeps(page) for page in pages] == [True] * ALIKE + [False]
+    assert thinning.keeps("Go to sleep.")
+    openings = [f"This page describes the {word}." for word in map("x".__mul__, range(1, SAME_OPENING + 9))]
+    assert sum(map(thinning.keeps, openings)) == SAME_OPENING
+
+
+def test_speech_is_not_thinned(tmp_path: Path) -> None:
+    (tmp_path / "train3").mkdir()
+    with gzip.open(tmp_path / "train3" / "en-de.some.tsv.gz", "wt", encoding="utf-8") as file:
+        for provenance in ("tatoeba", "msdocs:docs.de-de(HT)"):
+            for name in ("Ann", "Bob", "Cem", "Dee", "Eva"):
+                file.write(f"Call {name} a {provenance}.\tRuf {name} mal {provenance}.\t{provenance}\tCC0\n")
+    kinds = [pair.kind for pair in read_pairs(tmp_path, "de")]
+    assert kinds == ["everyday"] * 5 + ["technical"] * ALIKE
 
 
 def test_the_held_back_share_is_small_and_stable() -> None:
