@@ -83,15 +83,15 @@ class TestChoice:
         assert Prompter.for_model(DEMO, ENGLISH, GERMAN, "qwen3").template == "qwen3"
 
     def test_a_model_without_any_says_what_to_do(self) -> None:
-        with pytest.raises(ModelError, match=r"has no chat template: .* --template tower, qwen3 or plain-tag$"):
+        with pytest.raises(ModelError, match=r"has no chat template: .* --prompt$"):
             Prompter.for_model({"general.architecture": "llama"}, ENGLISH, GERMAN)
 
     def test_chat_needs_a_chat_template(self) -> None:
-        with pytest.raises(ModelError, match="--template tower"):
+        with pytest.raises(ModelError, match="--prompt"):
             Prompter.for_model({}, ENGLISH, GERMAN, "chat")
 
     def test_unknown_template(self) -> None:
-        with pytest.raises(OptionError, match=r"^template 'x' is not known: use tower, qwen3, chat or plain-tag$"):
+        with pytest.raises(OptionError, match=r"^template 'x' is not known: use hy-mt2, .*, qwen3 or chat$"):
             Prompter.for_model(QWEN3, ENGLISH, GERMAN, "x")
 
 

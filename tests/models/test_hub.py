@@ -112,5 +112,5 @@ def test_a_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, t
         speech_folder("kroko-de")
     assert fetch("kroko-de") == tmp_path / "kroko-de" == speech_folder("kroko-de")
     assert speech_folder("qwen3-4b") is None
-    with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: qwen3-0.6b, .*, kroko-es"):
+    with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: hy-mt2-1.8b, .*, kroko-es"):
         fetch("nope")

@@ -1,4 +1,4 @@
-"""Chat templates: two built-in ones, and a model's own.
+"""Chat templates: built-in ones, and a model's own.
 
 A model's own template is a Jinja program.  It is rendered as in transformers, in a sandbox, since it comes with the
 model file.  Differences between templates are found by test renderings: whether there is a system role, and what is put
@@ -44,6 +44,11 @@ def qwen3(instruction: str, earlier: Sequence[tuple[str, str]], question: str, h
     return f"{text}<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n{header}"
 
 
+def gemma(message: str) -> str:
+    """Gemma's turns, for TranslateGemma files without a template that takes language codes."""
+    return f"<start_of_turn>user\n{message}<end_of_turn>\n<start_of_turn>model\n"
+
+
 class ChatTemplate:
     """A model's own chat template; a `Render`.
 
@@ -83,7 +88,7 @@ class ChatTemplate:
         Raises:
             ModelError: the template fails, or drops the instruction.
         """
-        turns: list[tuple[str, str]] = []
+        turns: list[tuple[str, object]] = []
         for before, answer in earlier:
             turns += [("user", before), ("assistant", f"{header} {answer}")]
         turns.append(("user", question))
@@ -96,7 +101,18 @@ class ChatTemplate:
             raise unusable("it drops the instruction")
         return f"{text}{self._gap}{header}"
 
-    def _run(self, turns: Sequence[tuple[str, str]], answer: bool = True) -> str:
+    def ask(self, content: object) -> str:
+        """Render a single message of the user, up to the start of the answer.
+
+        Args:
+            content: its text, or whatever else the template expects.
+
+        Raises:
+            ModelError: the template fails.
+        """
+        return f"{self._run([('user', content)])}{self._gap}"
+
+    def _run(self, turns: Sequence[tuple[str, object]], answer: bool = True) -> str:
         try:
             text = self._template.render(
                 messages=[{"role": role, "content": content} for role, content in turns],

@@ -81,6 +81,11 @@ class Language:
     name: str
 
     @property
+    def script_tag(self) -> str:
+        """The tag with its likely script: `zh-Hans` for `zh`."""
+        return f"{self.code}-{langcodes.Language.get(self.canonical).maximize().script}"
+
+    @property
     def spaced(self) -> bool:
         """Whether its script separates words by spaces; false for Chinese, Japanese, Thai and a few more."""
         return langcodes.Language.get(self.canonical).maximize().script not in _UNSPACED_SCRIPTS

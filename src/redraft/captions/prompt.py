@@ -7,9 +7,12 @@ end its turn.  Layouts are rendered with marks in place of the user's texts, and
 
 The templates, by name:
 
+* ``hy-mt2``, ``hy-mt1.5``, ``translategemma``: the prompts of these models (`redraft.captions.published`);
 * ``tower``, ``qwen3``: SSBD v2, Table 5, for Tower+ and for Qwen3 without thinking;
-* ``chat``: the model's own chat template, with the same instruction and the same header before the answer;
-* ``plain-tag``: a format string, for translation models without instructions such as the demo models.
+* ``chat``: the model's own chat template, with the same instruction and the same header before the answer.
+
+Models whose metadata hold a format string, such as the demo models, are prompted with it (``plain-tag``).  A prompt of
+the user's own (``prompt``, see `redraft.captions.own_prompt`) replaces all of these.
 
 This module uses no engine: the caller passes ``tokenize``.
 """
@@ -20,22 +23,26 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TypeAlias
 
-from redraft.captions.chat import ChatTemplate, Render, qwen3, tower, unusable
+from redraft.captions.chat import ChatTemplate, Render, gemma, qwen3, tower, unusable
 from redraft.captions.languages import Language, closest, parse_language
+from redraft.captions.own_prompt import OwnPrompt
+from redraft.captions.published import hy_mt2, hy_mt15, translategemma
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 
-TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
+TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
+
+#: Those that show the model earlier sentences without their translations.
+_SOURCES_ONLY = ("hy-mt2", "hy-mt1.5")
 
 #: Metadata keys of translation models: the format string (with fields ``{source}`` and ``{code}``, the target's code),
 #: and the tags of the languages it was trained on, separated by commas (any language if absent).
 PLAIN_KEY = "redraft.prompt"
 SOURCE_LANGUAGES_KEY = "redraft.source_languages"
 TARGET_LANGUAGES_KEY = "redraft.target_languages"
-DEFAULT_PLAIN = "{source}<2{code}>"
-
 _CHAT_KEY = "tokenizer.chat_template"
 _INSTRUCTION = (
     "Translate the {source} source text to {target}. "
@@ -64,6 +71,11 @@ class Request:
     glossary: tuple[tuple[str, str], ...] = ()
 
 
+NO_TEMPLATE = ModelError(
+    "the model has no chat template: write a prompt for it, with examples if it is a base model, and name the file "
+    "with --prompt"
+)
+
 #: Renders a prompt as one text, from a request with marks in place of texts.
 Layout: TypeAlias = Callable[[Request], str]
 
@@ -83,7 +95,7 @@ class Prompter:
     """Makes the prompts of one model for one language pair.  Created by `for_model`.
 
     Attributes:
-        template: name of the template, one of `TEMPLATES`.
+        template: name of the template: one of `TEMPLATES`, ``plain-tag`` or ``prompt``.
         layout: renders a request.
         start_token: id of the model's start token; None if unknown.
         end_token: id of its end token; None if unknown.
@@ -96,7 +108,12 @@ class Prompter:
 
     @classmethod
     def for_model(
-        cls, metadata: Mapping[str, str], source: Language, target: Language, template: str | None = None
+        cls,
+        metadata: Mapping[str, str],
+        source: Language,
+        target: Language,
+        template: str | None = None,
+        prompt: str | None = None,
     ) -> Prompter:
         """Create the prompter for a model.
 
@@ -105,17 +122,21 @@ class Prompter:
             source: source language.
             target: target language.
             template: one of `TEMPLATES`; None chooses by the metadata.
+            prompt: a prompt of the user's own, instead of a template.
 
         Raises:
-            OptionError: the template is unknown, or the model was not trained on a language.
+            OptionError: the template is unknown or comes with a prompt, the prompt has a wrong field, or the model was
+                not trained on a language.
             ModelError: the metadata do not determine a template, or the template cannot be used.
         """
-        name = choose_template(metadata) if template is None else template
-        if name not in TEMPLATES:
-            raise OptionError(f"template {name!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}")
+        if template is not None and template not in TEMPLATES:
+            raise OptionError(f"template {template!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}")
+        if template is not None and prompt is not None:
+            raise OptionError("template and prompt exclude each other, so leave one out")
+        name = "prompt" if prompt is not None else template or choose_template(metadata)
         prompter = cls(
             name,
-            _layout(name, metadata, source, target),
+            _own_layout(prompt, source, target) if prompt is not None else _layout(name, metadata, source, target),
             _token(metadata, "tokenizer.ggml.bos_token_id"),
             _token(metadata, "tokenizer.ggml.eos_token_id"),
         )
@@ -141,7 +162,11 @@ class Prompter:
         context = [(clean(source), clean(translation)) for source, translation in request.context]
         marked = Request(
             mark(clean(request.source)),
-            tuple((mark(source), mark(translation)) for source, translation in context if source and translation),
+            tuple(
+                (mark(source), "" if self.template in _SOURCES_ONLY else mark(translation))
+                for source, translation in context
+                if source and translation
+            ),
             tuple((mark(term), mark(wanted)) for term, wanted in glossary),
         )
         return tuple(_cut(self.layout(marked), texts, self.end_token))
@@ -165,11 +190,18 @@ def choose_template(metadata: Mapping[str, str]) -> str:
     Raises:
         ModelError: the metadata fit no template.
     """
-    name = metadata.get("general.name", "").lower()
+    name = metadata.get("general.name", metadata.get("general.basename", "")).lower()
+    plain_name = re.sub(r"[^a-z0-9.]", "", name)
     architecture = metadata.get("general.architecture", "")
     chat = metadata.get(_CHAT_KEY, "")
     if PLAIN_KEY in metadata:
         return "plain-tag"
+    if chat and plain_name.startswith("hymt2"):
+        return "hy-mt2"
+    if chat and plain_name.startswith(("hymt1.5", "hunyuanmt")):  # Hunyuan-MT has the same prompts
+        return "hy-mt1.5"
+    if "translategemma" in plain_name or "source_lang_code" in chat:
+        return "translategemma"
     # Models derived from Qwen3 may have another template, and later Qwen3 models cannot think.
     thinks = "<|im_start|>" in chat and "enable_thinking" in chat
     if architecture in {"qwen3", "qwen3moe"} and (thinks or (not chat and "qwen3" in name)):
@@ -179,23 +211,67 @@ def choose_template(metadata: Mapping[str, str]) -> str:
         return "tower"
     if chat:
         return "chat"
-    raise ModelError("the model has no chat template: say how to prompt it with --template tower, qwen3 or plain-tag")
+    raise NO_TEMPLATE
 
 
 def _layout(name: str, metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
     if name == "plain-tag":
         return _plain_layout(metadata, source, target)
+    if name == "translategemma":
+        return _gemma_layout(metadata, source, target)
+    if name in ("tower", "qwen3"):
+        return partial(
+            _conversation, render=qwen3 if name == "qwen3" else tower, source=source.name, target=target.name
+        )
+    if not metadata.get(_CHAT_KEY):
+        raise NO_TEMPLATE
+    chat = ChatTemplate(metadata[_CHAT_KEY], end=_END_MARK)
     if name == "chat":
-        if not metadata.get(_CHAT_KEY):
-            raise ModelError("the model has no chat template: use --template tower, qwen3 or plain-tag")
-        render: Render = ChatTemplate(metadata[_CHAT_KEY], end=_END_MARK)
-    else:
-        render = qwen3 if name == "qwen3" else tower
-    return partial(_conversation, render=render, source=source.name, target=target.name)
+        return partial(_conversation, render=chat, source=source.name, target=target.name)
+    message = hy_mt2 if name == "hy-mt2" else hy_mt15
+    return lambda request: chat.ask(message(request.source, request.context, request.glossary, source, target))
+
+
+def _gemma_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
+    """Return TranslateGemma's layout: by its own template, which makes the message from language codes, or by ours.
+
+    The template knows some languages only by a longer or shorter tag, and raises for others.
+    """
+
+    def by_turns(request: Request) -> str:
+        return gemma(translategemma(request.source, request.context, request.glossary, source, target))
+
+    if "source_lang_code" not in metadata.get(_CHAT_KEY, ""):
+        return by_turns
+    chat = ChatTemplate(metadata[_CHAT_KEY], end=_END_MARK)
+
+    def ask(text: str, codes: tuple[str, str]) -> str:
+        return chat.ask([{"type": "text", "source_lang_code": codes[0], "target_lang_code": codes[1], "text": text}])
+
+    tags = [(each.tag, each.canonical, each.script_tag, each.code) for each in (source, target)]
+    problem: ModelError | None = None
+    for codes in dict.fromkeys(product(tags[0], tags[1])):
+        try:
+            ask("x", codes)
+        except ModelError as error:
+            problem = problem or error
+            continue
+
+        def by_template(request: Request, codes: tuple[str, str] = codes) -> str:
+            by_turns(request)  # refuses what the model does not support
+            return ask(request.source, codes)
+
+        return by_template
+    raise problem or NO_TEMPLATE
+
+
+def _own_layout(prompt: str, source: Language, target: Language) -> Layout:
+    own = OwnPrompt(prompt)
+    return lambda request: own.render(request.source, request.context, request.glossary, source, target)
 
 
 def _plain_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
-    pattern = metadata.get(PLAIN_KEY, DEFAULT_PLAIN)
+    pattern = metadata[PLAIN_KEY]
     if pattern.count("{source}") != 1:
         raise ModelError(f"the model's {PLAIN_KEY} is {pattern!r}, but must hold {{source}} exactly once")
     _supported(source, metadata.get(SOURCE_LANGUAGES_KEY, ""), "source language")

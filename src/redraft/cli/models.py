@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from redraft.cli.shared.options import Whole, as_json
+from redraft.cli.shared.options import Whole, as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.hub import CATALOGUE, SPEECH, cached_path, fetch, models_folder, speech_folder
+from redraft.models.hub import CATALOGUE, FREE, SPEECH, HubModel, cached_path, fetch, models_folder, speech_folder
 from redraft.models.shape import FORMATS, SHAPES
 
 EXAMPLES = """\b
@@ -49,11 +49,13 @@ def models(context: click.Context, as_json: bool) -> None:
     table = Table("model", box=None)
     table.columns[0].no_wrap = True
     table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("licence", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("good for", overflow="fold")  # the source goes below it, so that the table fits 80 columns
     for row in rows:
         about = f"{row['note']}\n[dim]{row['source']}[/dim]"
-        table.add_row(f"[bold]{row['model']}[/bold]", f"{row['megabytes']:,} MB", str(row["state"]), about)
+        size = f"{row['megabytes']:,} MB"
+        table.add_row(f"[bold]{row['model']}[/bold]", size, str(row["licence"]), str(row["state"]), about)
     console.print(table)
     console.print(
         f"\nDownloaded models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True
@@ -69,7 +71,14 @@ def _shipped_row(name: str) -> dict[str, str | int]:
     path = shipped_path(name)
     size = path.stat().st_size if path.exists() else 0
     note = "trying things out: en to de, ja, zh" if name == "demo" else "drafting for the demo model"
-    return {"model": name, "megabytes": round(size / 1e6), "state": "ships", "note": note, "source": path.name}
+    return {
+        "model": name,
+        "megabytes": round(size / 1e6),
+        "licence": FREE,
+        "state": "ships",
+        "note": note,
+        "source": path.name,
+    }
 
 
 def _hub_row(name: str) -> dict[str, str | int]:
@@ -81,8 +90,9 @@ def _hub_row(name: str) -> dict[str, str | int]:
     return {
         "model": name,
         "megabytes": round(model.size * 1000),
+        "licence": model.licence if isinstance(model, HubModel) else "",
         "state": state,
-        "note": model.note,
+        "note": f"{model.languages} languages; {model.note}" if isinstance(model, HubModel) else model.note,
         "source": model.repository,
     }
 
@@ -90,8 +100,9 @@ def _hub_row(name: str) -> dict[str, str | int]:
 @models.command(short_help="Download a listed model from the Hugging Face hub.")
 @click.argument("name", metavar="NAME", type=click.Choice([*CATALOGUE, *SPEECH]))
 @click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
+@needs("hub")
 def get(name: str, revision: str) -> None:
-    """Download a listed model from the Hugging Face hub; needs the `hub` extra."""
+    """Download a listed model from the Hugging Face hub."""
     click.echo(f"{name}: {fetch(name, revision)}")
 
 
@@ -102,8 +113,9 @@ def get(name: str, revision: str) -> None:
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @click.option("--seed", type=Whole(0), default=0, help="Random seed of the weights.")
+@needs("gguf")
 def shape(like: str, quant: str, out: Path, seed: int) -> None:
-    """Write a GGUF with the dimensions of a model and random weights; needs the `gguf` extra.
+    """Write a GGUF with the dimensions of a model and random weights.
 
     Its output is meaningless, but a pass costs as much as with the real model. `redraft doctor --model FILE` measures
     T(n) on it, and `redraft bench replay --model FILE` replays the passes of another model.

@@ -12,36 +12,99 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
+from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence, install
+
+#: Licences in a word: any use; no commercial use; the publisher's own terms, which restrict who may use the model.
+FREE, NON_COMMERCIAL, OWN_TERMS = "free", "non-commercial", "own terms"
 
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A GGUF on the hub: its ``repository`` and ``file``, download ``size`` in GB, and what it is good for."""
+    """A GGUF on the hub.
+
+    Attributes:
+        repository: its repository.
+        file: its name there.
+        size: download size in GB.
+        licence: its licence in a word (`FREE`, `NON_COMMERCIAL`, `OWN_TERMS`).
+        languages: number of languages that the publisher names.
+        note: whom it is for.
+    """
 
     repository: str
     file: str
     size: float
+    licence: str
+    languages: int
     note: str
 
 
+#: Translation models first.
 CATALOGUE = {
-    "qwen3-0.6b": HubModel("Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, "smallest; rough translations"),
-    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, "laptops without a GPU"),
-    "qwen3-4b": HubModel("Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, "the paper's model; over 100 languages"),
-    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, "better, with a GPU"),
+    "hy-mt2-1.8b": HubModel(
+        "tencent/Hy-MT2-1.8B-GGUF",
+        "Hy-MT2-1.8B-Q4_K_M.gguf",
+        1.1,
+        OWN_TERMS,
+        38,
+        "laptops; the licence excludes the European Union",
+    ),
+    "hy-mt2-7b": HubModel(
+        "tencent/Hy-MT2-7B-GGUF",
+        "Hy-MT2-7B-Q4_K_M.gguf",
+        4.6,
+        OWN_TERMS,
+        38,
+        "GPUs; the licence excludes the European Union",
+    ),
+    "translategemma-4b": HubModel(
+        "mradermacher/translategemma-4b-it-GGUF",
+        "translategemma-4b-it.Q4_K_M.gguf",
+        2.5,
+        OWN_TERMS,
+        55,
+        "desktops; Gemma terms",
+    ),
+    "translategemma-12b": HubModel(
+        "mradermacher/translategemma-12b-it-GGUF",
+        "translategemma-12b-it.Q4_K_M.gguf",
+        7.3,
+        OWN_TERMS,
+        55,
+        "GPUs; Gemma terms",
+    ),
+    "hy-mt1.5-1.8b": HubModel(
+        "tencent/HY-MT1.5-1.8B-GGUF",
+        "HY-MT1.5-1.8B-Q4_K_M.gguf",
+        1.1,
+        OWN_TERMS,
+        38,
+        "laptops; the licence excludes the EU, the UK and South Korea",
+    ),
     "tower-plus-2b": HubModel(
         "mradermacher/Tower-Plus-2B-GGUF",
         "Tower-Plus-2B.Q4_K_M.gguf",
         1.7,
-        "the paper's model; 22 languages; licence CC-BY-NC-SA 4.0",
+        NON_COMMERCIAL,
+        22,
+        "the paper's model; CC-BY-NC-SA 4.0",
     ),
     "tower-plus-9b": HubModel(
         "mradermacher/Tower-Plus-9B-GGUF",
         "Tower-Plus-9B.Q4_K_M.gguf",
         5.8,
-        "best translations here, with a GPU; licence CC-BY-NC-SA 4.0",
+        NON_COMMERCIAL,
+        22,
+        "GPUs; CC-BY-NC-SA 4.0",
     ),
+    "qwen3-0.6b": HubModel(
+        "Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, FREE, 119, "smallest; rough translations"
+    ),
+    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, FREE, 119, "laptops; Apache-2.0"),
+    "qwen3-4b": HubModel(
+        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, FREE, 119, "desktops; the paper's model; Apache-2.0"
+    ),
+    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, FREE, 119, "GPUs; Apache-2.0"),
 }
 
 
@@ -171,7 +234,7 @@ def fetch(name: str, revision: str = "main") -> Path:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
-        raise MissingExtra("downloading models needs the hub extra: pip install 'redraft[hub]'") from error
+        raise MissingExtra(f"downloading models needs the hub extra: {install('hub')}") from error
     if (host := hub_host()) is not None:
         raise ModelError(f"model {name!r} could not be downloaded: no network, {host} does not answer")
     try:

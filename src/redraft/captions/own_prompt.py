@@ -1,0 +1,96 @@
+"""A prompt of the user's own: a text with fields, for models that no template fits, base models among them.
+
+A base model translates by examples, which the text may hold:
+
+    English: Good morning.
+    German: Guten Morgen.
+
+    English: {source}
+    German:
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from string import Formatter
+
+from redraft.captions.languages import Language
+from redraft.errors import OptionError, first_sentence
+
+#: The fields, as in `str.format`; ``{{`` and ``}}`` are braces.
+FIELDS = ("source", "source_language", "target_language", "source_code", "target_code", "terms", "context")
+#: Fields for texts of the user; each may occur once.
+_TEXTS = ("source", "terms", "context")
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def prompt_file(path: Path) -> str:
+    """Return the text of a prompt file.
+
+    Raises:
+        OptionError: it cannot be read as UTF-8, or is not a prompt (`OwnPrompt`).
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin files with a byte order mark
+    except (OSError, UnicodeError) as error:
+        raise OptionError(f"prompt: {str(path)!r} cannot be read as UTF-8 text: {first_sentence(error)}") from error
+    OwnPrompt(text)  # fails now, not when a stream starts
+    return text
+
+
+class OwnPrompt:
+    """A prompt with fields.
+
+    Args:
+        text: the prompt up to the start of the answer; a line break at its end is dropped.  ``{source}`` occurs once;
+            ``{terms}`` and ``{context}`` become a line ``term = translation`` for each term and for each earlier
+            sentence.
+
+    Raises:
+        OptionError: a field is unknown, is missing, occurs twice or has a format, or a brace is not closed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text.removesuffix("\n")
+        try:
+            found = [(name, form, kind) for _, name, form, kind in Formatter().parse(self._text) if name is not None]
+        except ValueError as error:
+            raise OptionError(f"prompt: {error}; write {{{{ and }}}} for braces that are not fields") from error
+        self._fields = Counter(name for name, _, _ in found)
+        for name, form, kind in found:
+            if name not in FIELDS:
+                allowed = ", ".join(f"{{{field}}}" for field in FIELDS)
+                raise OptionError(f"prompt: {{{name}}} is not a field; allowed: {allowed}")
+            if form or kind:
+                raise OptionError(f"prompt: write {{{name}}} without a format (`:` or `!`)")
+        if "source" not in self._fields:
+            raise OptionError("prompt: {source} is missing; it stands for the text to translate")
+        for name in _TEXTS:
+            if self._fields[name] > 1:
+                raise OptionError(f"prompt: {{{name}}} may occur once, not {self._fields[name]} times")
+
+    def render(self, text: str, earlier: Pairs, terms: Pairs, source: Language, target: Language) -> str:
+        """Return the prompt of a text.
+
+        Raises:
+            OptionError: there are terms or earlier sentences, and no field for them.
+        """
+        for name, pairs, option in (("terms", terms, "glossary"), ("context", earlier, "context")):
+            if pairs and name not in self._fields:
+                raise OptionError(f"{option}: the prompt has no field {{{name}}}, so add it or leave {option} out")
+        return self._text.format(
+            source=text,
+            source_language=source.name,
+            target_language=target.name,
+            source_code=source.code,
+            target_code=target.code,
+            terms=_lines(terms),
+            context=_lines(earlier),
+        )
+
+
+def _lines(pairs: Pairs) -> str:
+    return "\n".join(f"{left} = {right}" for left, right in pairs)

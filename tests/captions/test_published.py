@@ -1,0 +1,186 @@
+"""Prompts of translation models, held against the texts that their publishers give."""
+
+from __future__ import annotations
+
+import pytest
+
+from redraft.captions import published
+from redraft.captions.languages import parse_language
+from redraft.captions.prompt import Prompter, Request, choose_template
+from redraft.errors import ModelError, OptionError
+
+#: The turns of a Hunyuan model, in short: no system role, the answer follows at once.
+HUNYUAN = (
+    "{% for m in messages %}{% if m.role == 'user' %}<U>{{ m.content }}<A>{% else %}{{ m.content }}<E>{% endif %}"
+    "{% endfor %}"
+)
+#: TranslateGemma's template, in short: one entry with language codes, or an error.
+GEMMA = """
+{%- set names = {"en": "English", "de": "German", "de-AT": "German", "zh-Hans": "Chinese", "pt-BR": "Portuguese"} -%}
+{%- for m in messages -%}
+  {%- if m.role not in ("user", "assistant") -%}{{ raise_exception("only user and assistant") }}{%- endif -%}
+  {%- if m.role == "user" -%}
+    {%- if m.content is string or m.content | length != 1 -%}{{ raise_exception("a list of one entry") }}{%- endif -%}
+    {%- set c = m.content[0] -%}
+    {%- if c.source_lang_code not in names or c.target_lang_code not in names -%}
+      {{ raise_exception("unknown language code") }}
+    {%- endif -%}
+<start_of_turn>user
+from {{ names[c.source_lang_code] }} ({{ c.target_lang_code }}):{{ "\n\n\n" }}{{ c.text | trim }}<end_of_turn>
+  {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ "\n<start_of_turn>model\n" }}{%- endif -%}
+"""
+
+HY_MT2 = {"general.name": "Hy-MT2-1.8B", "tokenizer.chat_template": HUNYUAN}
+HY_MT15 = {"general.name": "HY-MT1.5-1.8B", "tokenizer.chat_template": HUNYUAN}
+TRANSLATEGEMMA = {"general.name": "Translategemma 4b It", "general.architecture": "gemma3"}
+
+PLAIN = Request("The hull is dry.")
+TERMS = Request("The hull is dry.", (), (("hull", "Rumpf"), ("keel", "Kiel")))
+BACKGROUND = Request("The hull is dry.", (("Good morning.", "Guten Morgen."), ("Look.", "Schaut.")))
+
+
+def rendered(metadata: dict[str, str], request: Request, source: str = "en", target: str = "de") -> str:
+    prompter = Prompter.for_model(metadata, parse_language(source), parse_language(target))
+    return "".join(segment.text for segment in prompter.segments(request))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "request_", "target", "text"),
+    [
+        (
+            HY_MT2,
+            PLAIN,
+            "de",
+            "Translate the following text into German. Note that you should only output the translated result without "
+            "any additional explanation:\n\nThe hull is dry.",
+        ),
+        (
+            HY_MT2,
+            TERMS,
+            "de",
+            "Reference the following translations:\nhull translates to Rumpf\nkeel translates to Kiel\n\n"
+            "Translate the following text into German. Note that you must ONLY output the translated result without "
+            "any additional explanation:\n\nThe hull is dry.",
+        ),
+        (
+            HY_MT2,
+            BACKGROUND,
+            "de",
+            "[Background Information]\nGood morning. Look.\n\nPlease translate the following text into German, taking "
+            "the provided background information into consideration.\n\n[Source Text]\nThe hull is dry.",
+        ),
+        (HY_MT2, PLAIN, "zh", "将以下文本翻译为 中文，注意只需要输出翻译后的结果，不要额外解释：\n\nThe hull is dry."),
+        (
+            HY_MT2,
+            TERMS,
+            "zh-Hant",
+            "参考下面的翻译：\nhull 翻译成 Rumpf\nkeel 翻译成 Kiel\n将以下文本翻译为 繁体中文，"
+            "注意只需要输出翻译后的结果，不要额外解释：\n\nThe hull is dry.",
+        ),
+        (
+            HY_MT2,
+            BACKGROUND,
+            "zh",
+            "【背景信息】\nGood morning. Look.\n\n请结合背景信息将以下文本翻译为 中文。\n\n"
+            "【待翻译文本】\nThe hull is dry.",
+        ),
+        (
+            HY_MT15,
+            PLAIN,
+            "de",
+            "Translate the following segment into German, without additional explanation.\n\nThe hull is dry.",
+        ),
+        (
+            HY_MT15,
+            PLAIN,
+            "zh",
+            "将以下文本翻译为中文，注意只需要输出翻译后的结果，不要额外解释：\n\nThe hull is dry.",
+        ),
+        (
+            HY_MT15,
+            TERMS,
+            "de",
+            "参考下面的翻译：\nhull 翻译成 Rumpf\nkeel 翻译成 Kiel\n\n将以下文本翻译为德语，"
+            "注意只需要输出翻译后的结果，不要额外解释：\nThe hull is dry.",
+        ),
+        (
+            HY_MT15,
+            BACKGROUND,
+            "ja",
+            "Good morning. Look.\n参考上面的信息，把下面的文本翻译成日语，注意不需要翻译上文，"
+            "也不要额外解释：\nThe hull is dry.",
+        ),
+    ],
+)
+def test_hunyuan(metadata: dict[str, str], request_: Request, target: str, text: str) -> None:
+    assert rendered(metadata, request_, target=target) == f"<U>{text}<A>"
+
+
+def test_translategemma() -> None:
+    assert rendered(TRANSLATEGEMMA, PLAIN) == (
+        "<start_of_turn>user\nYou are a professional English (en) to German (de) translator. Your goal is to "
+        "accurately convey the meaning and nuances of the original English text while adhering to German grammar, "
+        "vocabulary, and cultural sensitivities.\nProduce only the German translation, without any additional "
+        "explanations or commentary. Please translate the following English text into German:\n\n\nThe hull is dry."
+        "<end_of_turn>\n<start_of_turn>model\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "code"), [("de", "de"), ("de-AT", "de-AT"), ("zh", "zh-Hans"), ("zh-CN", "zh-Hans"), ("pt-BR", "pt-BR")]
+)
+def test_translategemma_by_its_template(target: str, code: str) -> None:
+    metadata = TRANSLATEGEMMA | {"tokenizer.chat_template": GEMMA + "{# source_lang_code #}"}
+    text = rendered(metadata, PLAIN, target=target)
+    assert text.endswith(f"({code}):\n\n\nThe hull is dry.<end_of_turn>\n<start_of_turn>model\n")
+
+
+def test_translategemma_unknown_language() -> None:
+    with pytest.raises(ModelError, match="unknown language code"):
+        rendered(TRANSLATEGEMMA | {"tokenizer.chat_template": GEMMA}, PLAIN, target="fi")
+
+
+@pytest.mark.parametrize(("request_", "field"), [(TERMS, "glossary"), (BACKGROUND, "context")])
+def test_translategemma_takes_text_only(request_: Request, field: str) -> None:
+    with pytest.raises(OptionError, match=f"^{field}: TranslateGemma"):
+        rendered(TRANSLATEGEMMA, request_)
+
+
+@pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15 | {"general.name": "HY-MT1.5-7B"}])
+def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match=r"^target language 'fi' is not supported by this model; allowed: zh, en, "):
+        rendered(metadata, PLAIN, target="fi")
+
+
+def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompter = Prompter.for_model(HY_MT2, parse_language("en"), parse_language("de"))
+    monkeypatch.setattr(published, "closest", None)  # it takes milliseconds
+    assert prompter.segments(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        ("Hy-MT2-1.8B", "hy-mt2"),
+        ("Hy MT2 7B", "hy-mt2"),
+        ("HY-MT1.5-7B", "hy-mt1.5"),
+        ("HY MT1.5 1.8B", "hy-mt1.5"),
+        ("Hunyuan-MT-7B", "hy-mt1.5"),
+        ("translategemma-12b-it", "translategemma"),
+        ("Hunyuan 7B Instruct", "chat"),
+        ("Gemma 3 4b It", "chat"),
+    ],
+)
+def test_choice(name: str, template: str) -> None:
+    assert choose_template({"general.name": name, "tokenizer.chat_template": HUNYUAN}) == template
+
+
+@pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15, TRANSLATEGEMMA])
+def test_source_is_last(metadata: dict[str, str]) -> None:
+    """What follows the source is the template's end of the turn, so that a growing source keeps the cache."""
+    prompter = Prompter.for_model(metadata, parse_language("en"), parse_language("de"))
+    _before, source, after = prompter.segments(PLAIN)
+    assert (source.text, source.special) == ("The hull is dry.", False)
+    assert after.text in ("<A>", "<end_of_turn>\n<start_of_turn>model\n")
