@@ -10,6 +10,7 @@ import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capabilities
+from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import ROOT, Rows, Score
@@ -89,14 +90,23 @@ def distribution(rows: Rows, node: int) -> list[float]:
     return [math.exp(log) for _token, log in sorted(rows.top_k(node, 1 << 20))]
 
 
-def greedy(model: RandomModel, prompt: Sequence[int], limit: int, selection: Selection = EVERYTHING) -> list[int]:
+def greedy(
+    model: RandomModel,
+    prompt: Sequence[int],
+    limit: int,
+    selection: Selection = EVERYTHING,
+    breaks: LineBreaks = NO_BREAKS,
+) -> list[int]:
     """Greedy decoding written without the engine, to hold it against."""
     ids = list(prompt)
     while len(ids) - len(prompt) < limit:
         logits = model.logits(ids)
         possible = selection.after(tuple(ids[len(prompt) :])).among(range(len(logits)))
         token = max(possible, key=lambda token: float(logits[token]))
-        if token in model.end_tokens:
+        has_text = any(each not in breaks.blank for each in ids[len(prompt) :])
+        if token in model.end_tokens or (has_text and token in breaks.before):
             break
         ids.append(token)
+        if token in breaks.within:
+            break
     return ids[len(prompt) :]

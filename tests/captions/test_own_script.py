@@ -1,4 +1,4 @@
-"""What the shipped model writes in Latin letters into Chinese and Japanese captions."""
+"""What the shipped model writes in Latin letters, by the script of the target language."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ def shipped() -> Iterator[LlamaCpp]:
     backend = open_model("demo", LlamaOptions(context_length=512, slots=2, threads=1))
     yield backend
     backend.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "stem", "wrong"),
+    [
+        ("She studied Informatics and Mathematics.", "Informatik", r"Informatics|Mathematics"),
+        ("Psychology is interesting.", "Psychologie", "Psychology"),
+        ("He was inspired by her.", "inspiriert", "inspired"),
+    ],
+)
+def test_german_captions_are_german(shipped: LlamaCpp, source: str, stem: str, wrong: str) -> None:
+    with Translator(shipped, ["de"]) as translator:
+        (event,) = translator.translate(Update("1", 0, source, final=True))
+    assert isinstance(event, Caption)
+    assert stem in event.text and not re.search(wrong, event.text)
 
 
 @pytest.mark.slow

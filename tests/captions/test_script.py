@@ -23,9 +23,8 @@ def tokenize(text: str) -> list[int]:
 
 
 def selection(language: str, source: str) -> Selection:
-    return OwnScript(
-        foreign_tokens([token.encode() for token in TOKENS], parse_language(language)), tokenize
-    ).selection(source)
+    target = parse_language(language)
+    return OwnScript(target, foreign_tokens([token.encode() for token in TOKENS], target), tokenize).selection(source)
 
 
 def forbidden(language: str, source: str) -> set[str]:
@@ -60,6 +59,14 @@ def test_words_of_the_source_are_spelt_to_their_end() -> None:
     assert not chosen.after((i,)).among([no])
     assert chosen.after((i,)).among([phone])
     assert chosen.after((i, phone)).among([no])
+
+
+def test_words_in_the_own_script_may_be_translated() -> None:
+    """A German caption may begin as "iphone" does and continue otherwise."""
+    chosen = selection("de", "iphone kalte Straße")
+    i, phone, kalt, no = (TOKENS.index(text) for text in ("i", "phone", "kalt", "の"))
+    assert chosen.after((i,)).among([i, phone, kalt, no]) == [i, phone, kalt]
+    assert selection("de", "iphoneの").after((i,)).among([i, phone, no]) == [i, phone, no]
 
 
 def test_single_capitals_are_no_word() -> None:

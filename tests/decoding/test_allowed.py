@@ -14,7 +14,7 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.biased import Biased
 from redraft.decoding.accept.conditional import entropy_threshold, fixed_threshold
 from redraft.decoding.accept.margins import margin
-from redraft.decoding.allowed import AllowedRows, Possible
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
@@ -34,7 +34,7 @@ SPELT = Selection(
 def allowed(
     rows: NumpyRows, draft: Draft, selection: Selection, output: tuple[int, ...] = (), barred: Mapping[int, int] = {}
 ) -> AllowedRows:
-    return AllowedRows(rows, Possible(draft, output, selection, barred))
+    return AllowedRows(rows, draft, output, selection, barred)
 
 
 @given(st.integers(0, 1000), st.frozensets(st.integers(0, SIZE - 1), max_size=SIZE - 1), st.integers(1, SIZE + 3))
@@ -78,6 +78,15 @@ def test_a_token_is_barred_at_its_position_only() -> None:
     assert (rows.argmax(ROOT), rows.argmax(0)) == (0, 1)
 
 
+def test_the_only_token_that_may_follow_is_never_barred() -> None:
+    """After "S", "inc" must be followed by "inn"; after "inn" alone, only some end is barred."""
+    plain = NumpyRows(np.zeros((1, 10), np.float32), 0)
+    rows = allowed(plain, Draft(), SPELT, (1, 2), {2: 3})
+    assert (rows.argmax(ROOT), rows.best(ROOT, 2), rows.logprob(ROOT, 3)) == (3, [3], plain.logprob(ROOT, 3))
+    either = Selection(SPELT.foreign, SPELT.begins, SPELT.ends, frozenset({(2, 3, 3), (2, 3, 5)}))
+    assert allowed(plain, Draft(), either, (2, 3), {2: 3}).best(ROOT, 2) == [5]
+
+
 def test_rows_of_the_prompt_are_free() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]] * 2, np.float32)), -1)
     assert allowed(plain, Draft(), Selection(frozenset({0}))).best(ROOT - 1, 1) == [0]
@@ -115,8 +124,9 @@ def test_no_bias_keeps_what_is_impossible(beta: float, seed: int, previous: tupl
 
 def test_nodes_after_an_impossible_one_are_impossible() -> None:
     draft = Draft((1, 2, 5, 8), (ROOT, 0, 1, 0), (Provenance.PREVIOUS,) * 4)
-    assert Possible(draft, (), SPELT, {}).nodes(draft) == [0, 1, 3]
-    assert Possible(draft, (8,), SPELT, {2: 8}).nodes(draft) == [0, 1]
+    rows = NumpyRows(np.zeros((5, 10), np.float32), 0)
+    assert allowed(rows, draft, SPELT).possible_nodes() == [0, 1, 3]
+    assert allowed(rows, draft, SPELT, (8,), {2: 8}).possible_nodes() == [0, 1]
 
 
 def test_a_token_without_an_alternative_has_its_whole_probability_as_margin() -> None:

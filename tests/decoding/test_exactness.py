@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -56,9 +57,10 @@ def decoded(
     previous: tuple[int, ...],
     limit: int,
     selection: Selection = EVERYTHING,
+    breaks: LineBreaks = NO_BREAKS,
 ) -> Output:
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
-    drafter, rule = method.build(Setup(method.check(options), model.end_tokens, model.pad_token))
+    drafter, rule = method.build(Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token))
     asking = decode(
         prompt,
         drafter,
@@ -67,6 +69,7 @@ def decoded(
         source=prompt,
         selection=selection,
         end_tokens=model.end_tokens,
+        line_end=breaks.end,
         limit=limit,
     )
     return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
@@ -88,6 +91,7 @@ def decoded(
             ),
         ]
     ),
+    st.sampled_from([NO_BREAKS, LineBreaks(frozenset({3}), frozenset({5}), frozenset({2, 3}))]),
 )
 def test_greedy_ids_in_no_more_passes(
     name: str,
@@ -98,12 +102,13 @@ def test_greedy_ids_in_no_more_passes(
     limit: int,
     end_bias: float,
     selection: Selection,
+    breaks: LineBreaks,
 ) -> None:
     model = RandomModel(seed, vocabulary=6, end_bias=end_bias)
-    expected = greedy(model, prompt, limit, selection)
-    output = decoded(name, options, model, prompt, previous, limit, selection)
+    expected = greedy(model, prompt, limit, selection, breaks)
+    output = decoded(name, options, model, prompt, previous, limit, selection, breaks)
     assert list(output.tokens) == expected
-    assert output.finished == (len(expected) < limit)
+    assert output.finished == (len(expected) < limit or not breaks.within.isdisjoint(expected))
     assert output.passes == len(model.requests)
     assert output.passes <= len(expected) + output.finished
 

@@ -18,11 +18,14 @@ from redraft.decoding.draft.nothing import Nothing
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, loop_at_end, out_of_loops
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import Asking, Drafter, Output
 from tests.captions.test_session import Stream
 from tests.fakes import END, RandomModel, greedy
 
 ids = st.lists(st.integers(1, 4), max_size=12).map(tuple)
+#: As if 2 were " in" and 3 and 4 foreign pieces of words.
+SPELT = Selection(frozenset({3, 4}), frozenset({4}), frozenset({2, 3, 4}), frozenset({(2, 3, 4), (3, 2), (3, 4, 4)}))
 
 
 @pytest.mark.parametrize(
@@ -80,21 +83,24 @@ def test_every_draft_finds_it_at_the_same_place(seed: int, prompt: tuple[int, ..
         assert len(plain.tokens) < 100, "two ids decide the third, so 100 of them must go round"
 
 
-def escaped(model: RandomModel, prompt: tuple[int, ...], limit: int) -> tuple[list[int], bool]:
+def escaped(model: RandomModel, prompt: tuple[int, ...], limit: int, selection: Selection) -> tuple[list[int], bool]:
     """Greedy decoding that escapes loops, written without the engine: the output, and whether it ended."""
     output: list[int] = []
     barred: dict[int, int] = {}
     escapes = 0
     while len(output) < limit:
         logits = model.logits([*prompt, *output])
-        if len(output) in barred:
-            logits[barred[len(output)]] = -np.inf
-        token = int(logits.argmax())
+        possible = selection.after(tuple(output)).among(range(model.vocabulary))
+        if possible != [barred.get(len(output))]:
+            possible = [token for token in possible if token != barred.get(len(output))]
+        token = max(possible, key=lambda token: float(logits[token]))
         if token in model.end_tokens:
             return output, True
         output.append(token)
         if repeated := loop_at_end(output):
             place = len(output) - repeated
+            while selection.is_forced(tuple(output[:place])):
+                place -= 1
             again, output = output[place], output[:place]
             if place in barred or escapes == MOST_ESCAPES:
                 return output, False
@@ -105,14 +111,15 @@ def escaped(model: RandomModel, prompt: tuple[int, ...], limit: int) -> tuple[li
     return output, False
 
 
+@pytest.mark.parametrize("selection", [EVERYTHING, SPELT])
 @given(st.integers(0, 10_000), ids.filter(bool), ids, st.sampled_from([-9.0, -1.0]), st.integers(30, 150))
 def test_every_draft_escapes_in_the_same_way(
-    seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...], end_bias: float, limit: int
+    selection: Selection, seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...], end_bias: float, limit: int
 ) -> None:
     model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=end_bias)
-    expected, finished = escaped(model, prompt, limit)
+    expected, finished = escaped(model, prompt, limit, selection)
     for drafter, previous in ((Nothing, ()), (PreviousOutput, tuple(expected)), (PreviousOutput, wrong)):
-        output = run(out_of_loops(partial(attempt, model, prompt, limit, drafter), previous), model, 0)[0]
+        output = run(out_of_loops(partial(attempt, model, prompt, limit, selection, drafter), previous), model, 0)[0]
         assert (list(output.tokens), output.finished) == (expected, finished)
         assert output.passes == len(model.requests)
         model.requests.clear()
@@ -122,13 +129,35 @@ def attempt(
     model: RandomModel,
     prompt: tuple[int, ...],
     limit: int,
+    selection: Selection,
     drafter: Callable[[], Drafter],
     draft: tuple[int, ...],
     barred: Mapping[int, int],
 ) -> Asking[tuple[Output, None]]:
     options: dict[str, Any] = {"end_tokens": model.end_tokens, "limit": limit, "stop_loops": True, "barred": barred}
-    output = yield from decode(prompt, drafter(), Exact(), previous=draft, **options)
+    output = yield from decode(prompt, drafter(), Exact(), previous=draft, selection=selection, **options)
     return output, None
+
+
+class Buffalo(RandomModel):
+    """Says "Buf fa lo" (1, 3, 4), then "buf fa lo" (2, 3, 4) for ever; where it may not say "buf", 5 and the end."""
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = np.zeros(self.vocabulary)
+        row[{1: 3, 2: 3, 3: 4, 4: 2, 5: END}.get(ids[-1], 1)] = 9.0
+        row[5] += 5.0
+        return row
+
+
+@pytest.mark.parametrize("drafter", [Nothing, PreviousOutput])
+def test_a_loop_inside_a_word_is_left_before_it(drafter: Callable[[], Drafter]) -> None:
+    model = Buffalo()
+    words = frozenset({(1, 3, 4), (2, 3, 4)})
+    selection = Selection(frozenset({1, 2, 3, 4}), frozenset({3, 4}), frozenset({1, 2, 3, 4}), words)
+    first = run(attempt(model, (9,), 90, selection, drafter, (), {}), model, 0)[0]
+    assert (first.tokens, first.finished, first.loop) == ((1, 3, 4), False, 2), "no half word, which 3 must follow"
+    output = run(out_of_loops(partial(attempt, model, (9,), 90, selection, drafter), ()), model, 0)[0]
+    assert (output.tokens, output.finished) == ((1, 3, 4, 5), True)
 
 
 class Stuck(RandomModel):

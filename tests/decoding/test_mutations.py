@@ -20,7 +20,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.walk import Choice, walk
-from redraft.decoding.decode import decode
+from redraft.decoding.decode import _until_end, decode
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Provenance, Rows, Score, Verdict, common_prefix
@@ -119,19 +119,18 @@ def more_room(prompt: Any, output: Any, previous: Any, room: int, *rest: Any) ->
     return Context(prompt, output, previous, room + 2, *rest)
 
 
-class UncheckedInDrafts(frozenset[int]):
-    def isdisjoint(self, other: object) -> bool:
-        return True
+def unchecked_in_drafts(output: tuple[int, ...], end_tokens: frozenset[int], line_end: Any) -> Any:
+    return (output[:-1], True) if output[-1] in end_tokens else (output, False)
 
 
-class UncheckedAfterDrafts(frozenset[int]):
-    def __contains__(self, token: object) -> bool:
-        return False
+def unchecked_after_drafts(output: tuple[int, ...], end_tokens: frozenset[int], line_end: Any) -> Any:
+    before, finished = _until_end(output[:-1], end_tokens, line_end)
+    return (before, True) if finished else (output, False)
 
 
-def ends(kind: type[frozenset[int]]) -> Mistake:
-    """End tokens that are not seen everywhere."""
-    return lambda patch: patch.setattr(RandomModel, "end_tokens", kind(RandomModel(0).end_tokens))
+def shown(output: tuple[int, ...], end_tokens: frozenset[int], line_end: Any) -> Any:
+    before, finished = _until_end(output, end_tokens, line_end)
+    return output[: len(before) + finished], finished
 
 
 @pytest.mark.parametrize(
@@ -139,9 +138,9 @@ def ends(kind: type[frozenset[int]]) -> Mistake:
     [
         pytest.param(judge(lost_bonus), id="a lost bonus token"),
         pytest.param(judge(cut_short), id="a draft that is scored but not kept"),
-        pytest.param(ends(UncheckedInDrafts), id="an unchecked end token in a draft"),
-        pytest.param(ends(UncheckedAfterDrafts), id="an unchecked end token after a draft"),
-        pytest.param(of_the_loop("takewhile", lambda _, kept: kept), id="an end token that is shown"),
+        pytest.param(of_the_loop("_until_end", unchecked_in_drafts), id="an unchecked end token in a draft"),
+        pytest.param(of_the_loop("_until_end", unchecked_after_drafts), id="an unchecked end token after a draft"),
+        pytest.param(of_the_loop("_until_end", shown), id="an end token that is shown"),
         pytest.param(of_the_loop("Score", without_last), id="a prefix without the output"),
         pytest.param(of_the_loop("Context", more_room), id="a draft over the limit"),
     ],

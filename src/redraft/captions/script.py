@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeAlias
 
 import langcodes
 
@@ -32,11 +33,21 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 #: Words of one script: Chinese and Japanese write "我的iPhone" without a space.
 _WORD = re.compile(rf"[{_LETTERS}]+|[^\W\d_{_LETTERS}]+")
 
+_Scripts: TypeAlias = tuple[re.Pattern[str], ...]
 #: Script of a language (ISO 15924) -> scripts that are foreign to it.
-_FOREIGN = {"Hans": (_LATIN, _KANA), "Hant": (_LATIN, _KANA), "Jpan": (_LATIN,), "Latn": (_KANA, _HAN)}
+_FOREIGN: dict[str, _Scripts] = {
+    "Hans": (_LATIN, _KANA),
+    "Hant": (_LATIN, _KANA),
+    "Jpan": (_LATIN,),
+    "Latn": (_KANA, _HAN),
+}
 
 #: Number of source words whose spellings are kept.
 _KEPT = 2048
+
+
+def _scripts_foreign_to(language: Language) -> _Scripts:
+    return _FOREIGN.get(langcodes.Language.get(language.canonical).maximize().script or "", ())
 
 
 def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
@@ -46,7 +57,7 @@ def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
         tokens: the bytes of every token of the vocabulary.
         language: the target language.
     """
-    scripts = _FOREIGN.get(langcodes.Language.get(language.canonical).maximize().script or "", ())
+    scripts = _scripts_foreign_to(language)
     foreign, begins, ends = set(), set(), set()
     for token, piece in enumerate(tokens):
         text = piece.decode("utf-8", errors="ignore")
@@ -62,12 +73,17 @@ def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
 class OwnScript:
     """What a language's captions may contain, by source.
 
+    Only words with a character of a foreign script are spelt as in the source. A German caption may translate every
+    word in Latin letters, even if it has begun with the same pieces.
+
     Args:
-        foreign: the language's `foreign_tokens`.
+        language: the target language.
+        foreign: its `foreign_tokens`.
         tokenize: returns the ids of a text.
     """
 
-    def __init__(self, foreign: Selection, tokenize: Callable[[str], list[int]]) -> None:
+    def __init__(self, language: Language, foreign: Selection, tokenize: Callable[[str], list[int]]) -> None:
+        self._scripts = _scripts_foreign_to(language)
         self._foreign, self._tokenize = foreign, tokenize
         self._spellings = lru_cache(_KEPT)(self._spell)
 
@@ -76,9 +92,11 @@ class OwnScript:
         if not self._foreign:
             return EVERYTHING
         words = frozenset().union(*map(self._spellings, set(_WORD.findall(source))))
-        return replace(self._foreign, words=words)
+        return replace(self._foreign, words=words) if words else self._foreign
 
     def _spell(self, word: str) -> frozenset[tuple[int, ...]]:
+        if not any(script.search(word) for script in self._scripts):
+            return frozenset()
         spellings = {tuple(self._tokenize(word)), tuple(self._tokenize(f" {word}"))}
         if not _LATIN.search(word):  # Han and kana have no spaces, so these are whole sentences
             spellings = {(token,) for spelling in spellings for token in spelling}

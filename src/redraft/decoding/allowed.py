@@ -15,109 +15,135 @@ ALL = 1 << 30
 _MANY = 100
 
 
-class Possible:
-    """Which tokens may follow each node of a draft.
-
-    Args:
-        draft: the draft.
-        output: output ids before the draft.
-        selection: which tokens the output may contain.
-        barred: position in the output -> id of a token that is impossible there.
-    """
-
-    def __init__(self, draft: Draft, output: tuple[int, ...], selection: Selection, barred: Mapping[int, int]) -> None:
-        self._paths = {ROOT: output}
-        for node, parent in enumerate(draft.parents):
-            self._paths[node] = (*self._paths[parent], draft.tokens[node])
-        self._selection, self._barred = selection, barred
-        self._next: dict[int, Next] = {}
-
-    def after(self, node: int) -> Next:
-        """Return which tokens the selection allows after a node; nodes of the prompt are free."""
-        if node not in self._next:
-            free = node < ROOT or not self._selection
-            self._next[node] = _ANYTHING if free else self._selection.after(self._paths[node])
-        return self._next[node]
-
-    def allows(self, node: int, token: int) -> bool:
-        """Whether ``token`` may follow ``node``."""
-        return bool(self.among(node, (token,)))
-
-    def among(self, node: int, tokens: Iterable[int]) -> list[int]:
-        """Return those of ``tokens`` that may follow ``node``, in their order."""
-        barred = self._barred.get(len(self._paths[node])) if node >= ROOT else None
-        return [token for token in self.after(node).among(tokens) if token != barred]
-
-    def nodes(self, draft: Draft) -> list[int]:
-        """Return the nodes of ``draft`` that can be accepted: without impossible tokens and what follows them."""
-        kept = {ROOT}
-        for node, (parent, token) in enumerate(zip(draft.parents, draft.tokens, strict=True)):
-            if parent in kept and self.allows(parent, token):
-                kept.add(node)
-        return sorted(kept - {ROOT})
-
-
 class AllowedRows:
     """Rows in which some tokens are impossible; implements `redraft.decoding.types.Rows`.
 
     The probabilities of the other tokens stay as they are, and are not scaled to add up to 1.
 
+    Nearly all tokens are possible whatever precedes them, and rules ask for several in every row.  So each question is
+    first put to the sets of the selection, and the words around a token are looked at only where these do not settle
+    it.
+
     Args:
         rows: the model's rows.
-        possible: which tokens may follow each node.
+        draft: the draft that they are of.
+        output: output ids before the draft.
+        selection: which tokens the output may contain.
+        barred: position in the output -> id of a token that is impossible there.  The only token that may follow inside
+            a word is never barred.
         nodes: nodes of the draft by their new numbers; None leaves the numbers as they are.
     """
 
-    def __init__(self, rows: Rows, possible: Possible, nodes: Sequence[int] | None = None) -> None:
-        self._rows, self._possible, self._nodes = rows, possible, nodes
+    def __init__(
+        self,
+        rows: Rows,
+        draft: Draft,
+        output: tuple[int, ...],
+        selection: Selection,
+        barred: Mapping[int, int] = {},
+        nodes: Sequence[int] | None = None,
+    ) -> None:
+        self._rows, self._draft, self._output = rows, draft, output
+        self._selection, self._barred, self._nodes = selection, barred, nodes
+        #: By node: the last item is that of `ROOT`, which is -1.
+        self._tokens = (*draft.tokens, *output[-1:]) if output else (*draft.tokens, None)
+        self._next: dict[int, Next] = {}
 
-    def _node(self, node: int) -> int:
-        return node if self._nodes is None or node < 0 else self._nodes[node]
+    def of(self, nodes: Sequence[int]) -> AllowedRows:
+        """Return these rows for a draft of only some of the nodes."""
+        return AllowedRows(self._rows, self._draft, self._output, self._selection, self._barred, nodes)
+
+    def possible_nodes(self) -> list[int]:
+        """Return the nodes of the draft that can be accepted: without impossible tokens and what follows them."""
+        draft, allows, kept = self._draft, self._allows, {ROOT}
+        for node, token in enumerate(draft.tokens):
+            if draft.parents[node] in kept and allows(draft.parents[node], token):
+                kept.add(node)
+        kept.remove(ROOT)
+        return sorted(kept)
 
     def argmax(self, node: int) -> int:
         """Return the most probable possible token after ``node``."""
-        token = self._rows.argmax(self._node(node))
-        return token if self._possible.allows(self._node(node), token) else self.best(node, 1)[0]
+        inner = node if self._nodes is None or node < 0 else self._nodes[node]
+        token = self._rows.argmax(inner)
+        return token if self._allows(inner, token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable possible tokens after ``node`` (or all)."""
-        node, asked = self._node(node), k + 2
-        only = self._possible.after(node).only
-        if only is not None:  # even if it is barred, since something must follow
-            return sorted(only, key=lambda token: (-self._rows.logprob(node, token), token))[:k]
+        node, asked = self._node(node), k
+        only = self._after(node).only
+        if only is not None:
+            return sorted(self._among(node, only), key=lambda token: (-self._rows.logprob(node, token), token))[:k]
         while True:
             found = self._rows.best(node, asked)
-            allowed = self._possible.among(node, found)
+            allowed = self._among(node, found)
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
-            asked *= 8
+            asked *= 4
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""
         inner = self._node(node)
-        if k < _MANY or self._possible.after(inner).only is not None:
+        if k < _MANY or self._after(inner).only is not None:
             return [(token, self._rows.logprob(inner, token)) for token in self.best(node, k)]
         found = self._rows.top_k(inner, ALL)  # one call instead of thousands
-        kept = frozenset(self._possible.among(inner, (token for token, _log in found)))
+        kept = frozenset(self._among(inner, (token for token, _log in found)))
         return [(token, log) for token, log in found if token in kept][:k]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""
         node = self._node(node)
-        return self._rows.logprob(node, token) if self._possible.allows(node, token) else -math.inf
+        return self._rows.logprob(node, token) if self._allows(node, token) else -math.inf
 
     def entropy(self, node: int) -> float:
         """Return the entropy of the model's distribution after ``node`` in nats, impossible tokens included."""
         return self._rows.entropy(self._node(node))
 
+    def _node(self, node: int) -> int:
+        return node if self._nodes is None or node < 0 else self._nodes[node]
 
-def judge(rule: Rule, draft: Draft, rows: Rows, possible: Possible) -> Verdict:
+    def _allows(self, node: int, token: int) -> bool:
+        """Whether ``token`` may follow ``node``, a node of the whole draft."""
+        selection = self._selection
+        if node < ROOT or (
+            token not in selection.foreign
+            and token not in selection.begins
+            and self._tokens[node] not in selection.pieces
+            and not self._barred
+        ):
+            return True
+        return bool(self._among(node, (token,)))
+
+    def _among(self, node: int, tokens: Iterable[int]) -> list[int]:
+        """Return those of ``tokens`` that may follow ``node``, in their order."""
+        after = self._after(node)
+        found = after.among(tokens)
+        if self._barred and node >= ROOT:
+            barred = self._barred.get(len(self._output) + (self._draft.depths[node] if node >= 0 else 0))
+            if barred in found and after.only != frozenset([barred]):
+                found.remove(barred)
+        return found
+
+    def _after(self, node: int) -> Next:
+        """Return which tokens the selection allows after a node; nodes of the prompt are free."""
+        if node < ROOT or not self._selection:
+            return _ANYTHING
+        if node not in self._next:
+            path, parent = [], node
+            while parent > ROOT:
+                path.append(self._draft.tokens[parent])
+                parent = self._draft.parents[parent]
+            self._next[node] = self._selection.after((*self._output, *reversed(path)))
+        return self._next[node]
+
+
+def judge(rule: Rule, draft: Draft, rows: AllowedRows) -> Verdict:
     """Return the verdict of a rule that does not see impossible tokens, which it might accept: at ``beta`` 0.5, all.
 
     The rule of a sampled draft must see what was drawn; it rejects tokens of probability 0.
     """
-    nodes = possible.nodes(draft)
+    nodes = rows.possible_nodes()
     if draft.distributions or len(nodes) == len(draft):
-        return rule.judge(draft, AllowedRows(rows, possible))
-    verdict = rule.judge(draft.keeping(nodes), AllowedRows(rows, possible, nodes))
+        return rule.judge(draft, rows)
+    verdict = rule.judge(draft.keeping(nodes), rows.of(nodes))
     return Verdict(tuple(nodes[node] for node in verdict.accepted), verdict.token)

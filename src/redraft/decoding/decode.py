@@ -8,9 +8,9 @@ it needs no second loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import takewhile
 
-from redraft.decoding.allowed import AllowedRows, Possible, judge
+from redraft.decoding.allowed import AllowedRows, judge
+from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import Asking, Context, Draft, Drafter, HasBias, Output, Rows, Rule, Score
@@ -27,6 +27,7 @@ def decode(
     selection: Selection = EVERYTHING,
     barred: Mapping[int, int] = {},
     end_tokens: frozenset[int],
+    line_end: LineEnd = NO_BREAKS.end,
     limit: int,
     stop_loops: bool = False,
 ) -> Asking[Output]:
@@ -42,6 +43,7 @@ def decode(
         selection: which tokens the output may contain.
         barred: position in the output -> id that must not stand there.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
+        line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
 
@@ -60,29 +62,46 @@ def decode(
         draft = draft.truncated(context.room)
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, bias=bias)
         if selection or any(0 <= place - len(output) <= draft.depth for place in barred):
-            possible = Possible(draft, output, selection, barred)
-            verdict, rows = judge(rule, draft, rows, possible), AllowedRows(rows, possible)
+            rows = AllowedRows(rows, draft, output, selection, barred)
+            verdict = judge(rule, draft, rows)
         else:
             verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
         passes += 1
         draft_passes += asked
         drafted += draft.depth
-        kept = [draft.tokens[node] for node in verdict.accepted]
-        finished = verdict.token in end_tokens
-        if not end_tokens.isdisjoint(kept):
-            finished, kept = True, list(takewhile(lambda token: token not in end_tokens, kept))
+        new = [draft.tokens[node] for node in verdict.accepted]
+        if verdict.token is not None:
+            new.append(verdict.token)
         before = len(output)
-        output += tuple(kept)
-        accepted += len(kept)
-        if not finished and verdict.token is not None:
-            output += (verdict.token,)
+        output, finished = _until_end((*output, *new), end_tokens, line_end)
+        accepted += min(len(verdict.accepted), len(output) - before)
         for length in range(before + 1, len(output) + 1) if stop_loops else ():
             if repeated := loop_at_end(output[:length]):
-                left = output[: length - repeated]
+                left = _before_word(output[: length - repeated], selection)
                 accepted = min(accepted, len(left))
                 return Output(left, False, passes, drafted, accepted, draft_passes, output[len(left)])
     return Output(output, finished, passes, drafted, accepted, draft_passes)
+
+
+def _until_end(output: tuple[int, ...], end_tokens: frozenset[int], line_end: LineEnd) -> tuple[tuple[int, ...], bool]:
+    """Return the part of an output before its end, and whether it has ended."""
+    length = None
+    if not end_tokens.isdisjoint(output):
+        length = next(place for place, token in enumerate(output) if token in end_tokens)
+    line = line_end(output[:length])
+    length = length if line is None else line
+    return output[:length], length is not None
+
+
+def _before_word(output: tuple[int, ...], selection: Selection) -> tuple[int, ...]:
+    """Return ``output`` without the beginning of a word that the selection forces it to finish.
+
+    Nothing else could follow there, so a loop is left where the word begins.
+    """
+    while selection.is_forced(output):
+        output = output[:-1]
+    return output
 
 
 def _counted(asking: Asking[Draft]) -> Asking[tuple[Draft, int]]:

@@ -42,24 +42,27 @@ class Selection:
         begins: ids of tokens that begin with a letter, foreign or not.
         ends: ids of tokens that end with a letter.
         words: ids of each word.
+        pieces: ids of all tokens of the words.
     """
 
     foreign: frozenset[int] = frozenset()
     begins: frozenset[int] = frozenset()
     ends: frozenset[int] = frozenset()
     words: frozenset[tuple[int, ...]] = frozenset()
-    _pieces: frozenset[int] = field(init=False, repr=False, compare=False)
-    _first: frozenset[int] = field(init=False, repr=False, compare=False)
+    pieces: frozenset[int] = field(init=False, repr=False, compare=False)
+    _outside: Next = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_pieces", frozenset(token for word in self.words for token in word))
-        object.__setattr__(self, "_first", frozenset(word[0] for word in self.words))
+        object.__setattr__(self, "pieces", frozenset().union(*self.words))
+        object.__setattr__(self, "_outside", Next(None, frozenset([word[0] for word in self.words]), self.foreign))
 
     def __bool__(self) -> bool:
         return bool(self.foreign)
 
     def after(self, path: tuple[int, ...]) -> Next:
         """Return which tokens may follow the output ``path``."""
+        if not path or (path[-1] not in self.pieces and path[-1] not in self.ends):
+            return self._outside
         started = self._started(path)
         # A single letter is a word too, so it needs no completion.
         open_words = [word for length, word in started if length > 1 or path[-1] in self.foreign]
@@ -67,17 +70,22 @@ class Selection:
         if open_words and not finished:
             return Next(frozenset(word[length] for length, word in started if word in open_words))
         continuing = frozenset(word[length] for length, word in started if length < len(word))
-        if path and path[-1] in self.ends:
-            return Next(None, continuing | (self._first - self.begins), self.foreign, self.begins)
-        return Next(None, continuing | self._first, self.foreign)
+        first = self._outside.possible
+        if path[-1] in self.ends:
+            return Next(None, continuing | (first - self.begins), self.foreign, self.begins)
+        return Next(None, continuing | first, self.foreign)
+
+    def is_forced(self, path: tuple[int, ...]) -> bool:
+        """Whether only one token may follow the output ``path``: it is inside a word that has to be finished."""
+        only = self.after(path).only
+        return only is not None and len(only) == 1
 
     def _started(self, path: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
         """Return the words that ``path`` may be writing, each with the number of its tokens at the end of ``path``."""
-        if not path or path[-1] not in self._pieces:
-            return []
         return [
             (length, word)
             for word in self.words
+            if path[-1] in word
             for length in range(1, min(len(word), len(path)) + 1)
             if path[-length:] == word[:length] and not self._attached(path[:-length], word[0])
         ]

@@ -1,0 +1,61 @@
+"""What of a model's output is the translation: one line, without a line that only announces it.
+
+A chat model that was not made for translation may write "Here is the translation:" on a line of its own before it, and
+goes on after it with a line break and an explanation.  Sources are single lines (`redraft.captions.prompt.clean`), so
+a line break after text ends the output.  An announcement is left out only where it cannot be the translation: it ends
+in a colon, says that something is a translation, and the source does neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from redraft.decoding.lines import LineBreaks, first_line
+
+_ANNOUNCES = re.compile(
+    r"translat|traduc|traduz|übersetz|oversæt|oversett|översätt|vertal|tłumacz|překlad|перев|翻译|翻譯|翻訳|訳|번역|ترجم",
+    re.IGNORECASE,
+)
+_COLONS = (":", "：")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outputs of a model for one source.
+
+    Attributes:
+        source: the text to translate.
+        breaks: the model's tokens with a line break.
+        token_bytes: returns the bytes of a token.
+    """
+
+    source: str
+    breaks: LineBreaks
+    token_bytes: Callable[[int], bytes]
+
+    def end(self, output: Sequence[int]) -> int | None:
+        """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
+        first = self.breaks.end(output)
+        if first is None or not self._announces(output[:first]):
+            return first
+        second = self.breaks.end(output[first:])
+        return None if second is None else first + second
+
+    def pieces(self, output: Sequence[int]) -> list[bytes]:
+        """Return the bytes of each id that belong to the translation."""
+        first = self.breaks.end(output)
+        announced = first if first is not None and self._announces(output[:first]) else 0
+        return [b"" if place < announced else self._piece(token) for place, token in enumerate(output)]
+
+    def _piece(self, token: int) -> bytes:
+        data = self.token_bytes(token)
+        return first_line(data) if token in self.breaks.within else data
+
+    def _announces(self, ids: Sequence[int]) -> bool:
+        """Whether ids are a line that announces the translation."""
+        line = b"".join(map(self._piece, ids)).decode(errors="replace").strip().rstrip("*_")
+        if not line.endswith(_COLONS) or not _ANNOUNCES.search(line):
+            return False
+        return not (self.source.rstrip().endswith(_COLONS) or _ANNOUNCES.search(self.source))

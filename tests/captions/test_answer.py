@@ -1,0 +1,96 @@
+"""What of a chatty model's output becomes the caption, and that drafts of it are still worth something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pytest
+
+from redraft.captions.answer import Answer
+from redraft.captions.events import Caption, Update
+from redraft.captions.sentence import as_sentence
+from redraft.captions.session import Session
+from redraft.captions.settings import Settings, Vocabulary
+from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.lines import LineBreaks
+from redraft.decoding.methods import all_methods, get_method
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
+from tests.fakes import RandomModel
+
+PIECES = ["", "?", "Hallo", " Welt", ".", "\n", "\n\n", ".\n\n", "Here is the translation", ":", ":\n", "Note", " "]
+IDS = {piece: number for number, piece in enumerate(PIECES)}
+DATA = [piece.encode() for piece in PIECES]
+BREAKS = LineBreaks.of(DATA)
+PROMPT = (1, 1, 1)
+
+
+class Scripted(RandomModel):
+    """Writes the given pieces after every prompt, then "Note" without end."""
+
+    def __init__(self, *pieces: str) -> None:
+        super().__init__(vocabulary=len(PIECES))
+        self.script = [IDS[piece] for piece in pieces]
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row, place = np.full(self.vocabulary, -50.0), len(ids) - len(PROMPT)
+        row[self.script[place] if 0 <= place < len(self.script) else IDS["Note"]] = 0.0
+        return row
+
+    def token_bytes(self, token: int) -> bytes:
+        return DATA[token]
+
+
+def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark: str = "") -> list[Caption]:
+    chosen = get_method(method)
+    as_sentence_ = partial(as_sentence, mark=mark)
+    vocabulary = Vocabulary(model.end_tokens, model.token_bytes, 200, as_sentence=as_sentence_, breaks=BREAKS)
+    encode = lambda source, _context: Prompt(PROMPT if source == sources[-1] else (*PROMPT[:2], 2))  # noqa: E731
+    session = Session({"de": encode}, vocabulary, Settings(chosen, chosen.check({})))
+    found: list[Caption] = []
+    backends = {TARGET: model, DRAFT_MODEL: model}
+    for seq, source in enumerate(sources):
+        (asking,) = session.translate(Update("u", seq, source, seq == len(sources) - 1))
+        (events,) = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)
+        assert all(isinstance(event, Caption) for event in events), events
+        found += [event for event in events if isinstance(event, Caption)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["Hallo", " Welt", "\n"], "Hallo Welt"),
+        (["Hallo", " Welt", ".\n\n"], "Hallo Welt."),
+        (["\n\n", " ", "Hallo", ".", "\n\n"], "Hallo."),
+        (["Here is the translation", ":\n", "Hallo", ".\n\n"], "Hallo."),
+        (["Here is the translation", ":", "\n\n", "Hallo", ".", "\n"], "Hallo."),
+        (["Hallo", ":", "\n"], "Hallo:"),
+        (["Hallo", ":\n"], "Hallo:"),
+    ],
+)
+@pytest.mark.parametrize("method", sorted(all_methods()))
+def test_caption(pieces: list[str], text: str, method: str) -> None:
+    first, last = captions(Scripted(*pieces), ["Hello", "Hello world."], method)
+    assert (last.text, last.cut) == (text, False)
+    assert f"{first.text} {first.unstable}".split() == text.split()
+
+
+def test_draft_reused() -> None:
+    model = Scripted("Hallo", " Welt", ".\n\n")
+    captions(model, ["Hello", "Hello world."])
+    assert len(model.requests) == 4  # three for the first update, and one for the second
+
+
+def test_announcement_by_the_text_in_the_prompt() -> None:
+    model = Scripted("Here is the translation", ":\n", "Hallo", "\n")
+    assert captions(model, ["Hello:"], mark=".")[0].text == "Hallo"
+
+
+@pytest.mark.parametrize("source", ["Read this:", "The translation is wrong", "Die Übersetzung:"])
+def test_announcement_in_the_source(source: str) -> None:
+    answer = Answer(source, BREAKS, DATA.__getitem__)
+    output = [IDS[piece] for piece in ("Here is the translation", ":\n", "Hallo", "\n")]
+    assert answer.end(output) == 2
+    assert b"".join(answer.pieces(output[:2])) == b"Here is the translation:"
