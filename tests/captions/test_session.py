@@ -67,6 +67,12 @@ class Stream:
         self.asked = self.model.requests[before:]
         return [event for events in found for event in events]
 
+    def rest(self) -> list[Event]:
+        """The events of the words that were held back."""
+        asking = self.session.rest()
+        found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
+        return [event for events in found for event in events]
+
     def caption(self, text: str, utterance: str = "u", *, final: bool = False) -> Caption:
         """The only event, which must be a caption."""
         (event,) = self.send(text, utterance, final=final)
@@ -263,7 +269,7 @@ def test_a_runaway_is_reported_once_an_utterance_and_is_no_draft() -> None:
     failure, caption = stream.send("a b")
     assert failure == Failure(
         "the translation was cut at 8 tokens, since the model did not end it; "
-        "raise max_tokens or the context length if it should be longer",
+        "raise the maximum tokens or the context length if it should be longer",
         None,
         "u",
         1,
@@ -492,3 +498,65 @@ def test_max_tokens_out_of_range(value: Any) -> None:
 def test_a_session_needs_a_language() -> None:
     with pytest.raises(OptionError, match="^at least one target language is needed$"):
         Stream(Speaker(), [])
+
+
+def test_held_words_cost_no_pass() -> None:
+    stream = Stream(RandomModel(), source="hold:1")
+    stream.send("we saw her")
+    assert [source for _, source, _ in stream.encoded] == ["we saw"]
+    caption = stream.caption("We saw, it.")
+    assert stream.asked == []
+    assert caption.source == "We saw, it."
+    assert stream.caption("we saw it", final=True).text == text_of(stream, "we saw it")
+
+
+def test_rest_is_translated_once() -> None:
+    stream = Stream(RandomModel(), ["de", "ja"], source="hold:2")
+    assert stream.rest() == []
+    stream.send("we saw her duck")
+    captions = stream.rest()
+    assert [(each.seq, each.final) for each in captions if isinstance(each, Caption)] == [(1, False)] * 2
+    assert stream.output() == greedy(stream.model, stream.prompt("we saw her duck"), 200)
+    assert stream.rest() == []
+
+
+def test_rest_that_is_given_up_comes_later() -> None:
+    stream = Stream(RandomModel(), source="hold:2")
+    stream.send("we saw her duck")
+    (asking,) = stream.session.rest()
+    next(asking)
+    asking.close()
+    assert [each.source for each in stream.rest() if isinstance(each, Caption)] == ["we saw her duck"]
+
+
+def text_of(stream: Stream, source: str) -> str:
+    tokens = greedy(stream.model, stream.prompt(source), 200)
+    return b"".join(map(stream.model.token_bytes, tokens)).decode().strip()
+
+
+@given(
+    st.sampled_from(["stable", "hold:0", "hold:1", "hold:3"]),
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from("a b c d".split()), min_size=1, max_size=6), st.integers(0, 9), st.booleans()
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+)
+def test_every_word_reaches_a_caption(policy: str, updates: list[tuple[list[str], int, bool]]) -> None:
+    """Utterances end with a final text, with another utterance, or with the stream."""
+    stream = Stream(RandomModel(end_bias=2.0), method="ar", source=policy)
+    events: list[Event] = []
+    newest: dict[str, tuple[str, bool]] = {}
+    name = 0
+    for words, turn, final in updates:
+        name += turn == 0 or newest.get(str(name), ("", False))[1]
+        newest[str(name)] = " ".join(words), final
+        events += stream.send(" ".join(words), str(name), final=final)
+    events += stream.rest()
+    captions = {each.utterance: each for each in events if isinstance(each, Caption)}
+    for utterance, (text, final) in newest.items():
+        if text_of(stream, text):  # an empty translation of a final text is a failure
+            assert captions[utterance].text == text_of(stream, text)
+            assert captions[utterance].final == final

@@ -126,7 +126,8 @@ def continued(shown: Sequence[str], units: Sequence[str]) -> int:
         units: the units of the new text.
 
     A revision of shown units is ignored: reading continues after the last common unit, plus as many units as were shown
-    after it.
+    after it.  Common units are found as runs: the longest one, then the longest one after it, and so on.  The pages'
+    ``reading.js`` does the same.
     """
     if list(units[: len(shown)]) == list(shown):
         return len(shown)

@@ -1,4 +1,4 @@
-"""Make a final text look like a complete sentence in the prompt.
+"""Where sentences end, and how a final text becomes a complete sentence in the prompt.
 
 Most recognisers write no full stop, and many no capitals.  A model trained on incomplete sentences takes such a text
 for incomplete and translates only part of it: "I have a dog" gave an empty caption.  So the prompt of a final update
@@ -7,10 +7,12 @@ has a capital and a full stop; captions show the text as received.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.words import UNSPACED
 
 #: Metadata key of the mark that the model needs at the end of a sentence, such as "."; empty if it needs none.
 FINAL_MARK_KEY = "redraft.final_mark"
@@ -47,3 +49,44 @@ def ends_sentence(text: str) -> bool:
         if character not in "\"' " and unicodedata.category(character) not in _CLOSING:
             return character in _ENDS
     return False
+
+
+#: Marks that may end a sentence, with closing quotes and brackets behind them.  In spaced scripts a space follows.
+_END = re.compile(rf"[.!?…‥؟।॥۔։።]+[\"'’”»›)\]]*(?=\s|$|[{UNSPACED}])|[。！？．｡]+[」』）”’\"]*")
+_WORD_BEFORE = re.compile(r"[\w.'’]*$")
+#: Abbreviations before a name or a number, in lower case without their last full stop.
+_GOES_ON = frozenset(
+    "approx bzw ca capt cf col d.h dr e.g fig fr ft gen gov hon hr i.e lt mlle mme mr mrs ms mt nr pp prof rep rev sen "
+    "sgt sr sra st u.a usw vol vs z.b".split()
+)
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Yield the places where sentences end, after the mark and closing quotes, from the first to the last.
+
+    The end of the text counts if it has a mark.  In doubt a sentence goes on, since two sentences in one are translated
+    better than half a one: after abbreviations ("Mr.", "e.g."), an ellipsis or a word in lower case behind the mark,
+    and inside the text also after initials, "p.m." and numbers of one or two digits, which are ordinals in German.
+    """
+    for mark in _END.finditer(text):
+        place = mark.end()
+        after = text[place:].lstrip()
+        first = next((character for character in after if character.isalnum()), "")
+        if not mark[0].startswith(tuple("。！？．｡")) and (first.islower() or _is_abbreviated(text, mark, first)):
+            continue
+        yield place
+
+
+def _is_abbreviated(text: str, mark: re.Match[str], after: str) -> bool:
+    """Whether a mark belongs to a word or is an ellipsis, rather than ending a sentence; ``after`` is what follows."""
+    marks = mark[0].rstrip("\"'’”»›)]")
+    if marks in ("…", "‥") or marks.startswith(".."):
+        return not after
+    if marks != ".":
+        return False
+    found = _WORD_BEFORE.search(text, 0, mark.start())
+    word = found[0] if found else ""
+    if word.casefold() in _GOES_ON or (word.casefold() == "no" and after.isdigit()):
+        return True
+    short = (word.isdigit() and len(word) < 3) or (len(word) == 1 and word.isalpha() and word != "I") or "." in word
+    return bool(after) and short

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from redraft.captions.answer import Answer
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.source import Source
 from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
 from redraft.decoding.accept.margins import Margins, Sure
 from redraft.decoding.decode import decode
@@ -38,12 +40,14 @@ class Translation:
         self._encode, self._vocabulary, self._settings = encode, vocabulary, settings
         self._earlier: list[tuple[str, str]] = []
         self._memory: dict[type, object] = {}
-        self._utterance: str | None = None
+        self._source = Source(settings.source)
+        self._update: Update | None = None
         self._reported = False
         self._forget()
 
     def _forget(self) -> None:
         self._prompt = Prompt()
+        self._answer = Answer("", self._vocabulary.breaks, self._vocabulary.token_bytes)
         self._last = Output((), True)
         self._limit = 0
         self._draft: tuple[int, ...] = ()
@@ -72,12 +76,33 @@ class Translation:
         return not self._last.finished and len(self._last.tokens) >= self._limit
 
     def translate(self, update: Update) -> Asking[list[Event]]:
-        """Translate one update: yields requests for scores, returns the events, failures first."""
-        if update.utterance != self._utterance:
-            self._utterance = update.utterance
+        """Translate one update: yields requests for scores, returns the events, failures first.
+
+        If the utterance before was not final, the words of it that were held back come first.
+        """
+        before: list[Event] = []
+        if self._update is None or update.utterance != self._update.utterance:
+            before = yield from self.rest()
             self._reported = False
+            self._source.begin()
             self._forget()
-        text = self._vocabulary.as_sentence(update.text) if update.final else update.text
+        self._update = update
+        part = self._source.part(update.text, update.time, final=update.final)
+        return [*before, *(yield from self._translate(update, part))]
+
+    def rest(self) -> Asking[list[Event]]:
+        """Translate the words of the latest update that were held back, if there are any.
+
+        Call this at the end of a stream, and when no update has come for a while.
+        """
+        if self._update is None or not self._source.held:
+            return []
+        events = yield from self._translate(self._update, self._source.whole())
+        self._source.release()
+        return events
+
+    def _translate(self, update: Update, part: str) -> Asking[list[Event]]:
+        text = self._vocabulary.as_sentence(part) if update.final else part
         prompt = self._prompt_for(text)
         length = len(prompt.encoder) or len(prompt.ids)
         fits = max(length, len(prompt.ids) + 1) <= self._vocabulary.context_length
@@ -87,10 +112,10 @@ class Translation:
         elif not prompt.ids:
             self._forget()
         elif prompt != self._prompt:  # an unchanged source needs no pass
-            yield from self._decode(prompt, update.final)
+            yield from self._decode(prompt, text, update.final)
         if update.final and fits and not self._last.tokens and self._earlier and _has_words(text):
             # without earlier sentences, which may have been taken for the text
-            yield from self._decode(self._encode(text, ()), True)
+            yield from self._decode(self._encode(text, ()), text, True)
         if not self._last.finished and (update.final or not self._reported):
             self._reported = True
             failures.append(self._runaway(update))
@@ -114,12 +139,13 @@ class Translation:
                 return prompt
         return self._encode(text, ())
 
-    def _decode(self, prompt: Prompt, final: bool) -> Asking[None]:
+    def _decode(self, prompt: Prompt, text: str, final: bool) -> Asking[None]:
         vocabulary, settings = self._vocabulary, self._settings
+        answer = Answer(text, vocabulary.breaks, vocabulary.token_bytes)
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
         setup = Setup(
             settings.options,
-            vocabulary.end_tokens,
+            vocabulary.end_tokens | vocabulary.breaks.ends,
             vocabulary.pad_token,
             self._memory,
             settings.curve,
@@ -139,6 +165,7 @@ class Translation:
                 selection=prompt.selection,
                 barred=barred,
                 end_tokens=vocabulary.end_tokens,
+                line_end=answer.end,
                 limit=limit,
                 stop_loops=True,
             )
@@ -150,7 +177,7 @@ class Translation:
         self.tally.add(output)
         kept = common_prefix(self._last.tokens, output.tokens)
         self._ages = [age + 1 for age in self._ages[:kept]] + [0] * (len(output.tokens) - kept)
-        self._prompt, self._last, self._limit = prompt, output, limit
+        self._prompt, self._answer, self._last, self._limit = prompt, answer, output, limit
         if isinstance(watched, Sure):
             self._sure = watched.kept
         elif watched is not None:
@@ -158,9 +185,8 @@ class Translation:
             self._sure = surviving(margins, self._ages[: len(margins)], settings.mask.survival or 0.0)
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
-        pieces = [self._vocabulary.token_bytes(token) for token in self._last.tokens]
         view = stabilise(
-            pieces,
+            self._answer.pieces(self._last.tokens),
             self._settings.mask,
             final=update.final,
             sure=self._sure,
@@ -172,7 +198,7 @@ class Translation:
         if update.final:
             if remember and self._last.finished:
                 self.remember(update.text, view.shown)
-            self._utterance = None
+            self._update = None
         return Caption(
             update.utterance,
             update.seq,
@@ -203,7 +229,7 @@ class Translation:
         tokens = len(self._last.tokens)
         message = (
             f"the translation was cut at {tokens} tokens, since the model did not end it; "
-            "raise max_tokens or the context length if it should be longer"
+            "raise the maximum tokens or the context length if it should be longer"
             if self._is_endless
             else f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
         )
@@ -246,3 +272,7 @@ class Session:
     def translate(self, update: Update) -> list[Asking[list[Event]]]:
         """Return one generator per target language, in order; run all of them before the next update."""
         return [translation.translate(update) for translation in self.translations]
+
+    def rest(self) -> list[Asking[list[Event]]]:
+        """Return one generator per target language that translates the words held back (`Translation.rest`)."""
+        return [translation.rest() for translation in self.translations]

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from redraft.captions.events import is_whole
+from redraft.captions.source import RAW, check_policy
 from redraft.captions.stabilise import Mask
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.errors import OptionError
 
@@ -23,6 +25,7 @@ class Vocabulary:
         pad_token: id of the padding token.
         as_sentence: changes a final text for the prompt (`redraft.captions.sentence`).
         trees: whether the model's backend scores draft trees.
+        breaks: its tokens with a line break, which ends a translation.
     """
 
     end_tokens: frozenset[int]
@@ -31,6 +34,7 @@ class Vocabulary:
     pad_token: int = 0
     as_sentence: Callable[[str], str] = str
     trees: bool = False
+    breaks: LineBreaks = NO_BREAKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Settings:
         max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
         curve: cost of a pass, for methods that use it.
+        source: which part of a source that is not final is translated (`redraft.captions.source`).
 
     Raises:
         OptionError: a number is out of range.
@@ -56,9 +61,11 @@ class Settings:
     context: int = 0
     max_tokens: int = 256
     curve: CostCurve | None = None
+    source: str = RAW
 
     def __post_init__(self) -> None:
         for name, low in (("context", 0), ("max_tokens", 1)):
             value = getattr(self, name)
             if not is_whole(value) or value < low:
                 raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
+        check_policy(self.source)

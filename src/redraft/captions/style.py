@@ -12,11 +12,13 @@ class Style:
     Attributes:
         source: BCP 47 tag of the source language.
         template: name of a prompt template; None chooses by the model's metadata.
+        prompt: a prompt of one's own (`redraft.captions.own_prompt`), instead of a template.
         glossary: (source term, translation) pairs for the instruction.
         context: number of earlier sentences in the prompt.
     """
 
     source: str = "en"
     template: str | None = None
+    prompt: str | None = None
     glossary: tuple[tuple[str, str], ...] = ()
     context: int = 0

@@ -7,6 +7,7 @@ punctuation, Thai, Lao, Burmese, Khmer) each character is a word, together with 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 #: Characters of scripts written without spaces, for a character class in a regular expression.
@@ -20,3 +21,17 @@ _MARKS = (
 WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^\\s{UNSPACED}]+")
 #: Text within which a line is not broken: a word with closing punctuation and the space after it.
 UNBREAKABLE = re.compile(f"(?:{WORD.pattern})[、。，．！？：；」』）】〉》ー々]*\\s*")
+#: Joins that need no added space: next to white space, or to a character of a script without spaces.
+_SEAM = re.compile(f"[\\s{UNSPACED}]")
+
+
+def joined(before: str, after: str) -> str:
+    """Join two texts, with a space between them if the script needs one and it is missing."""
+    if not before or not after or _SEAM.match(before[-1]) or _SEAM.match(after[0]):
+        return before + after
+    return f"{before} {after}"
+
+
+def bare(word: str) -> str:
+    """Return a word without case and punctuation; empty if it is only punctuation."""
+    return "".join(each for each in word.casefold() if unicodedata.category(each)[0] != "P")

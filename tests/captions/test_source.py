@@ -1,0 +1,134 @@
+"""The part of a growing source that is translated: what is held back, for how long, and that nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.source import LONGEST, LONGEST_UPDATES, MOST_HELD, RAW, STABLE, Source, check_policy
+from redraft.captions.words import WORD, bare
+from redraft.errors import OptionError
+
+POLICIES = (RAW, STABLE, "hold:0", "hold:1", "hold:3")
+
+
+def parts(policy: str, *texts: str, every: float | None = None, learnt: bool = True) -> list[str]:
+    """The parts of the texts of an utterance; ``learnt``: after an utterance that was revised."""
+    source = Source(policy)
+    if learnt:
+        source.part("I saw a dock")
+        source.part("I saw her duck", final=True)
+        source.begin()
+    return [source.part(text, None if every is None else every * number) for number, text in enumerate(texts)]
+
+
+def test_raw() -> None:
+    assert parts("raw", "We saw.", "we saw") == ["We saw.", "we saw"]
+
+
+def test_hold() -> None:
+    assert parts("hold:0", "We saw.", "We saw her, ") == ["We saw", "We saw her"]
+    assert parts("hold:2", "We saw", "We saw her.", "We saw her duck") == ["", "We", "We saw"]
+
+
+def test_agreement() -> None:
+    texts = ("That was the eve.", "That was the epoch of the inn,", "That was the epoch of incredulity.")
+    assert parts(STABLE, *texts) == ["", "That was the", "That was the epoch of"]
+
+
+def test_inserted_word() -> None:
+    assert parts(STABLE, "We saw a duck", "We saw a duck there", "We all saw a duck there") == [
+        "",
+        "We saw a duck",
+        "We all saw a duck there",
+    ]
+
+
+def test_case_and_punctuation() -> None:
+    assert parts(STABLE, "Tonight, I saw", "Tonight, I saw", "tonight I saw.") == [
+        "",
+        "Tonight, I saw",
+        "Tonight, I saw",
+    ]
+
+
+def test_sent_twice() -> None:
+    source = Source("hold:0")
+    assert [source.part("We saw", 1.0), source.part("We saw", 1.0)] == ["We saw", "We saw"]
+    assert parts(STABLE, "We saw", "We saw", every=0.0) == ["", ""]
+
+
+def test_unrevised_stream_is_raw() -> None:
+    texts = ("We", "We saw", "We saw her", "We saw her duck.")
+    assert parts(STABLE, *texts, learnt=False) == list(texts)
+
+
+def test_withdrawn_full_stop_is_a_revision() -> None:
+    texts = ("We saw.", "We saw her.", "We saw her duck.")
+    assert parts(STABLE, *texts, learnt=False) == ["We saw.", "We saw.", "We saw her"]
+
+
+def test_longest() -> None:
+    texts = ["We " + word for word in ("a", "b", "c", "d", "e", "f", "g")]
+    step = LONGEST / 2
+    assert parts(STABLE, *texts, every=step) == ["", "We", "We", "We d", "We e", "We f", "We g"]
+    assert parts(STABLE, *texts)[LONGEST_UPDATES + 1] == "We " + "abcdefg"[LONGEST_UPDATES + 1]
+
+
+def test_chinese() -> None:
+    assert parts(STABLE, "我喜欢猫。", "我喜欢狗和", "我喜欢狗和猫。") == ["", "我喜欢", "我喜欢狗和"]
+
+
+@pytest.mark.parametrize(
+    "policy", ["", "none", "hold", "hold:", "hold:-1", f"hold:{MOST_HELD + 1}", "hold:1 ", 1, None]
+)
+def test_wrong_policy(policy: object) -> None:
+    with pytest.raises(OptionError, match=r"source must be stable, raw, or hold:K with K from 0 to 20"):
+        check_policy(policy)
+
+
+_TEXTS = st.lists(st.sampled_from("a b c d A. b, c? 7:15 -".split()), max_size=8).map(" ".join)
+_STREAMS = st.lists(st.tuples(_TEXTS, st.sampled_from([0.0, 0.4, 1.1])), min_size=1, max_size=12)
+
+
+def words(texts: str | Iterable[str]) -> list[str]:
+    return [word for each in WORD.findall(texts if isinstance(texts, str) else " ".join(texts)) if (word := bare(each))]
+
+
+@given(st.sampled_from(POLICIES), _STREAMS, st.booleans(), st.booleans())
+def test_any_stream(policy: str, stream: Sequence[tuple[str, float]], timed: bool, ends: bool) -> None:
+    source, time, before, text = Source(policy), 0.0, "", ""
+    for number, (new, step) in enumerate(stream):
+        time += step
+        final = ends and number == len(stream) - 1
+        part = source.part(new, time if timed else None, final=final)
+        assert words(part) == words(new)[: len(words(part))]  # a beginning
+        if final:
+            assert part == new
+            assert not source.held
+        # Captions do not shrink while the recogniser only adds words.
+        if words(new)[: len(words(text))] == words(text):
+            assert words(part)[: len(words(before))] == words(before)
+        before, text = part, new
+    if not source.held:
+        assert words(before) == words(text)
+    if source.held:
+        assert words(source.whole()) == words(text)
+        source.release()
+        assert not source.held
+
+
+@given(st.sampled_from(POLICIES[1:]), st.lists(_TEXTS, min_size=1, max_size=9))
+def test_no_word_waits_longer(policy: str, texts: list[str]) -> None:
+    """A word that stays at its place is translated after `LONGEST` at the latest."""
+    source, step = Source(policy), LONGEST / 4
+    waited = 0
+    before: list[str] = []
+    for number, text in enumerate(texts):
+        new, part = words(text), words(source.part(text, number * step))
+        waited = waited + 1 if len(new) > len(part) and new[: len(part)] == before[: len(part)] else 0
+        assert waited <= 5
+        before = new

@@ -1,0 +1,76 @@
+"""Words of unfinished texts that are held back on a server: at pauses, drops and the end they are translated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from redraft.serve import live
+from tests.serve.servers import Running, Socket, running
+from tests.serve.test_sockets import expected, say
+
+
+def shown(messages: list[dict[str, Any]]) -> list[str]:
+    return [each["text"] + each.get("unstable", "") for each in messages if each["type"] in ("partial", "final")]
+
+
+def begin(server: Running, socket: Socket, **fields: Any) -> str:
+    token: str = socket.start("de", method="ar", source_policy="hold:2", **fields)["token"]
+    return token
+
+
+def test_end_without_final() -> None:
+    with running() as server, server.socket() as socket:
+        begin(server, socket)
+        say(socket, "we saw her duck", final=False)
+        socket.say("end")
+        assert shown(socket.until("done"))[-1] == expected("we saw her duck")
+
+
+def test_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LONGEST", 0.2)
+    with running() as server, server.socket() as socket:
+        begin(server, socket)
+        say(socket, "we saw her duck", final=False)
+        assert [shown(socket.until("partial"))[-1] for _ in range(2)] == [
+            expected("we saw"),
+            expected("we saw her duck"),
+        ]
+
+
+def test_pause_after_a_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "LONGEST", 0.5)
+    with running() as server:
+        with server.socket() as socket:
+            token = begin(server, socket)
+            say(socket, "we saw her duck", final=False)
+            socket.until("partial")
+        with server.socket() as socket:
+            begin(server, socket, token=token)
+            assert expected("we saw her duck") in [shown(socket.until("partial"))[-1] for _ in range(2)]
+
+
+def test_next_utterance() -> None:
+    with running() as server, server.socket() as socket:
+        begin(server, socket)
+        say(socket, "we saw her duck", final=False)
+        assert shown(socket.until("partial"))[-1] == expected("we saw")
+        say(socket, "and left", utterance="2")
+        heard = socket.until("final")
+        assert shown([each for each in heard if each.get("utterance") == "1"]) == [expected("we saw her duck")]
+
+
+def test_default_of_the_server() -> None:
+    with running(source="hold:1") as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        say(socket, "we saw her", final=False)
+        assert shown(socket.until("partial"))[-1] == expected("we saw")
+
+
+def test_wrong_policy() -> None:
+    with running() as server, server.socket() as socket:
+        socket.say("start", targets=["de"], source_policy="hold")
+        error = socket.hear()
+        assert (error["type"], error["code"]) == ("error", "option")
+        assert error["message"].startswith("source_policy must be stable, raw, or hold:K")
