@@ -47,15 +47,19 @@ class Sent:
 
 
 def live_captions(updates: Iterable[Update]) -> Iterator[tuple[float, str]]:
-    """Yield the times and texts of Live Captions: new words one by one, revisions at once, after earlier sentences."""
+    """Yield the times and texts of Live Captions: new words one by one, revisions at once, after earlier sentences.
+
+    The recogniser of the talk ends even unfinished texts with a full stop; Live Captions does not.
+    """
     said, shown, latest = "", "", 0.0
     for update in updates:
-        words, old = update.text.split(), shown.split()
+        text = update.text if update.final else update.text.rstrip(ENDS)
+        words, old = text.split(), shown.split()
         first = min(len(old) + 1, len(words)) if words[: len(old)] == old else len(words)
         for length in range(first, len(words) + 1):
             latest = max(latest + GAP, (update.time or 0.0) - WORD * (len(words) - length))
             yield latest, f"{said} {' '.join(words[:length])}".strip()
-        shown = "" if update.final else update.text
+        shown = "" if update.final else text
         said = f"{said} {update.text}"[-400:].strip() if update.final else said
 
 

@@ -1,8 +1,8 @@
 """Measure the cost of speech recognition on a server: CPU time and memory of a session's recogniser, and its lag.
 
-Sessions send the demo talk, read by espeak-ng, in real time to `redraft serve --recogniser`.  The CPU share is the
-recogniser's CPU time per second of audio, in cores, with and without the start of its process.  The lag is the time
-from the end of an update's audio to the message with its text.
+Sessions send the reading of Dickens in the package moonshine-voice in real time to `redraft serve --recogniser`.  The
+CPU share is the recogniser's CPU time per second of audio, in cores, with and without the start of its process.  The
+lag is the time from the end of an update's audio to the message with its text.
 
 python -m benchmarks.hearing --sessions 1 --sessions 2
 """
@@ -12,10 +12,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -28,9 +26,9 @@ import click
 import numpy as np
 from websockets.sync.client import connect
 
-from redraft.captions.talk import load_talk
-from redraft.speech.audio import RATE, file_blocks
+from redraft.speech.audio import RATE, file_blocks, library
 from redraft.speech.dialect import pcm
+from redraft.speech.endpoint import PAUSE
 
 
 @contextmanager
@@ -113,19 +111,13 @@ def metrics(port: int) -> dict[str, float]:
 
 
 @click.command(help=__doc__)
-@click.option("--recogniser", default="pocketsphinx", show_default=True)
+@click.option("--recogniser", default="moonshine", show_default=True)
 @click.option("--sessions", type=click.IntRange(1, 100), multiple=True, default=[1, 2], show_default=True)
-@click.option("--pause", default=0.24, show_default=True, help="espeak-ng's pauses are short.")
-@click.option("--sentences", type=click.IntRange(1), default=10, show_default=True, help="Of the talk.")
-def main(recogniser: str, sessions: tuple[int, ...], pause: float, sentences: int) -> None:
+@click.option("--pause", default=PAUSE, show_default=True)
+def main(recogniser: str, sessions: tuple[int, ...], pause: float) -> None:
     """Measure and print."""
-    if shutil.which("espeak-ng") is None:
-        raise click.ClickException("espeak-ng is not installed, which reads the talk")
-    said = "\n".join([update.text for update in load_talk() if update.final][:sentences])
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "talk.wav")
-        subprocess.run(["espeak-ng", "-v", "en-us+klatt4", "-s", "140", "-w", path, said], check=True)
-        blocks = [pcm(block) for block in file_blocks(path)]
+    recording = Path(library("moonshine_voice").get_assets_path()) / "two_cities.wav"
+    blocks = [pcm(block) for block in file_blocks(str(recording))]
     for each in sessions:
         click.echo(json.dumps({"recogniser": recogniser, **measured(each, recogniser, pause, blocks)}))
 

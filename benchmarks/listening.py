@@ -1,108 +1,84 @@
-"""From speech to captions: word errors, erasure, lag and CPU share of the demo talk, read by espeak-ng.
+"""Measure recognisers on real voices: wrong words, lag from the end of a word to its caption, and CPU time.
 
-The talk is played in real time, recognised and translated live, as by `redraft listen --speed 1`.  Then all updates are
-translated again by each method, at full speed, to compare erasure.  Lag is the time from the end of an update's audio
-to its caption; for final captions it includes the pause that ends the utterance.  NE is in words, CPU share in cores.
+The recordings are those in the package moonshine-voice: a reading of the beginning of A Tale of Two Cities, a few
+sentences, and a scene for two speakers.  Only the first has a free text, for wrong words, and word times, for lag:
+Whisper base has aligned its words, except for "we were all going direct to Heaven", whose times are interpolated.  The
+lag of a word ends with the first caption (or, without translation, update) whose source contains it from then on.
+Recognition is a process of its own, so its CPU time is measured apart from that of the translation.
 
-python -m benchmarks.listening --sentences 14
-python -m benchmarks.listening --recogniser sherpa:zipformer-en --json
+python -m benchmarks.listening > benchmarks/results/listening.jsonl
+python -m benchmarks.listening --recogniser whisper:FOLDER >> benchmarks/results/listening.jsonl
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
-import subprocess
-import tempfile
+import resource
+import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from redraft.captions.events import Caption, Update
-from redraft.captions.formats.read import Item
+from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.stabilise import Mask
-from redraft.captions.talk import load_talk
-from redraft.speech.audio import Samples, at_speed, file_blocks
+from redraft.measure.eval.signature import file_hash, machine
+from redraft.models import shipped_path
+from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, library
+from redraft.speech.endpoint import PAUSE
+from redraft.speech.isolated import isolated
 from redraft.speech.newest import newest
 from redraft.speech.recogniser import transcribe
-from redraft.speech.registry import open_recogniser
+from redraft.speech.registry import resolve
 from redraft.translator import Translator
 
-METHODS = {"ar": -1.0, "ssbd": 0.0}
+#: Recording -> file with its words, each with the time of its end in seconds; None if its text is not free.
+RECORDINGS = {"two_cities": "two_cities.tsv", "beckett": None, "endgame_nagg_nell": None}
+LANGUAGES = ("de", "ja", "zh")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A text that was shown for an utterance, at a time in seconds from the start of the audio."""
+
+    time: float
+    utterance: str
+    source: str
 
 
 class Clock:
     """Seconds since the first block of audio was requested."""
 
     def __init__(self, blocks: Iterator[Samples]) -> None:
-        self._blocks, self._start = blocks, 0.0
+        self._blocks, self._start, self.samples = blocks, 0.0, 0
 
     def __iter__(self) -> Iterator[Samples]:
         self._start = time.monotonic()
-        return self._blocks
+        for block in self._blocks:
+            self.samples += len(block)
+            yield block
 
     def now(self) -> float:
         """Return the seconds."""
         return time.monotonic() - self._start
 
 
-def live(path: str, recogniser: str, pause: float) -> tuple[list[Update], dict[str, Any]]:
-    """Return all updates of the talk, and the figures of its live translation."""
-    clock, heard = Clock(at_speed(file_blocks(path), 1.0)), list[Update]()
-    partial, final, shown = list[float](), list[float](), list[Caption]()
-
-    def noted(items: Iterable[Item]) -> Iterator[Item]:
-        for item in items:
-            if isinstance(item, Update):
-                heard.append(item)
-            yield item
-
-    recognising = open_recogniser(recogniser, "en", pause)
-    with Translator.open("demo", to=["de"], mask=Mask(margin=METHODS["ssbd"])) as translator:
-        translator.translate(Update("warm-up", 0, "Good evening.", final=True))
-        cpu = time.process_time()
-        for update in newest(noted(transcribe(clock, recognising))):
-            for event in translator.translate(update) if isinstance(update, Update) else []:
-                if isinstance(event, Caption):
-                    shown.append(event)
-                    if update.final or update.seq:  # the first update has the start time instead
-                        (final if event.final else partial).append(clock.now() - (update.time or 0.0))
-        share = (time.process_time() - cpu) / clock.now()
-    figures = {"updates": len(heard), "translated": len({(each.utterance, each.seq) for each in shown})}
-    figures["ne_live"] = erasure([(each.utterance, each.text, each.final) for each in shown])
-    for name, lags in (("partial", partial), ("final", final)):
-        figures |= {f"{name}_lag_p{each}": round(float(np.percentile(lags, each)), 2) for each in (50, 95)}
-    return heard, {**figures, "cpu_share": round(share, 2)}
+def words_of(text: str) -> list[str]:
+    """Return the words without case and punctuation."""
+    return re.findall(r"[a-z0-9']+", text.lower())
 
 
-def erasure(texts: Sequence[tuple[str, str, bool]]) -> float:
-    """Return NE in words of growing texts, given as utterance, text, and whether it is the last."""
-    before: dict[str, list[str]] = {}
-    erased = length = 0
-    for utterance, text, final in texts:
-        old, new = before.get(utterance, []), text.split()
-        same = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-        erased += len(old) - same
-        before[utterance] = new
-        length += len(new) * final
-    return round(erased / max(1, length), 2)
-
-
-def again(updates: Sequence[Update], method: str) -> float:
-    """Return NE of the captions that a method makes of all updates."""
-    with Translator.open("demo", to=["de"], method=method, mask=Mask(margin=METHODS[method])) as translator:
-        events = [event for update in updates for event in translator.translate(update)]
-    return erasure([(each.utterance, each.text, each.final) for each in events if isinstance(each, Caption)])
-
-
-def word_errors(said: str, heard: str) -> float:
+def word_errors(reference: Sequence[str], found: Sequence[str]) -> float:
     """Return the word error rate: wrong, missing and extra words per spoken word."""
-    reference, found = (re.findall(r"[a-z0-9']+", text.lower()) for text in (said, heard))
     row = list(range(len(found) + 1))
     for word in reference:
         last, row[0] = row[0], row[0] + 1
@@ -111,28 +87,120 @@ def word_errors(said: str, heard: str) -> float:
     return round(row[-1] / len(reference), 3)
 
 
+def appearances(shown: Sequence[Shown]) -> list[tuple[str, float]]:
+    """Return each word of the last texts of utterances, with the time from which on it was shown."""
+    found = []
+    for utterance in dict.fromkeys(each.utterance for each in shown):
+        texts = [(each.time, words_of(each.source)) for each in shown if each.utterance == utterance]
+        last = texts[-1][1]
+        for place, word in enumerate(last):
+            count = last[: place + 1].count(word)
+            since = next((index + 1 for index in reversed(range(len(texts))) if texts[index][1].count(word) < count), 0)
+            found.append((word, texts[since][0]))
+    return found
+
+
+def lags(shown: Sequence[Shown], spoken: Sequence[tuple[str, float]]) -> list[float]:
+    """Return the lag of each word that was recognised correctly, in seconds."""
+    found = appearances(shown)
+    matcher = SequenceMatcher(None, [word for word, _ in spoken], [word for word, _ in found], autojunk=False)
+    return [
+        found[block.b + offset][1] - spoken[block.a + offset][1]
+        for block in matcher.get_matching_blocks()
+        for offset in range(block.size)
+    ]
+
+
+def run(
+    path: Path, recogniser: str, to: Sequence[str], live: bool
+) -> tuple[list[Update], dict[str, list[Shown]], dict[str, Any]]:
+    """Recognise and translate a recording; return the updates, what was shown by language, and the times."""
+    updates = list[Update]()
+    shown: dict[str, list[Shown]] = {}
+    with ExitStack() as stack:
+        translator = None
+        if to:
+            translator = stack.enter_context(Translator.open("demo", to=list(to), mask=Mask(margin=0.0)))
+            translator.translate(Update("warm-up", 0, "Good evening.", final=True))
+        blocks = file_blocks(str(path))
+        clock = Clock(at_speed(blocks, 1.0) if live else blocks)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with closing(isolated(recogniser, "en", PAUSE, None)) as opened:
+            cpu = time.process_time()
+            items = transcribe(clock, opened)
+            for item in newest(items) if live else items:
+                if isinstance(item, Failure):
+                    raise click.ClickException(item.message)
+                updates.append(item)
+                for event in translator.translate(item) if translator else [item]:
+                    if isinstance(event, Caption):
+                        made = Shown(clock.now(), event.utterance, event.source)
+                        shown.setdefault(event.language, []).append(made)
+                    elif isinstance(event, Update):
+                        shown.setdefault("", []).append(Shown(clock.now(), event.utterance, event.text))
+            seconds, translating = clock.now(), time.process_time() - cpu
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    audio = clock.samples / RATE
+    recognising = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+    figures = {
+        "audio_seconds": round(audio, 1),
+        "seconds_per_second": round(seconds / audio, 2),
+        "cpu_recognition": round(recognising / audio, 2),
+        "cpu_rest": round(translating / audio, 2),
+    }
+    return updates, shown, figures
+
+
+def row(name: str, recogniser: str, to: Sequence[str], live: bool) -> dict[str, Any]:
+    """Return the figures of a run."""
+    path = Path(library("moonshine_voice").get_assets_path()) / f"{name}.wav"
+    load = os.getloadavg()[0]
+    updates, shown, figures = run(path, recogniser, to, live)
+    text = " ".join(update.text for update in updates if update.final)
+    made: dict[str, Any] = {
+        "recogniser": label(recogniser),
+        "recording": name,
+        "to": list(to),
+        "live": live,
+        "updates": len(updates),
+        **figures,
+        "load": round(load, 1),
+    }
+    if (file := RECORDINGS[name]) is not None:
+        lines = (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines()
+        spoken = [(words_of(word)[0], float(end)) for word, end in (line.split("\t") for line in lines)]
+        made |= {"text": text, "word_errors": word_errors([word for word, _ in spoken], words_of(text))}
+        if live:
+            found = [lag for texts in shown.values() for lag in lags(texts, spoken)]
+            made |= {f"lag_p{each}": round(float(np.percentile(found, each)), 2) for each in (50, 95)}
+    facts = {
+        "redraft": version("redraft"),
+        "recogniser": made["recogniser"],
+        "model": f"demo@{file_hash(shipped_path('demo'))}" if to else "none",
+        "data": f"{name}.wav@{file_hash(path)}",
+        **machine(),
+    }
+    return made | {"signature": "|".join(f"{key}:{value}" for key, value in facts.items())}
+
+
+def label(recogniser: str) -> str:
+    """Return a recogniser's name for tables, with the version of its package."""
+    name, _, model = recogniser.partition(":")
+    package = {"moonshine": "moonshine-voice", "whisper": "faster-whisper", "sherpa": "sherpa-onnx"}[name]
+    return f"{name}:{Path(model).name} ({package} {version(package)})"
+
+
 @click.command(help=__doc__)
-@click.option("--recogniser", default="pocketsphinx", show_default=True)
-@click.option("--voice", default="en-us+klatt4", show_default=True, help="Of espeak-ng.")
-@click.option("--words", default=140, show_default=True, help="A minute.")
-@click.option("--pause", default=0.24, show_default=True, help="espeak-ng's pauses are short.")
-@click.option("--sentences", type=click.IntRange(1), help="Of the talk, from its beginning.  [default: all]")
-@click.option("--json", "as_json", is_flag=True, help="One object instead of lines.")
-def main(recogniser: str, voice: str, words: int, pause: float, sentences: int | None, as_json: bool) -> None:
-    """Measure and print."""
-    if shutil.which("espeak-ng") is None:
-        raise click.ClickException("espeak-ng is not installed, which reads the talk")
-    said = "\n".join([update.text for update in load_talk() if update.final][:sentences])
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "talk.wav")
-        subprocess.run(["espeak-ng", "-v", voice, "-s", str(words), "-w", path, said], check=True)
-        heard, figures = live(path, recogniser, pause)
-    finals = [update.text for update in heard if update.final]
-    row = {"recogniser": recogniser, "voice": voice, "utterances": len(finals)}
-    row |= {"word_errors": word_errors(said, " ".join(finals)), **figures}
-    row |= {"ne_source": erasure([(each.utterance, each.text, each.final) for each in heard])}
-    row |= {f"ne_{method}": again(heard, method) for method in METHODS}
-    click.echo(json.dumps(row) if as_json else "\n".join(f"{name:<16}{value}" for name, value in row.items()))
+@click.option("--recogniser", default="auto", show_default=True)
+@click.option("--recording", "recordings", multiple=True, type=click.Choice(list(RECORDINGS)), default=list(RECORDINGS))
+def main(recogniser: str, recordings: Sequence[str]) -> None:
+    """Measure and print one row for each cell."""
+    recogniser = resolve(recogniser)
+    for name in recordings:
+        for to in ((), LANGUAGES[:1], LANGUAGES) if RECORDINGS[name] else ((),):
+            for live in (True, False):
+                click.echo(json.dumps(row(name, recogniser, to, live), ensure_ascii=False))
+                sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from redraft.cli import main
-from redraft.speech import registry
+from redraft.speech import isolated, registry
 from tests.speech.recognisers import Scripted
 
 #: What needs the extra `serve`.
@@ -45,7 +45,7 @@ def redraft(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "fetched"))
 
     def run(*arguments: str, stdin: bytes = b"") -> Done:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin))))
         with pytest.raises(SystemExit) as stopped:
             main(arguments)
         assert isinstance(stopped.value.code, int)
@@ -59,6 +59,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """What `redraft listen` recognises with, in place of any recogniser."""
     made = Scripted(words=4, sentence="I have a dog")
     module = SimpleNamespace(SUMMARY="for tests", MODELS={"small": "a model"}, recogniser=lambda _: made)
-    point = SimpleNamespace(name="pocketsphinx", load=lambda: module)
+    point = SimpleNamespace(name="moonshine", load=lambda: module)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])
+    monkeypatch.setattr(isolated, "isolated", lambda *_: made)
     return made

@@ -5,14 +5,16 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from redraft.captions.events import Failure
+from redraft.captions.events import Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.speech import microphone
+from redraft.speech.recogniser import transcribe
 from tests.cli.conftest import Run
 from tests.speech.recognisers import Scripted
 
@@ -34,6 +36,15 @@ class Sound(ModuleType):
         super().__init__("sounddevice")
         self.names, self.refuses, self.dies, self.blocks = names, refuses, dies, 11
         self.recorded = threading.Event()
+        self.silently, self.starts = False, 0
+
+    def _terminate(self) -> None:
+        self.starts += 1
+        if self.starts == 2:
+            self.names = ("Desk microphone",)
+
+    def _initialize(self) -> None:
+        pass
 
     def query_devices(self, device: str | int | None = None, kind: str | None = None) -> Any:
         found = [{"name": name, "max_input_channels": 2, "default_samplerate": 44_100.0} for name in self.names]
@@ -62,7 +73,7 @@ class Sound(ModuleType):
                 callback(np.zeros((22_050, 2), np.float32), 22_050, None, None)
                 over.wait(0.01)
             self.recorded.set()
-            if self.dies or over.wait():
+            if (self.dies and not self.silently) or over.wait():
                 finished_callback()
 
         thread = threading.Thread(target=record)
@@ -86,28 +97,60 @@ def sound(monkeypatch: pytest.MonkeyPatch) -> Sound:
 
 
 def test_the_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound) -> None:
+    over = threading.Event()
+
     def interrupt() -> None:
         while scripted.heard < 5.1:
-            time.sleep(0.01)
+            if over.wait(0.01):
+                return
         signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    threading.Thread(target=interrupt).start()
-    done = redraft("listen", "--to", "de", "--output", "jsonl")
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        done = redraft("listen", "--to", "de", "--output", "jsonl")
+    finally:
+        over.set()
+        thread.join()
     assert done.status == 0
-    assert done.err == "redraft: listening to 'Desk microphone'; Ctrl-C ends it\n"
+    assert done.err == "redraft: moonshine listens to 'Desk microphone'; Ctrl-C ends it\n"
     finals = [row["source"] for row in done.rows if row["type"] == "final"]
     assert finals == ["I have a dog", "I have a dog", "I have a"]  # what was cut off is not lost
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("silently", [False, True])
+def test_unplugged_and_plugged_in_again(
+    silently: bool, scripted: Scripted, sound: Sound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(microphone, "_GONE", 0.5)
+    sound.dies, sound.silently, sound.blocks = True, silently, 3
+    recorded = microphone.Microphone("desk")
+    items: list[Item] = []
+    for item in transcribe(recorded.blocks(), scripted):
+        items.append(item)
+        if isinstance(item, Failure):
+            sound.names, sound.dies, sound.blocks = (), False, 11
+        if len(items) == 14:
+            recorded.stop()
+    failures = [item.message for item in items if isinstance(item, Failure)]
+    assert failures == ["microphone 'Desk microphone' has stopped recording: connect it again, or end with Ctrl-C"]
+    assert isinstance(items[3], Failure) and sound.starts == 2
+    finals = [item.text for item in items if isinstance(item, Update) and item.final]
+    assert finals[:3] == ["I have a dog"] * 3
+
+
 @pytest.mark.usefixtures("scripted")
-def test_a_microphone_that_goes_away(redraft: Run, sound: Sound) -> None:
+def test_unplugged_until_ctrl_c(sound: Sound) -> None:
     sound.dies, sound.blocks = True, 3
-    done = redraft("listen", "--to", "de", "--output", "jsonl", "--device", "desk")
-    assert done.status == 1
-    assert done.rows[-1]["message"] == "microphone 'Desk microphone' has stopped recording"
-    assert [row["source"] for row in done.rows[:-1] if row["type"] == "final"] == ["I have a"]
+    recorded = microphone.Microphone()
+    failures = []
+    for block in recorded.blocks():
+        if isinstance(block, Failure):
+            failures.append(block.message)
+            recorded.stop()
+    assert len(failures) == 1
 
 
 @pytest.mark.usefixtures("scripted")
@@ -143,8 +186,6 @@ def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_slow_recogniser_is_told_of(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
-    from redraft.speech import microphone
-
     monkeypatch.setattr(microphone, "_WAITING", 0.2)
     recorded = microphone.Microphone()
     blocks = recorded.blocks()

@@ -16,6 +16,15 @@ from redraft.speech.recogniser import Heard, Hypothesis
 
 #: The voice that is understood best of those that were tried.
 VOICE = ("-v", "en-us+klatt4", "-s", "140")
+#: The text of a recording in the package moonshine-voice, by Charles Dickens.
+DICKENS = """
+It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, it was the
+epoch of belief, it was the epoch of incredulity, it was the season of Light, it was the season of Darkness, it was the
+spring of hope, it was the winter of despair, we had everything before us, we had nothing before us, we were all going
+direct to Heaven, we were all going direct the other way—in short, the period was so far like the present period, that
+some of its noisiest authorities insisted on its being received, for good or for evil, in the superlative degree of
+comparison only.
+"""
 
 
 class Scripted:
@@ -58,6 +67,18 @@ def silence(seconds: float, block: float = 0.1) -> Iterator[Samples]:
     made = np.zeros(round(RATE * block), np.float32)
     for _ in range(round(seconds / block)):
         yield made
+
+
+def dickens(path: Path | None = None, seconds: float | None = None) -> Path:
+    """The recording of `DICKENS`, read by a person, or its beginning as a WAV file; skips without the package."""
+    package = pytest.importorskip("moonshine_voice")
+    recording = Path(package.get_assets_path()) / "two_cities.wav"
+    if path is None:
+        return recording
+    soundfile = pytest.importorskip("soundfile")
+    samples, rate = soundfile.read(recording, dtype="int16")
+    soundfile.write(path, samples[: None if seconds is None else round(rate * seconds)], rate)
+    return path
 
 
 def spoken(path: Path, lines: Sequence[str]) -> Path:

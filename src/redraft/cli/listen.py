@@ -18,6 +18,7 @@ from redraft.errors import InputError, OptionError
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
     from redraft.speech.audio import Samples
+    from redraft.speech.lag import Lag
 
 EXAMPLES = """\b
 Examples:
@@ -63,14 +64,24 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(
+    cls=common.Grouped,
+    groups=captioning.groups(
+        {
+            "Audio": ("speed", "device", "rate", "channels", "list-devices"),
+            "Recogniser": ("recogniser", "pause", "sentences", "punctuation", "list-recognisers"),
+        }
+    ),
+    epilog=EXAMPLES,
+)
 @click.argument("file", required=False, metavar="[FILE|-]")
 @captioning.languages
 @click.option(
     "--recogniser",
-    default="pocketsphinx",
+    default="auto",
     metavar="NAME[:MODEL|:URL]",
-    help="Speech recogniser, or a recognition server such as vosk:ws://127.0.0.1:2700; --list-recognisers lists them.",
+    help="Speech recogniser, or a recognition server such as vosk:ws://127.0.0.1:2700; --list-recognisers lists them. "
+    "auto chooses an installed one for the language of --from, for English moonshine.",
 )
 @click.option(
     "--pause",
@@ -79,6 +90,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     help="Seconds of silence that end an utterance; half that if it is long.",
 )
 @common.punctuation
+@common.sentences
 @click.option(
     "--speed",
     type=common.Real(0, min_open=True),
@@ -90,12 +102,14 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
 @_listing("--list-devices", _list_devices, "List the microphones and exit.")
 @_listing("--list-recognisers", _list_recognisers, "List the recognisers with their models and exit.")
 @captioning.translation
+@common.needs("listen")
 def listen(
     file: str | None,
     source: str,
     recogniser: str,
     pause: float,
     punctuation: str | None,
+    sentences: bool,
     speed: float | None,
     device: str | None,
     rate: int,
@@ -111,23 +125,30 @@ def listen(
     worked, 1 if something could not be recognised or translated, and 2 if nothing was started. docs/listen.md explains
     the recognisers.
     """
-    from redraft.speech.registry import check_recogniser
+    from redraft.captions.languages import parse_language
+    from redraft.speech.lag import Lag
+    from redraft.speech.registry import resolve
 
     _refuse_idle(file)
-    check_recogniser(recogniser)
+    recogniser = resolve(recogniser, parse_language(source, "source language").code)
+
+    lag = Lag(lambda sentence: click.echo(f"redraft: {sentence}", err=True), speed or 1.0)
 
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
+        from redraft.speech import isolated
         from redraft.speech.newest import newest
         from redraft.speech.recogniser import transcribe
-        from redraft.speech.registry import open_recogniser
+        from redraft.speech.sentences import Sentences
 
-        with _blocks(file, device, rate, channels, speed) as blocks:
-            items = transcribe(blocks, open_recogniser(recogniser, source, pause, punctuation))
+        with _blocks(file, device, rate, channels, speed, lag) as (blocks, heard):
+            announced = _announced(blocks, f"{recogniser} listens to {heard}")
+            opened = isolated.isolated(recogniser, source, pause, punctuation)
+            items = lag.recognised(transcribe(announced, opened, Sentences() if sentences else None))
             # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
             yield items if file is not None and file != "-" and speed is None else newest(items)
 
-    captioning.caption(opened, source=source, **chosen)
+    captioning.caption(opened, lag.check, source=source, **chosen)
 
 
 def _refuse_idle(file: str | None) -> None:
@@ -145,9 +166,9 @@ def _refuse_idle(file: str | None) -> None:
 
 @contextmanager
 def _blocks(
-    file: str | None, device: str | None, rate: int, channels: int, speed: float | None
-) -> Iterator[Iterator[Samples | Failure]]:
-    """Open the selected audio source; with the microphone, Ctrl-C only ends the recording."""
+    file: str | None, device: str | None, rate: int, channels: int, speed: float | None, lag: Lag
+) -> Iterator[tuple[Iterator[Samples | Failure], str]]:
+    """Open the selected audio source and describe it; with the microphone, Ctrl-C only ends the recording."""
     from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
 
     if file is None:
@@ -155,19 +176,25 @@ def _blocks(
 
         microphone = Microphone(device)
         with _stopped_by_ctrl_c(microphone.stop):
-            yield _announced(microphone.blocks(), microphone.name)
+            recorded = lag.blocks(microphone.blocks(), lambda: microphone.dropped)
+            yield recorded, f"{microphone.name!r}; Ctrl-C ends it"
         return
+    blocks: Iterator[Samples | Failure]
     if file == "-":
         if sys.stdin is None:
             raise InputError("standard input is closed: name a file to read")
         blocks = pcm_blocks(sys.stdin.buffer, rate, channels)
     else:
         blocks = file_blocks(file)
-    yield blocks if speed is None else at_speed(blocks, speed)
+    if speed is not None:
+        blocks = at_speed(blocks, speed)
+    # A recording that is read as fast as it is recognised cannot be behind.
+    live = file == "-" or speed is not None
+    yield lag.blocks(blocks) if live else iter(blocks), "standard input" if file == "-" else repr(file)
 
 
-def _announced(blocks: Iterator[Samples | Failure], name: str) -> Iterator[Samples | Failure]:
-    click.echo(f"redraft: listening to {name!r}; Ctrl-C ends it", err=True)
+def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:
+    click.echo(f"redraft: {sentence}", err=True)
     yield from blocks
 
 

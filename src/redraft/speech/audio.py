@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.errors import InputError, MissingExtra, first_sentence
+from redraft.errors import InputError, MissingExtra, first_sentence, install
 
 #: Sample rate of every block in Hz.
 RATE = 16_000
@@ -45,9 +45,7 @@ def library(name: str, extra: str = "listen") -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"this needs {error.name}, which is not installed: pip install 'redraft[{extra}]'"
-        ) from error
+        raise MissingExtra(f"this needs {error.name}, which is not installed: {install(extra)}") from error
 
 
 def file_blocks(path: str) -> Iterator[Samples]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from redraft.speech.audio import RATE, Samples
 
-#: Length of a detector frame in seconds.
-FRAME_SECONDS = 0.03
+#: Samples in a frame of the detector: 32 ms.
+FRAME = 512
 #: Default pause that ends an utterance, in seconds.
 PAUSE = 0.5
 #: Seconds after which half a pause ends an utterance.
@@ -23,7 +23,7 @@ LONG = 8.0
 #: Maximum length of an utterance in seconds.
 LONGEST = 20.0
 
-_FRAME = round(RATE * FRAME_SECONDS)
+_FRAME_SECONDS = FRAME / RATE
 #: Frames kept from before the start, since speech is detected late; then the window of frames, and how many of them
 #: must be speech.
 _BEFORE, _WINDOW, _SPEECH = 14, 8, 6
@@ -52,7 +52,7 @@ class Endpointer:
     """Splits audio into utterances; silence between them is dropped.
 
     Args:
-        is_speech: returns whether a 30 ms frame of signed 16-bit samples is speech.
+        is_speech: returns whether the next frame, `FRAME` signed 16-bit samples, is speech.
         pause: seconds of silence that end an utterance.
     """
 
@@ -67,12 +67,12 @@ class Endpointer:
     def hear(self, samples: Samples) -> Iterator[Stretch]:
         """Yield what a block of audio adds to utterances."""
         audio = np.concatenate((self._rest, samples))
-        count = len(audio) // _FRAME
-        self._rest = audio[count * _FRAME :]
-        pcm = (np.clip(audio[: count * _FRAME], -1, 1) * 32767).astype("<i2")
+        count = len(audio) // FRAME
+        self._rest = audio[count * FRAME :]
+        pcm = (np.clip(audio[: count * FRAME], -1, 1) * 32767).astype("<i2")
         new: list[bytes] = []
         begins = False
-        for frame in pcm.reshape(count, _FRAME):
+        for frame in pcm.reshape(count, FRAME):
             self._frames += 1
             data = frame.tobytes()
             speech = bool(self._is_speech(data))
@@ -80,7 +80,7 @@ class Endpointer:
                 if not self._wakes(data, speech):
                     continue
                 begins, new = True, [kept for kept, _ in self._before]
-                self._start = max(0.0, self._now - len(new) * FRAME_SECONDS)
+                self._start = max(0.0, self._now - len(new) * _FRAME_SECONDS)
                 self._before.clear()
                 continue
             new.append(data)
@@ -98,7 +98,7 @@ class Endpointer:
 
     @property
     def _now(self) -> float:
-        return self._frames * FRAME_SECONDS
+        return self._frames * _FRAME_SECONDS
 
     def _wakes(self, frame: bytes, speech: bool) -> bool:
         """Whether an utterance starts with a frame; a single loud frame does not count."""
@@ -108,11 +108,11 @@ class Endpointer:
     def _is_over(self) -> bool:
         length = self._now - (self._start or 0.0)
         pause = self._pause / 2 if length >= LONG else self._pause
-        return self._silent * FRAME_SECONDS >= pause or length >= LONGEST
+        return self._silent * _FRAME_SECONDS >= pause or length >= LONGEST
 
     def _stretch(self, frames: list[bytes], begins: bool, ends: bool) -> Stretch:
         start = self._start or 0.0
-        made = Stretch(b"".join(frames), begins, ends, start, self._now - self._silent * FRAME_SECONDS)
+        made = Stretch(b"".join(frames), begins, ends, start, self._now - self._silent * _FRAME_SECONDS)
         if ends:
             self._start, self._silent = None, 0
         return made

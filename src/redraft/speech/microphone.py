@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from redraft.captions.events import Failure
 from redraft.errors import InputError, MissingExtra, first_sentence
@@ -13,6 +18,8 @@ from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library, resample
 
 #: Seconds of audio buffered for a slow recogniser before some is dropped.
 _WAITING = 60.0
+#: Seconds without a block after which the device is gone, and between two attempts to find it again.
+_GONE, _RETRY = 3.0, 1.0
 
 _NO_PORTAUDIO = (
     "the PortAudio library is missing, which microphones need: install it with the system's packages "
@@ -48,6 +55,7 @@ class Microphone:
 
     Attributes:
         name: name of the device.
+        dropped: seconds of audio dropped so far.
 
     Args:
         device: number, or part of the name; None uses the system's default.
@@ -71,6 +79,7 @@ class Microphone:
         self._rate, self._channels = self._settings(found)
         self._queue: queue.Queue[Samples] = queue.Queue(round(_WAITING / BLOCK_SECONDS))
         self._lost, self._stopped, self._over = 0, False, False
+        self.dropped = 0.0
 
     def _settings(self, found: Any) -> tuple[int, int]:
         """Return a supported sample rate and number of channels, as close to 16 kHz mono as possible."""
@@ -85,30 +94,60 @@ class Microphone:
     def blocks(self) -> Iterator[Samples | Failure]:
         """Yield the recorded blocks, and a failure where audio was dropped.
 
+        If the device is disconnected, silence is yielded until it is connected again.
+
         Raises:
-            InputError: while iterating, the device cannot be opened or was disconnected.
+            InputError: while iterating, the device cannot be opened.
         """
-        resampled = resampler(self._rate)
         try:
-            with self._library.InputStream(
-                device=self._device,
-                channels=self._channels,
-                samplerate=self._rate,
-                blocksize=round(self._rate * BLOCK_SECONDS),
-                dtype="float32",
-                callback=self._recorded,
-                finished_callback=self._ended,
-            ):
-                for block in resampled(self._recording(), self._rate):
-                    yield block
-                    if lost := self._lost:
-                        self._lost = 0
-                        seconds = f"{lost / self._rate:.1f} s of audio were dropped"
-                        yield Failure(f"{seconds}, since the recogniser is slower than the speaker")
+            yield from self._recorded_blocks()
         except self._library.PortAudioError as error:
             raise InputError(f"microphone {self.name!r} cannot be used: {first_sentence(error)}") from error
-        if not self._stopped:
-            raise InputError(f"microphone {self.name!r} has stopped recording")
+        while not self._stopped:
+            yield Failure(f"microphone {self.name!r} has stopped recording: connect it again, or end with Ctrl-C")
+            yield from self._silence()
+            with suppress(self._library.PortAudioError):  # it has gone again
+                yield from self._recorded_blocks()
+
+    def _recorded_blocks(self) -> Iterator[Samples | Failure]:
+        """Record until `stop`, or until the device is gone."""
+        self._over = self._stopped
+        with self._library.InputStream(
+            device=self._device,
+            channels=self._channels,
+            samplerate=self._rate,
+            blocksize=round(self._rate * BLOCK_SECONDS),
+            dtype="float32",
+            callback=self._recorded,
+            finished_callback=self._ended,
+        ):
+            for block in resampler(self._rate)(self._recording(), self._rate):
+                yield block
+                if lost := self._lost:
+                    self._lost = 0
+                    self.dropped += lost / self._rate
+                    seconds = f"{lost / self._rate:.1f} s of audio were dropped"
+                    yield Failure(f"{seconds}, since the recogniser is slower than the speaker")
+
+    def _silence(self) -> Iterator[Samples]:
+        """Yield silence at the pace of speech until the device is there again, so that the utterance ends."""
+        blocks = count(1)
+        while not self._stopped:
+            time.sleep(BLOCK_SECONDS)
+            yield np.zeros(round(RATE * BLOCK_SECONDS), np.float32)
+            if next(blocks) % round(_RETRY / BLOCK_SECONDS) == 0 and self._is_back():
+                return
+
+    def _is_back(self) -> bool:
+        # PortAudio looks for devices only when it starts.
+        self._library._terminate()
+        self._library._initialize()
+        try:
+            found = self._library.query_devices(self._device, "input")
+        except (self._library.PortAudioError, ValueError):
+            return False
+        self._rate, self._channels = self._settings(found)
+        return True
 
     def stop(self) -> None:
         """Stop recording; audio already recorded is still yielded."""
@@ -125,9 +164,12 @@ class Microphone:
         self._over = True
 
     def _recording(self) -> Iterator[Samples]:
+        last = time.monotonic()
         while True:
             try:
                 yield self._queue.get(timeout=BLOCK_SECONDS)
+                last = time.monotonic()
             except queue.Empty:
-                if self._over:
+                # Not every system reports that a device is gone.
+                if self._over or time.monotonic() - last > _GONE:
                     return

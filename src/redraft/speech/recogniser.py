@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, printable
 from redraft.errors import RedraftError, first_sentence
 from redraft.speech.audio import RATE, Samples
+from redraft.speech.sentences import Sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,15 @@ class Recogniser(Protocol):
 
     def close(self) -> None:
         """Release resources."""
+
+
+@runtime_checkable
+class Trails(Protocol):
+    """A recogniser that accepts audio before it has recognised it."""
+
+    @property
+    def recognised(self) -> float:
+        """Seconds of audio recognised so far."""
 
 
 @dataclass(slots=True)
@@ -90,11 +100,18 @@ class Names:
                 yield update
 
 
-def transcribe(blocks: Iterable[Samples | Failure], recogniser: Recogniser) -> Iterator[Item]:
+def transcribe(
+    blocks: Iterable[Samples | Failure], recogniser: Recogniser, sentences: Sentences | None = None
+) -> Iterator[Item]:
     """Yield the growing transcript of audio; the recogniser is always closed at the end.
 
     Failures among the blocks are passed on.  Audio that cannot be read to its end and a recogniser that crashes each
     become a failure, after everything recognised before.  After a crash no more audio is read.
+
+    Args:
+        blocks: the audio.
+        recogniser: the recogniser.
+        sentences: cuts the text into sentences; None keeps the recogniser's utterances.
     """
     names, samples, audio = Names(), 0, iter(blocks)
     problem: Failure | None = None
@@ -112,22 +129,35 @@ def transcribe(blocks: Iterable[Samples | Failure], recogniser: Recogniser) -> I
                 continue
             samples += len(block)
             try:
-                yield from names.items(recogniser.hear(block))
+                yield from _cut(names.items(recogniser.hear(block)), sentences)
+                if sentences is not None:
+                    seconds = recogniser.recognised if isinstance(recogniser, Trails) else samples / RATE
+                    yield from sentences.passed(seconds)
             except Exception as error:
-                yield from names.finish()
+                yield from _ended(names, sentences)
                 yield _death(error, samples)
                 return
         try:
-            yield from names.items(recogniser.finish())
+            yield from _cut(names.items(recogniser.finish()), sentences)
         except Exception as error:
             problem = problem or _death(error, samples)
-        yield from names.finish()
+        yield from _ended(names, sentences)
         if problem is None and not samples:
             problem = Failure("the audio is empty: nothing was recorded in it")
         if problem is not None:
             yield problem
     finally:
         recogniser.close()
+
+
+def _cut(items: Iterable[Item], sentences: Sentences | None) -> Iterable[Item]:
+    return items if sentences is None else sentences.items(items)
+
+
+def _ended(names: Names, sentences: Sentences | None) -> Iterator[Item]:
+    yield from _cut(names.finish(), sentences)
+    if sentences is not None:
+        yield from sentences.finish()
 
 
 def _death(error: Exception, samples: int) -> Failure:

@@ -1,19 +1,21 @@
 """The registry of recognisers, built-in ones and plug-ins.
 
 An entry point in the group ``redraft.recognisers`` names a module with ``SUMMARY``, a line about the recogniser;
-``MODELS``, its models by name, each with a line about it; and ``recogniser(wanted)``, which returns a
-`redraft.speech.recogniser.Recogniser`.
+``MODELS``, its models by name, each with a line about it; ``recogniser(wanted)``, which returns a
+`redraft.speech.recogniser.Recogniser`; and optionally ``default_model(language)``, which returns the model that is used
+if none is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from types import ModuleType
 
 from redraft.captions.languages import parse_language
-from redraft.errors import OptionError
+from redraft.errors import OptionError, RedraftError
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.punctuation import Punctuated, punctuator
@@ -21,6 +23,10 @@ from redraft.speech.recogniser import Recogniser
 from redraft.speech.servers import ServerRecogniser
 
 ENTRY_POINT_GROUP = "redraft.recognisers"
+#: The recogniser that is chosen by language, among the installed ones.
+AUTO = "auto"
+#: The packages of those that can be chosen.
+_PACKAGES = {"moonshine": "moonshine_voice", "sherpa": "sherpa_onnx", "whisper": "faster_whisper"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:
 
 
 def check_recogniser(spec: str) -> str:
-    """Return the name in ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT`` without opening anything.
+    """Return the name in ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT`` without opening anything.
 
     Raises:
         OptionError: the name is unknown, or the address is invalid.
@@ -66,7 +72,9 @@ def check_recogniser(spec: str) -> str:
     if "://" in spec:
         find_dialect(spec)
         return name
-    known = [point.name for point in entry_points(group=ENTRY_POINT_GROUP)]
+    if spec == AUTO:
+        return name
+    known = _points()
     if name not in known:
         raise OptionError(f"recogniser {name!r} is not known; known recognisers: {', '.join(known)}")
     return name
@@ -75,7 +83,7 @@ def check_recogniser(spec: str) -> str:
 def open_recogniser(
     spec: str, language: str = "en", pause: float = PAUSE, punctuation: str | None = None
 ) -> Recogniser:
-    """Open the recogniser given as ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
+    """Open the recogniser given as ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
     Args:
         spec: the recogniser.
@@ -93,11 +101,51 @@ def open_recogniser(
     return made if punctuation is None else Punctuated(made, punctuator(punctuation))
 
 
-def _open(spec: str, language: str, pause: float) -> Recogniser:
+def resolve(spec: str, language: str = "en") -> str:
+    """Return ``NAME:MODEL`` for a recogniser that leaves its name or model open; others are returned as they are.
+
+    Args:
+        spec: the recogniser, as for `open_recogniser`.
+        language: code of the spoken language.
+
+    Raises:
+        OptionError: no recogniser has this name, or it has no model for this language.
+        ModelError: its model for this language has not been downloaded.
+        MissingExtra: its package is not installed.
+    """
     name = check_recogniser(spec)
+    if spec == AUTO:
+        spec = name = _chosen(language)
+    if spec != name:
+        return spec
+    default = getattr(_points()[name].load(), "default_model", None)
+    return name if default is None else f"{name}:{default(language)}"
+
+
+def _chosen(language: str) -> str:
+    """Return the name of the recogniser for a language: the first that is installed and has a model for it."""
+    # Most of Moonshine's models for other languages must not be used commercially.
+    order = ("moonshine", "sherpa", "whisper") if language == "en" else ("sherpa", "whisper", "moonshine")
+    points = _points()
+    for name in order:
+        if name in points and find_spec(_PACKAGES[name]):
+            try:
+                resolve(name, language)
+            except RedraftError:
+                continue
+            return name
+    return "moonshine" if language == "en" else "whisper"
+
+
+def _points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _open(spec: str, language: str, pause: float) -> Recogniser:
     if "://" in spec:
+        check_recogniser(spec)
         return ServerRecogniser(spec)
-    known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    options = RecogniserOptions(spec.partition(":")[2], parse_language(language, "source language").code, pause)
-    made: Recogniser = known[name].load().recogniser(options)
+    code = parse_language(language, "source language").code
+    name, _, model = resolve(spec, code).partition(":")
+    made: Recogniser = _points()[name].load().recogniser(RecogniserOptions(model, code, pause))
     return made

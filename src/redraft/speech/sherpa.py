@@ -26,6 +26,23 @@ _TAIL = 0.8
 _IDLE = 5.0
 
 
+def default_model(language: str) -> str:
+    """Return the name of the downloaded model for a language.
+
+    Raises:
+        OptionError: there is none for this language.
+        ModelError: it has not been downloaded.
+        MissingExtra: the extra ``listen-sherpa`` is not installed.
+    """
+    library("sherpa_onnx", "listen-sherpa")
+    name = next((name for name, model in SPEECH.items() if model.language == language), None)
+    if name is None:
+        known = sorted({model.language for model in SPEECH.values()})
+        raise OptionError(f"sherpa has models for {', '.join(known)}, not {language!r}: name a model's folder")
+    speech_folder(name)
+    return name
+
+
 def recogniser(wanted: RecogniserOptions) -> Sherpa:
     """Return a recogniser with the given model, or with the downloaded one for the language.
 
@@ -35,10 +52,7 @@ def recogniser(wanted: RecogniserOptions) -> Sherpa:
         MissingExtra: the extra ``listen-sherpa`` is not installed.
     """
     sherpa = library("sherpa_onnx", "listen-sherpa")
-    name = wanted.model or next((name for name, model in SPEECH.items() if model.language == wanted.language), "")
-    if not name:
-        known = sorted({model.language for model in SPEECH.values()})
-        raise OptionError(f"sherpa has models for {', '.join(known)}, not {wanted.language!r}: name a model's folder")
+    name = wanted.model or default_model(wanted.language)
     if name in SPEECH:
         wanted.check_language(f"sherpa:{name}", (SPEECH[name].language,))
     files = model_files(speech_folder(name) or Path(name))

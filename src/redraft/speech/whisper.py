@@ -1,14 +1,16 @@
-"""Whisper, through faster-whisper: accurate, punctuated, many languages, slow.
+"""Whisper, through faster-whisper: accurate, punctuated, many languages.
 
 Whisper recognises complete recordings.  So the growing audio of an utterance is recognised repeatedly; the prefix on
-which two successive passes agree is fixed (LocalAgreement-2, Liu et al. 2020), the rest may change.
+which two successive passes agree is fixed (LocalAgreement-2, Liu et al. 2020), the rest may change.  At the end of the
+utterance the last pass alone counts, since it has all of the audio.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,11 @@ import numpy as np
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import Endpointer, Stretch
-from redraft.speech.pocketsphinx import endpointer
 from redraft.speech.recogniser import Hypothesis
 from redraft.speech.registry import RecogniserOptions
+from redraft.speech.silero import endpointer
 
-SUMMARY = "Whisper of every size, over growing audio; punctuated, 99 languages, best with a GPU"
+SUMMARY = "Whisper of every size, over growing audio; punctuated, 99 languages; also takes the folder of a model"
 MODELS = {
     "tiny.en": "75 MB, English",
     "base.en": "145 MB, English; the default for English",
@@ -30,27 +32,75 @@ MODELS = {
 
 #: Minimum seconds of new audio between two passes.
 STEP = 1.0
+#: Weights in memory by device, the best first; a device that supports none of them gets 32-bit floats.
+_COMPUTE_TYPES = {"cpu": ("int8_float32",), "cuda": ("float16", "int8_float32")}
+#: Whisper is not faster with more threads.
+_MOST_THREADS = 4
+#: Maximum tokens of a pass over unfinished speech, per second and besides; cut speech can set off endless repetitions.
+_TOKENS_PER_SECOND, _MORE_TOKENS = 20, 20
+#: Compression ratio above which a text is a repetition; faster-whisper's own threshold.
+_REPETITION = 2.4
+#: Signs with which Whisper ends a pass though the sentence goes on.
+_ENDS = " .…。?？!！—–"
 
 
 def recogniser(wanted: RecogniserOptions) -> Whisper:
     """Return a recogniser with a model: a size, a folder, or a repository on the hub, which is downloaded.
 
     Raises:
-        OptionError: the model is unknown.
+        OptionError: the model is unknown, or does not recognise the language.
         ModelError: it cannot be downloaded or opened.
-        MissingExtra: the extra ``listen-whisper`` or ``listen`` is not installed.
+        MissingExtra: the extra ``listen-whisper`` is not installed.
     """
-    whisper = library("faster_whisper", "listen-whisper")
+    library("faster_whisper", "listen-whisper")
     name = wanted.model or ("base.en" if wanted.language == "en" else "small")
     if name.endswith(".en"):
         wanted.check_language(f"whisper:{name}", ("en",))
+    model = open_model(name)
+    if not model.model.is_multilingual:
+        wanted.check_language(f"whisper:{name}", ("en",))
+    return Whisper(model, wanted.language, endpointer(wanted.pause))
+
+
+def open_model(name: str) -> Any:
+    """Return a ``faster_whisper.WhisperModel``, on a GPU if there is one.
+
+    Args:
+        name: a size, a folder, or a repository on the hub.
+
+    Raises:
+        OptionError: the model is unknown.
+        ModelError: it cannot be downloaded or opened.
+    """
+    whisper, ctranslate2 = library("faster_whisper", "listen-whisper"), library("ctranslate2", "listen-whisper")
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        for file in ("model.bin", "tokenizer.json"):  # without the latter, one would be downloaded
+            if not (folder / file).exists():
+                raise ModelError(f"folder {name!r} is not a Whisper model of CTranslate2: {file} is missing")
+    device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
+    supported = ctranslate2.get_supported_compute_types(device)
+    compute_type = next((each for each in _COMPUTE_TYPES[device] if each in supported), "float32")
     try:
-        model = whisper.WhisperModel(name)
+        return whisper.WhisperModel(
+            str(folder) if folder.is_dir() else name,
+            device=device,
+            compute_type=compute_type,
+            cpu_threads=min(_MOST_THREADS, os.cpu_count() or 1),
+        )
     except ValueError as error:
-        raise OptionError(f"whisper has no model {name!r}: {first_sentence(error)}") from error
+        known = ", ".join(whisper.available_models())
+        raise OptionError(
+            f"whisper has no model {name!r}: name one of {known}, the folder of a model, or a repository on the hub"
+        ) from error
+    except OSError as error:
+        reason = first_sentence(error).removeprefix("Got: ")
+        raise ModelError(
+            f"whisper has not found model {name!r}: it is not in the cache of the hub, and the hub does not provide it "
+            f"({reason}); the folder of a model needs no hub: --recogniser whisper:FOLDER"
+        ) from error
     except Exception as error:
         raise ModelError(f"whisper cannot open model {name!r}: {first_sentence(error)}") from error
-    return Whisper(model, wanted.language, endpointer(wanted.pause))
 
 
 class Whisper:
@@ -72,6 +122,7 @@ class Whisper:
         self._new, self._step = 0.0, STEP
         self._words: list[str] = []
         self._agreed = 0
+        self._previous: str | None = None
 
     def hear(self, samples: Samples) -> Iterator[Hypothesis]:
         """Yield what a block of audio adds."""
@@ -93,10 +144,25 @@ class Whisper:
         self._new += len(stretch.pcm) / 2 / RATE
         if stretch.ends or self._new >= self._step:
             self._new = 0.0
-            yield Hypothesis(self._pass(), stretch.start, stretch.end, stretch.ends)
+            text = self._final() if stretch.ends else self._partial()
+            yield Hypothesis(text, stretch.start, stretch.end, stretch.ends)
 
-    def _pass(self) -> str:
-        """Recognise the whole utterance again."""
+    def _final(self) -> str:
+        """Return the utterance; what was shown of it remains if Whisper now finds no words."""
+        found = self._pass()
+        text = found if any(map(str.isalnum, found)) else " ".join(self._words)
+        self._previous = text or self._previous
+        return text
+
+    def _partial(self) -> str:
+        # The costly second tries of repetitions are for the end; until then they are passed over.
+        most = round(_MORE_TOKENS + _TOKENS_PER_SECOND * sum(map(len, self._audio)) / 2 / RATE)
+        if found := self._pass(temperature=0.0, max_new_tokens=most):
+            self._words, self._agreed = agreement(self._words, self._agreed, unfinished(found).split())
+        return " ".join(self._words)
+
+    def _pass(self, **more: Any) -> str:
+        """Recognise the whole utterance again; return its text, or an empty one in place of a repetition."""
         began = self._clock()
         audio = np.frombuffer(b"".join(self._audio), "<i2").astype(np.float32) / 32768
         segments, _ = self._model.transcribe(
@@ -104,22 +170,59 @@ class Whisper:
             language=self._language,
             beam_size=1,
             condition_on_previous_text=False,
+            initial_prompt=self._previous,  # the utterance before; a short one alone is often misunderstood
             without_timestamps=True,
+            **more,
         )
-        words = "".join(segment.text for segment in segments).split()
+        text = " ".join("".join(each.text for each in segments if each.compression_ratio <= _REPETITION).split())
         self._step = max(STEP, self._clock() - began)
-        self._words, self._agreed = agreement(self._words, self._agreed, words)
-        return " ".join(self._words)
+        return text
+
+
+def unfinished(text: str) -> str:
+    """Return the text of a pass over unfinished speech without the end that Whisper gives it.
+
+    That is "...", a full stop, question mark or exclamation mark, or a word that was cut, such as "w-".
+    """
+    text = text.rstrip(_ENDS)
+    return text.rpartition(" ")[0].rstrip(_ENDS) if text.endswith("-") else text
 
 
 def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple[list[str], int]:
     """LocalAgreement-2: return the words after a pass, and how many of them are fixed.
+
+    The fixed words stay, and are followed by what the pass has after them, wherever that is: it may have recognised
+    more or fewer words than earlier passes.  The last word is never fixed, since its end may not have been spoken yet.
 
     Args:
         before: the words after the previous pass.
         agreed: how many of these are fixed.
         words: the words of this pass.
     """
-    now = [*before[:agreed], *words[agreed:]]
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
-    return now, sum(1 for _ in same)
+    now = [*before[:agreed], *words[_end_of(before[:agreed], words) :]]
+    same = agreed
+    while same < min(len(before), len(now) - 1) and before[same] == now[same]:
+        same += 1
+    return now, same
+
+
+def _end_of(fixed: Sequence[str], words: Sequence[str]) -> int:
+    """Return how many of the words correspond to the fixed ones: those with the smallest edit distance."""
+    bare = [_bare(word) for word in words]
+    row = list(range(len(bare) + 1))
+    for word in map(_bare, fixed):
+        above, row[0] = row[0], row[0] + 1
+        for place, other in enumerate(bare, 1):
+            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (word != other))
+    last = _bare(fixed[-1]) if fixed else None
+
+    def badness(place: int) -> tuple[int, bool, int]:
+        """The distance; of equals, one that ends with the same word, and of those the most similar length."""
+        return row[place], place == 0 or bare[place - 1] != last, abs(place - len(fixed))
+
+    return min(range(len(row)), key=badness)
+
+
+def _bare(word: str) -> str:
+    """Return a word without case and punctuation, which passes change more often than words."""
+    return "".join(filter(str.isalnum, word)).casefold() or word

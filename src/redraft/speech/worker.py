@@ -1,6 +1,6 @@
 """A recogniser in a separate process: raw samples on standard input, JSON lines on standard output.
 
-    python -m redraft.speech.worker --recogniser pocketsphinx --language en < talk.pcm
+    python -m redraft.speech.worker --recogniser moonshine --language en < talk.pcm
 
 Each line is an object with a ``type``: "heard", "update" with the fields of an `redraft.captions.events.Update`, or
 "error" with a ``message``.  All have ``samples``, the number of samples recognised so far, and ``cpu``, the CPU seconds

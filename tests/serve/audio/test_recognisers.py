@@ -10,15 +10,17 @@ from redraft.errors import OptionError
 from redraft.serve.audio import recognisers
 from redraft.serve.audio.recognisers import Recognisers, check_recognition, command_of, try_recogniser
 from redraft.serve.metrics import Metrics
+from redraft.serve.offer import offered_recogniser
 from redraft.serve.refusals import Refused
 from redraft.serve.settings import ServeSettings
+from redraft.speech import registry
 from tests.serve.hearing import command
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"recogniser": "nothing"}, "recogniser 'nothing' is not known; known recognisers: pocketsphinx"),
+        ({"recogniser": "nothing"}, "recogniser 'nothing' is not known; known recognisers: moonshine"),
         ({"recogniser": "nothing:ws://127.0.0.1:1"}, "server 'nothing' is not known; known are"),
         ({"recogniser": "vosk:http://127.0.0.1:1"}, "the address of vosk must be like ws://127.0.0.1:2700"),
         ({"punctuation": "models/punct"}, "punctuation needs a recogniser, whose text it is for"),
@@ -30,7 +32,7 @@ def test_names_are_checked_before_models_are_loaded(settings: dict[str, Any], se
 
 
 def test_names_that_are_known() -> None:
-    for spec in (None, "pocketsphinx", "whisper:small", "sherpa:/srv/model", "vosk:ws://127.0.0.1:2700"):
+    for spec in (None, "auto", "moonshine", "whisper:small", "sherpa:/srv/model", "vosk:ws://127.0.0.1:2700"):
         check_recognition(ServeSettings(recogniser=spec))
 
 
@@ -45,17 +47,17 @@ def test_the_command_has_what_the_operator_wants() -> None:
 @pytest.mark.parametrize(
     ("spec", "languages", "sentence"),
     [
-        ("pocketsphinx:huge", ("en",), "recogniser 'pocketsphinx:huge' cannot be used: pocketsphinx has one model"),
+        ("moonshine:huge", ("en",), "recogniser 'moonshine:huge' cannot be used: moonshine has no model 'huge'"),
         (
-            "pocketsphinx",
+            "moonshine:tiny-en",
             ("fr", "en"),
-            "recogniser 'pocketsphinx' cannot be used: pocketsphinx recognises en, not 'fr'",
+            "recogniser 'moonshine:tiny-en' cannot be used: moonshine:tiny-en recognises en, not 'fr'",
         ),
         ("vosk:ws://127.0.0.1:9", (), "cannot be used: the recogniser at ws://127.0.0.1:9/ cannot be reached"),
     ],
 )
 def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: str) -> None:
-    pytest.importorskip("pocketsphinx")
+    pytest.importorskip("moonshine_voice")
     with pytest.raises(OptionError, match=sentence):
         try_recogniser(ServeSettings(recogniser=spec), languages)
 
@@ -69,7 +71,7 @@ def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: 
             "'/srv/m/tokens.txt' and '/srv/p' cannot be read",
             "'sherpa/tokens.txt' and 'punctuation' cannot be read",
         ),
-        ("pocketsphinx", "it is broken", "it is broken"),
+        ("moonshine", "it is broken", "it is broken"),
     ],
 )
 def test_clients_are_told_no_address_and_no_path(spec: str, sentence: str, public: str) -> None:
@@ -77,13 +79,29 @@ def test_clients_are_told_no_address_and_no_path(spec: str, sentence: str, publi
     assert Recognisers(settings, Metrics(), Refused).public(sentence) == public
 
 
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("auto", "moonshine:tiny-en"),
+        ("moonshine", "moonshine:tiny-en"),
+        ("moonshine:base-en", "moonshine:base-en"),
+        ("moonshine:/srv/tiny-en", "moonshine"),
+        ("sherpa:/srv/model", "sherpa"),
+        ("vosk:ws://10.0.0.1:9", "vosk"),
+    ],
+)
+def test_offered_name(spec: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "find_spec", lambda name: name == "moonshine_voice" or None)
+    assert offered_recogniser(spec, "en") == shown
+
+
 def test_a_recogniser_that_can_be_used() -> None:
-    pytest.importorskip("pocketsphinx")
-    try_recogniser(ServeSettings(recogniser="pocketsphinx"), ("en",))
+    pytest.importorskip("moonshine_voice")
+    try_recogniser(ServeSettings(recogniser="moonshine"), ("en",))
     try_recogniser(ServeSettings(), ())
 
 
 def test_a_process_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognisers, "command_of", lambda settings, language: command("--unknown")(language))
     with pytest.raises(OptionError, match="cannot be opened: its process does not answer"):
-        try_recogniser(ServeSettings(recogniser="pocketsphinx"), ("en",))
+        try_recogniser(ServeSettings(recogniser="moonshine"), ("en",))

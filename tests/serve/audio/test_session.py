@@ -32,7 +32,7 @@ from tests.serve.test_sockets import expected, finals
 @contextmanager
 def hearing(*options: str, **settings: Any) -> Iterator[Running]:
     """A server with a scripted recogniser."""
-    with running(recogniser="pocketsphinx", **settings) as server:
+    with running(recogniser="moonshine", **settings) as server:
         server.hub.recognisers.command = command(*options)
         yield server
     assert server.hub.recognisers.taken == 0  # all places are given back
@@ -93,6 +93,24 @@ def test_audio_is_recognised_and_translated(server: Running) -> None:
         over = [each for each in heard if each["type"] == "listening"][-1]
         assert (over["listening"], over["received"], over["recognised"]) == (False, 3 * RATE, 3 * RATE)
     assert server.hub.recognisers.taken == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ended"),
+    [
+        # The audio of a sentence that goes on is still needed.
+        (None, [("We saw.", 0), ("A duck, We saw.", 2), ("A duck,", 4)]),
+        (False, [("We saw. A duck,", 2), ("We saw. A duck,", 4)]),
+    ],
+)
+def test_sentences(wanted: bool | None, ended: list[tuple[str, int]]) -> None:
+    with hearing("--sentence", "We saw. A duck,") as server, server.socket() as socket:
+        socket.start("de", method="ar", sentences=wanted)
+        socket.say("audio", stream="1")
+        send(socket, 4)
+        socket.say("end")
+        heard = [each for each in socket.until("done") if each["type"] == "recognised" and each["final"]]
+        assert [(each["text"], each["recognised"] / RATE) for each in heard] == ended
 
 
 def test_what_is_recognised_is_for_the_owner_and_captions_are_for_viewers(server: Running) -> None:
@@ -338,6 +356,26 @@ def test_a_recogniser_that_falls_behind_and_catches_up(tmp_path: Path) -> None:
         assert times == sorted(times) and times[-1] == 5.5  # all that was sent counts
 
 
+def test_lag_of_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEHIND_SECONDS", 1.0)
+    stuck = tmp_path / "stuck"
+    stuck.touch()
+    with hearing("--slow", str(stuck), audio_backlog=60) as server, server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        until_listening(socket, True)
+        send(socket, 4)
+        position = socket.until("listening")[-1]  # though the recogniser makes no progress
+        assert (position["listening"], position["received"] - position["recognised"]) == (True, 4 * RATE)
+        time.sleep(0.5)
+        stuck.unlink()
+        socket.say("end")
+        heard = socket.until("done")
+    lags = [each["lag_ms"] for each in heard if each["type"] in ("partial", "final")]
+    assert lags and min(lags) >= 500
+    assert [each for each in heard if each["type"] == "stats"][-1]["lag_ms"] >= 500
+
+
 def test_a_session_may_send_so_much_audio() -> None:
     with hearing(audio_seconds=3) as server, server.socket() as socket:
         socket.start("de", method="ar")
@@ -534,8 +572,8 @@ def test_no_audio_whatever_breaks_a_server(server: Running, sent: list[str | byt
 
 @pytest.mark.slow
 def test_ten_minutes_of_silence() -> None:
-    pytest.importorskip("pocketsphinx")
-    with running(recogniser="pocketsphinx", audio_backlog=600) as server, server.socket() as socket:
+    pytest.importorskip("moonshine_voice")
+    with running(recogniser="moonshine", audio_backlog=600) as server, server.socket() as socket:
         socket.start("de")
         socket.say("audio", stream="1")
         send(socket, 598, frame=2)

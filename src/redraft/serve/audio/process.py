@@ -1,7 +1,8 @@
 """A recogniser for one stream of audio, in a separate process.
 
-Recognisers hold the interpreter lock (PocketSphinx for 0.15 s at a time), which would block the event loop and the
-captions of all sessions; and a crash of one must not crash the server.
+Some recognisers hold the interpreter lock, which would block the event loop and the captions of all sessions; streams
+of others influence each other within a process (`redraft.speech.moonshine`); and a crash of one must not crash the
+server.
 """
 
 from __future__ import annotations

@@ -15,13 +15,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from redraft.captions.events import Failure, Update
-from redraft.captions.formats.read import finished
+from redraft.captions.formats.read import Item, finished
 from redraft.serve import protocol
 from redraft.serve.audio.process import Progress, RecogniserProcess
 from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.audio.stream import WIDTH, AudioStream
 from redraft.serve.refusals import FULL, Refused
 from redraft.speech.audio import RATE, container
+from redraft.speech.sentences import Sentences
 
 if TYPE_CHECKING:
     from redraft.serve.live import LiveSession
@@ -30,8 +31,12 @@ log = logging.getLogger(__name__)
 
 #: Seconds without audio after which a stream ends and frees its place.
 IDLE_SECONDS = 15.0
+#: Seconds of audio without text beyond which the client is told even if the recogniser makes no progress.
+BEHIND_SECONDS = 5.0
 #: Seconds within which a recogniser must finish.
 FINISH_SECONDS = 30.0
+#: Seconds by which a word may be spoken before the update that has it first.
+_BEFORE = 1.0
 #: Maximum bytes of a frame: two seconds.
 _LONGEST_FRAME = 1 << 16
 #: Maximum length of an utterance in characters, as in `protocol.UpdateMessage`.
@@ -63,6 +68,8 @@ class SessionAudio:
         self._session, self._recognisers = session, recognisers
         self._stream: AudioStream | None = None
         self._process: RecogniserProcess | None = None
+        #: Cuts the recogniser's text into sentences, if that is wanted.
+        self._sentences: Sentences | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
@@ -139,7 +146,7 @@ class SessionAudio:
         if refusal := stream.refusal(samples, self._last.samples, settings.audio_backlog):
             return None if dropping else _error("audio", refusal)
         self._caught_up(stream)
-        stream.gaps.fed += samples
+        stream.feed(samples)
         if self._process is not None:
             self._process.feed(frame)
         return None
@@ -176,7 +183,9 @@ class SessionAudio:
         self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
 
     def look_after(self) -> None:
-        """End a stream that gets no more audio."""
+        """End a stream that gets no more audio; report the position of a slow recogniser."""
+        if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
+            self._tell_position()
         if self.running and not self._finishing and time.monotonic() - self._touched > IDLE_SECONDS:
             self._tell(_error("audio", IDLE))
             self.finish()
@@ -199,6 +208,9 @@ class SessionAudio:
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._process = stream, process
+        wanted_here = self._session.begin.sentences
+        cut = self._recognisers.settings.sentences if wanted_here is None else wanted_here
+        self._sentences = Sentences() if cut else None
         self._last, self._told = Progress(None, 0, 0.0), stream.received
         self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._session.name})
@@ -224,19 +236,32 @@ class SessionAudio:
                 "a recogniser complains", extra={"sentence": sentence} if self._recognisers.settings.log_text else {}
             )
             self._tell(_error("audio", self._recognisers.public(sentence)))
-        elif progress.item is not None:
-            self._heard(stream.heard(progress.item), stream)
+        else:
+            for item in self._updates(progress):
+                self._heard(stream.heard(item), stream, stream.arrival(item, progress.samples))
         if stream.gaps.position(progress.samples) - self._told >= RATE:
             self._tell_position()
 
-    def _heard(self, update: Update, stream: AudioStream) -> None:
-        """Pass a recognised update to the session."""
+    def _updates(self, progress: Progress) -> list[Update]:
+        """Return the updates of a message from the recogniser."""
+        items: list[Item] = [] if progress.item is None else [progress.item]
+        if self._sentences is not None:
+            items = [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]
+        return [item for item in items if isinstance(item, Update)]
+
+    def _heard(self, update: Update, stream: AudioStream, since: float) -> None:
+        """Pass a recognised update to the session; its words arrived at ``since``."""
         if limit := FULL if self._session.full else TOO_LONG if len(update.text) > _LONGEST else "":
             self._stop(_error("limit", limit))
-        elif problem := self._session.update(update):
+        elif problem := self._session.update(update, since=since):
             self._stop(_error("stale", problem))
         else:
-            self._tell(stream.remember(update, self._last.samples))
+            self._tell(stream.remember(update, self._recognised()))
+
+    def _recognised(self) -> int:
+        """Return the number of samples before the words that are in no finished sentence yet."""
+        since = None if self._sentences is None else self._sentences.since
+        return self._last.samples if since is None else min(self._last.samples, round(max(0.0, since - _BEFORE) * RATE))
 
     def _stop(self, problem: protocol.Error) -> None:
         """Stop the recogniser immediately."""

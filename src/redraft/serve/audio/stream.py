@@ -6,6 +6,7 @@ Positions are numbers of samples from the start of the stream, which outlives co
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -15,6 +16,8 @@ from redraft.speech.audio import RATE
 
 #: Bytes per sample.
 WIDTH = 2
+#: Minimum seconds between two remembered arrivals, and for how many of them they are remembered.
+_ARRIVALS_EVERY, _ARRIVALS_KEPT = 0.05, 120.0
 #: Number of recognised utterances kept for clients that have missed them.
 _KEPT = 200
 
@@ -63,6 +66,7 @@ class AudioStream:
         gaps: what the recogniser has been given.
         ended: number of utterances before this recogniser's.
         begun: when the recogniser was opened, in seconds of the monotonic clock.
+        arrivals: samples given to the recogniser so far, and when the last of them arrived, in order.
         newest: utterance number -> its newest update, for recent utterances.
         dropped: dropped samples not reported yet; while there are any, more are dropped.
     """
@@ -73,6 +77,7 @@ class AudioStream:
     gaps: Gaps
     ended: int
     begun: float = field(default_factory=monotonic)
+    arrivals: deque[tuple[int, float]] = field(default_factory=deque)
     newest: dict[int, protocol.Recognised] = field(default_factory=dict)
     dropped: int = 0
 
@@ -84,7 +89,7 @@ class AudioStream:
     def again(self) -> AudioStream:
         """Return this stream for a new recogniser."""
         ended = max(self.newest, default=self.ended)
-        return replace(self, gaps=Gaps(self.received), ended=ended, begun=monotonic(), dropped=0)
+        return replace(self, gaps=Gaps(self.received), ended=ended, begun=monotonic(), arrivals=deque(), dropped=0)
 
     def refusal(self, samples: int, recognised: int, most: float) -> str:
         """Return why new samples are dropped, in a sentence; empty if they go to the recogniser.
@@ -96,7 +101,7 @@ class AudioStream:
                 are being dropped, half of it applies, so that the loss is one piece.
         """
         self.received += samples
-        behind = (self.gaps.fed + samples - recognised) / RATE
+        behind = self.behind(recognised) + samples / RATE
         ahead = (self.gaps.fed + samples) / RATE - (monotonic() - self.begun)
         if max(behind, ahead) <= (most / 2 if self.dropped else most):
             return ""
@@ -104,6 +109,37 @@ class AudioStream:
         if behind >= ahead:
             return f"the recogniser is {most:g} seconds behind: audio is dropped until it has caught up"
         return f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
+
+    def feed(self, samples: int) -> None:
+        """Record that the recogniser is given samples that have just arrived."""
+        self.gaps.fed += samples
+        now, known = monotonic(), self.arrivals
+        if known and now - known[-1][1] < _ARRIVALS_EVERY:
+            known[-1] = self.gaps.fed, known[-1][1]
+            return
+        known.append((self.gaps.fed, now))
+        while now - known[0][1] > _ARRIVALS_KEPT:
+            known.popleft()
+
+    def arrival(self, item: Update, recognised: int) -> float:
+        """Return when the newest words of the recogniser's update arrived, in seconds of the monotonic clock.
+
+        It is the current time if the update has no new words.
+
+        Args:
+            item: the update.
+            recognised: number of samples recognised so far.
+        """
+        last = self.newest.get(self.ended + int(item.utterance))
+        if last is not None and _words(last.text) == _words(item.text):
+            return monotonic()  # an update without new words, such as a final one after a pause
+        begins = item.seq == 0 and not item.final  # this update has the start time of the utterance
+        end = recognised if begins or item.time is None else round(item.time * RATE)
+        return next((when for fed, when in self.arrivals if fed >= end), monotonic())
+
+    def behind(self, recognised: int) -> float:
+        """Return how many seconds of the received audio are not recognised yet."""
+        return (self.gaps.fed - recognised) / RATE
 
     def skipped(self, samples: int) -> bytes:
         """Return the silence that replaces missing samples."""
@@ -139,3 +175,8 @@ class AudioStream:
         if last is None or last.final:
             return None
         return Update(last.utterance, last.seq, last.text, time=last.time)
+
+
+def _words(text: str) -> str:
+    """Return a text without case and punctuation."""
+    return "".join(filter(str.isalnum, text)).casefold()

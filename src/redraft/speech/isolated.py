@@ -1,0 +1,240 @@
+"""A recogniser in a process of its own, so that a crash of its library ends neither the program nor the talk.
+
+A process that dies is started again and gets the audio of the current utterance once more, so nothing that was spoken
+is lost.  Only if it soon dies again does recognition end.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from redraft import errors
+from redraft.captions.events import Failure, Update
+from redraft.errors import InputError, ModelError, RedraftError
+from redraft.speech.audio import RATE, Samples
+from redraft.speech.dialect import pcm
+from redraft.speech.recogniser import Heard, Hypothesis, Recogniser
+from redraft.speech.registry import open_recogniser
+from redraft.speech.worker import arguments
+
+#: Seconds without progress, with audio waiting, after which a recogniser is considered stalled.
+STALLED = 60.0
+#: Seconds of audio that may wait for the process, which reports its progress every half second.
+_WAITING = 1.0
+#: Seconds of audio within which a second death ends the recognition.
+_SOON = 10.0
+#: Maximum seconds of an utterance that are recognised again.
+_KEPT = 30.0
+
+
+def isolated(spec: str, language: str, pause: float, punctuation: str | None) -> Recogniser:
+    """Open a recogniser in a process; one that is reached over the network stays in this process.
+
+    Args and exceptions are those of `redraft.speech.registry.open_recogniser`.
+    """
+    if "://" in spec:
+        return open_recogniser(spec, language, pause, punctuation)
+    return IsolatedRecogniser(arguments(spec, language, pause, punctuation))
+
+
+class _Died(Exception):
+    """A process has ended; the message says how."""
+
+
+class IsolatedRecogniser:
+    """Recognises in a process.
+
+    Args:
+        command: command line of the process, see `redraft.speech.worker`.
+        stalled: seconds without progress after which the process is killed and started again.
+
+    Raises:
+        RedraftError: the recogniser cannot be opened.
+    """
+
+    def __init__(self, command: Sequence[str], stalled: float = STALLED) -> None:
+        self._command, self._stalled = command, stalled
+        #: Blocks of the current utterance, each with the number of samples before it.
+        self._kept: deque[tuple[int, Samples]] = deque()
+        #: Total samples, and the position of the first sample that the process got.
+        self._samples = self._origin = 0
+        self._died: int | None = None  # after so many samples
+        self._process = _Process(command, stalled)
+
+    @property
+    def recognised(self) -> float:
+        """Seconds of audio recognised so far; the process may be seconds behind the audio that it was given."""
+        return (self._origin + self._process.recognised) / RATE
+
+    def hear(self, samples: Samples) -> Iterator[Heard]:
+        """Yield what has been recognised meanwhile."""
+        self._kept.append((self._samples, samples))
+        self._samples += len(samples)
+        self._forget(self._samples / RATE - _KEPT)
+        try:
+            self._process.feed(samples)
+            yield from self._heard(self._process.messages())
+        except _Died as death:
+            yield from self._again(death)
+
+    def finish(self) -> Iterator[Heard]:
+        """Yield the rest."""
+        while True:
+            try:
+                yield from self._heard(self._process.rest())
+                return
+            except _Died as death:
+                yield from self._again(death)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
+
+    def _heard(self, updates: Iterator[Update | Failure]) -> Iterator[Heard]:
+        """Yield updates as hypotheses, with times from the start of the audio."""
+        for update in updates:
+            if isinstance(update, Failure):
+                raise _Died(update.message)
+            when = self._origin / RATE + (update.time or 0.0)
+            if update.final:
+                self._forget(when)
+            yield Hypothesis(update.text, when, when, update.final)
+
+    def _forget(self, when: float) -> None:
+        """Drop the audio of an utterance that has ended."""
+        while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= when * RATE:
+            self._kept.popleft()
+
+    def _again(self, death: _Died) -> Iterator[Heard]:
+        """Start the process again with the audio of the current utterance.
+
+        Raises:
+            InputError: it has died shortly before.
+        """
+        self._process.close()
+        if self._died is not None and self._samples - self._died < _SOON * RATE:
+            raise InputError(f"{death}, twice within {_SOON:g} s of audio")
+        self._died = self._samples
+        yield Failure(f"{death}; it was started again, and no audio is lost")
+        try:
+            self._process = _Process(self._command, self._stalled)
+            self._origin = self._kept[0][0] if self._kept else self._samples
+            for _, samples in self._kept:
+                self._process.feed(samples)
+        except _Died as error:
+            raise InputError(f"{error}, twice within {_SOON:g} s of audio") from None
+
+
+class _Process:
+    """A process that recognises; threads write the audio and read the messages."""
+
+    def __init__(self, command: Sequence[str], stalled: float) -> None:
+        # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        self._stalled, self._sent = stalled, 0
+        #: Samples recognised so far.
+        self.recognised = 0
+        self._audio: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        assert self._process.stdin is not None and self._process.stdout is not None  # noqa: S101  # for the type checker
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        #: None is the end.
+        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._finishing = self._finished = False
+        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._write, self._read)]
+        for thread in self._threads:
+            thread.start()
+        first = self._messages.get()
+        self._progress = time.monotonic()
+        if first is None:
+            raise ModelError(f"the recogniser cannot be started: its process ended with {self._status()}")
+        if first["type"] == "error":
+            self.close()
+            kind = getattr(errors, first["kind"], ModelError)
+            raise (kind if issubclass(kind, RedraftError) else ModelError)(first["message"])
+
+    def feed(self, samples: Samples) -> None:
+        """Send samples."""
+        if not self._is_behind():
+            self._progress = time.monotonic()
+        self._sent += len(samples)
+        self._audio.put(pcm(samples))
+
+    def messages(self) -> Iterator[Update | Failure]:
+        """Yield what has been recognised; waits only while more than `_WAITING` seconds are waiting.
+
+        Raises:
+            _Died: the process has stalled or ended.
+        """
+        while self._messages.qsize() or self._is_behind():
+            yield from self._next()
+
+    def rest(self) -> Iterator[Update | Failure]:
+        """End the audio and yield everything that is recognised until the end.
+
+        Raises:
+            _Died: the process has stalled or failed.
+        """
+        self._audio.put(None)
+        self._finishing = True
+        while not self._finished:
+            yield from self._next()
+
+    def close(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self._process.wait()
+        self._audio.put(None)
+        for thread in self._threads:
+            thread.join(5)
+
+    def _is_behind(self) -> bool:
+        return self._sent - self.recognised > _WAITING * RATE
+
+    def _next(self) -> Iterator[Update | Failure]:
+        """Yield what is in the next message, if one comes within a tenth of a second."""
+        try:
+            message = self._messages.get(timeout=0.1)
+        except queue.Empty:
+            if time.monotonic() - self._progress > self._stalled:
+                raise _Died(f"the recogniser did nothing for {self._stalled:g} s") from None
+            return
+        if message is None:
+            self._finished = self._finishing and not self._process.wait()
+            if not self._finished:
+                raise _Died(f"the recogniser's process ended with {self._status()}")
+            return
+        self._progress, self.recognised = time.monotonic(), message.pop("samples")
+        kind = message.pop("type")
+        del message["cpu"]
+        if kind == "update":
+            yield Update(**message)
+        elif kind == "error":
+            yield Failure(message["message"])
+
+    def _status(self) -> str:
+        status = self._process.wait()
+        return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+
+    def _write(self) -> None:
+        # An error means that the process has ended, which the reader reports.
+        with suppress(OSError), self._stdin as pipe:
+            while (data := self._audio.get()) is not None:
+                pipe.write(data)
+                pipe.flush()
+
+    def _read(self) -> None:
+        try:
+            with self._stdout as pipe, suppress(ValueError):  # a line that was cut off
+                for line in pipe:
+                    self._messages.put(json.loads(line))
+        finally:
+            self._messages.put(None)

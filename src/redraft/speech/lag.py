@@ -1,0 +1,87 @@
+"""How far captions are behind live speech, and what helps."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from redraft.captions.events import Event, Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.speech.audio import RATE, Samples
+
+#: Seconds behind from which that is said, and below which captions have caught up.
+SAID, CAUGHT_UP = 5.0, 2.5
+#: Seconds without audio after which the source has paused, so that what follows was spoken later.
+_GAP = 1.0
+
+
+class Lag:
+    """Measures how far the captions of a live source are behind, from when their words were spoken.
+
+    Audio comes at the speed of speech and can be read too late, but never too early, so the earliest block shows when
+    the source began.
+
+    Args:
+        say: called with one sentence when captions fall behind, and again when the distance has doubled.
+        speed: how many times faster than speech the source is.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(
+        self, say: Callable[[str], object], speed: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._speed, self._clock = say, speed, clock
+        self._dropped: Callable[[], float] = lambda: 0.0
+        self._began = math.inf
+        self._read = self._recogniser = 0.0
+        self._limit = SAID
+
+    def blocks(
+        self, blocks: Iterator[Samples | Failure], dropped: Callable[[], float] = lambda: 0.0
+    ) -> Iterator[Samples | Failure]:
+        """Pass on the blocks of the source; ``dropped`` returns the seconds of audio that it has dropped so far."""
+        self._dropped = dropped
+        while True:
+            asked = self._clock()
+            if (block := next(blocks, None)) is None:
+                return
+            if not isinstance(block, Failure):
+                self._read += len(block) / RATE
+                began = self._clock() - self._due(self._read)
+                if began < self._began or self._clock() - asked >= _GAP:
+                    self._began = began
+            yield block
+
+    def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass on what is recognised."""
+        for item in items:
+            if isinstance(item, Update) and item.time is not None and (item.seq or item.final):
+                self._recogniser = self.behind(item.time)
+            yield item
+
+    def behind(self, end: float) -> float:
+        """Return how many seconds ago speech that ends at ``end`` seconds of the audio was spoken.
+
+        Without `blocks` nothing is ever behind.
+        """
+        return self._clock() - self._began - self._due(end)
+
+    def check(self, event: Event) -> None:
+        """Say so if an event that has just been written is more than `SAID` seconds behind."""
+        if isinstance(event, Failure) or event.time is None or not (event.seq or event.final):
+            return  # the time of a first update is where the utterance starts
+        captions = self.behind(event.time)
+        if captions < CAUGHT_UP:
+            self._limit = SAID
+        if captions <= self._limit:
+            return
+        self._limit = 2 * captions
+        slow, remedy = ("captions are", "choose fewer languages, a smaller model,")
+        if self._recogniser > captions / 2:
+            slow, remedy = ("the recogniser is", "choose a smaller model")
+        self._say(f"{slow} {captions:.0f} s behind the speech: {remedy} or a machine with more cores")
+
+    def _due(self, position: float) -> float:
+        """Return how many seconds after the source began the audio up to a position was spoken."""
+        return (position + self._dropped()) / self._speed

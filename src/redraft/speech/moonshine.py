@@ -1,0 +1,225 @@
+"""Moonshine: a fast recogniser for CPUs that writes punctuation; the package contains a model for English.
+
+The package finds lines of speech with a voice activity detector and recognises the growing line again and again.  Its
+other models are downloaded when they are first used.  A model is also the folder of one, in whose path the name of its
+size occurs: tiny, base, small or medium.
+
+The package has one voice activity detector per process, with a memory, so two streams in a process change each
+other's lines.  Every session therefore has a process of its own (`redraft.speech.worker`).
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
+from redraft.models.hub import models_folder
+from redraft.speech.audio import RATE, Samples, library
+from redraft.speech.recogniser import Hypothesis
+from redraft.speech.registry import RecogniserOptions
+
+SUMMARY = "the default: fast on a CPU, with punctuation; its English model needs no download"
+
+_FREE = "MIT licence"
+_OTHER = "Moonshine Community License, for non-commercial use"
+MODELS = {
+    "tiny-en": f"English, 26 million parameters, installed with the package; {_FREE}",
+    "base-en": f"English, 58 million parameters; {_FREE}",
+    "tiny-streaming-en": f"English, 34 million parameters, for live speech; {_FREE}",
+    "small-streaming-en": f"English, 123 million parameters, for live speech; {_FREE}",
+    "medium-streaming-en": f"English, 245 million parameters, for live speech; {_FREE}",
+    "base-ar": f"Arabic; {_OTHER}",
+    "base-es": f"Spanish; {_OTHER}",
+    "base-ja": f"Japanese; {_OTHER}",
+    "tiny-ja": f"Japanese, smaller; {_OTHER}",
+    "tiny-ko": f"Korean; {_OTHER}",
+    "base-uk": f"Ukrainian; {_OTHER}",
+    "base-vi": f"Vietnamese; {_OTHER}",
+    "base-zh": f"Chinese; {_OTHER}",
+}
+#: The model in the package.
+_INSTALLED = "tiny-en"
+#: Languages with few tokens per second.
+_LATIN = ("en", "es")
+#: Systems and processors that the package is made for.
+_PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64"))
+
+#: Minimum seconds of new audio between two passes over a line.
+STEP = 0.5
+#: After a pass, this many times its duration in new audio is waited for, so that recognition keeps up with speech.
+_SLACK = 1.5
+#: Seconds of speech that begin a line.
+_BEGINS = 0.25
+#: Maximum length of a line in seconds.
+_LONGEST = 15.0
+
+
+def default_model(language: str) -> str:
+    """Return the name of the model for a language.
+
+    Raises:
+        OptionError: there is none.
+    """
+    known: dict[str, str] = {}
+    for name in MODELS:
+        known.setdefault(name.rpartition("-")[2], name)
+    if language not in known:
+        raise OptionError(f"moonshine recognises {', '.join(sorted(known))}, not {language!r}")
+    return known[language]
+
+
+def recogniser(wanted: RecogniserOptions) -> Moonshine:
+    """Return a recogniser with the given model, or with the one for the language.
+
+    Raises:
+        OptionError: the model is unknown, or is for another language.
+        ModelError: the model cannot be downloaded or opened.
+        MissingExtra: the package is not installed, or is not made for this machine.
+    """
+    package = _package()
+    name = wanted.model or default_model(wanted.language)
+    if name in MODELS:
+        wanted.check_language(f"moonshine:{name}", (name.rpartition("-")[2],))
+    folder = Path(package.get_model_path(name)) if name == _INSTALLED else _folder(name)
+    # The detector's mean over a window exceeds the threshold after `_BEGINS` of speech, and falls below it after a
+    # pause.  It ends a line at two thirds of the maximum.
+    window = wanted.pause + _BEGINS
+    options: dict[str, object] = {
+        "vad_window_duration": window,
+        "vad_threshold": _BEGINS / window,
+        "vad_max_segment_duration": _LONGEST * 1.5,
+        "return_audio_data": "false",  # otherwise it keeps all audio, and every pass copies it
+    }
+    if wanted.language not in _LATIN:
+        options["max_tokens_per_second"] = 13  # the default of 6.5 would cut lines short
+    try:
+        return Moonshine(package.Transcriber(folder, _architecture(folder, package), options=options), wanted.pause)
+    except package.MoonshineError as error:
+        raise ModelError(f"model {name!r} cannot be used by moonshine: {first_sentence(error)}") from error
+
+
+def _package() -> Any:
+    """Import the package."""
+    here = (sys.platform, platform.machine())
+    try:
+        return library("moonshine_voice")
+    except MissingExtra:
+        if here in _PLATFORMS:
+            raise
+        raise MissingExtra(
+            f"moonshine has no package for {here[0]} on {here[1]}: choose --recogniser sherpa or whisper"
+        ) from None
+    except OSError as error:
+        raise MissingExtra(f"moonshine cannot be used on this machine: {first_sentence(error)}") from error
+
+
+def _folder(name: str) -> Path:
+    """Return the folder of a model, which is downloaded if it is named.
+
+    Raises:
+        OptionError: it is neither the name of a model nor a folder.
+        ModelError: it cannot be downloaded.
+    """
+    if name not in MODELS:
+        if not Path(name).is_dir():
+            raise OptionError(f"moonshine has no model {name!r}: name one of {', '.join(MODELS)}, or a folder")
+        return Path(name)
+    download = library("moonshine_voice.download")
+    requests = library("requests")
+    language = name.rpartition("-")[2]
+    for info in download.MODEL_INFO[language]["models"]:
+        if f"/model/{name}/" in info["download_url"]:
+            break
+    else:
+        raise ModelError(f"the installed moonshine-voice has no model {name!r}")
+    print(f"redraft: moonshine:{name} ({MODELS[name]})", file=sys.stderr)
+    try:
+        folder, _ = download.download_model_from_info(
+            {**info, "language": language}, cache_root=models_folder() / "moonshine"
+        )
+    except (requests.RequestException, OSError) as error:
+        host = info["download_url"].split("/")[2]
+        why = "no network" if isinstance(error, requests.ConnectionError) else first_sentence(error)
+        raise ModelError(
+            f"model {name!r} could not be downloaded from {host}: {why}; a folder with its files works too, as in "
+            f"moonshine:models/{name}"
+        ) from error
+    return Path(folder)
+
+
+def _architecture(folder: Path, package: Any) -> Any:
+    """Return the architecture of the model in a folder, from its path and files.
+
+    Raises:
+        ModelError: the path does not contain the name of its size.
+    """
+    sizes = {"tiny": "TINY", "base": "BASE", "small": "SMALL", "medium": "MEDIUM"}
+    parts = folder.resolve().parts[-3:]
+    found = [size for part in reversed(parts) for size in sizes if size in part.lower()]
+    if not found:
+        raise ModelError(f"folder {str(folder)!r} must be named after its model, such as tiny-streaming-en")
+    streaming = "_STREAMING" if (folder / "streaming_config.json").exists() else ""
+    try:
+        return package.ModelArch[sizes[found[0]] + streaming]
+    except KeyError:
+        raise ModelError(f"folder {str(folder)!r} is not a moonshine model: streaming_config.json is missing") from None
+
+
+class Moonshine:
+    """Recognises lines of speech.
+
+    Args:
+        model: a ``moonshine_voice.Transcriber``.
+        pause: seconds of silence that end a line.
+        clock: returns the time in seconds; slow passes are made less often, to keep up with
+            live speech.
+    """
+
+    def __init__(self, model: Any, pause: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._model, self._pause, self._clock = model, pause, clock
+        self._stream = model.create_stream(update_interval=inf)  # passes are made here
+        self._stream.start()
+        self._samples = self._ended = 0
+        self._new, self._step = 0.0, STEP
+
+    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
+        """Yield what a block of audio adds."""
+        self._add(samples)
+        self._samples += len(samples)
+        if self._new >= self._step:
+            yield from self._pass()
+
+    def finish(self) -> Iterator[Hypothesis]:
+        """Yield the line that is still open, as final."""
+        import numpy as np
+
+        # Silence ends the line.  The package's own end of a stream would leave out audio after the last pass.
+        self._add(np.zeros(round(RATE * (self._pause + 1)), np.float32))
+        yield from self._pass()
+
+    def close(self) -> None:
+        """Release the model."""
+        self._stream.close()
+        self._model.close()
+
+    def _add(self, samples: Samples) -> None:
+        self._stream.add_audio(samples.clip(-1, 1).tolist(), RATE)
+        self._new += len(samples) / RATE
+
+    def _pass(self) -> Iterator[Hypothesis]:
+        """Recognise the new audio."""
+        began = self._clock()
+        lines = self._stream.update_transcription(self._model.MOONSHINE_FLAG_FORCE_UPDATE).lines
+        self._new, self._step = 0.0, max(STEP, _SLACK * (self._clock() - began))
+        for line in lines[self._ended :]:
+            end = min(line.start_time + line.duration, self._samples / RATE)
+            if line.is_complete:
+                self._ended += 1
+                end = max(line.start_time, end - self._pause)
+            yield Hypothesis(line.text, min(line.start_time, end), end, line.is_complete)

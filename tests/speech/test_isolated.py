@@ -1,0 +1,115 @@
+"""Recognisers in processes: what they recognise is kept, and what was spoken is not lost, however they end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from redraft.captions.events import Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.errors import InputError, ModelError, OptionError
+from redraft.speech.audio import Samples
+from redraft.speech.isolated import IsolatedRecogniser, isolated
+from redraft.speech.recogniser import transcribe
+from redraft.speech.sentences import Sentences
+from tests.serve.hearing import SENTENCE, command
+from tests.speech.recognisers import Scripted, silence
+
+
+def opened(*options: str, stalled: float = 30.0) -> IsolatedRecogniser:
+    return IsolatedRecogniser(command(*options)("en"), stalled)
+
+
+def finals(items: list[Item]) -> list[tuple[str, float | None]]:
+    return [(item.text, item.time) for item in items if isinstance(item, Update) and item.final]
+
+
+def failures(items: list[Item]) -> list[str]:
+    return [item.message for item in items if isinstance(item, Failure)]
+
+
+def test_same_as_in_this_process() -> None:
+    assert list(transcribe(silence(9.3), opened())) == list(transcribe(silence(9.3), Scripted(4, sentence=SENTENCE)))
+
+
+def test_sentences() -> None:
+    options = "--sentence", "light, and it was"
+    isolated = transcribe(silence(60), opened(*options), Sentences())  # reads seconds ahead of the process
+    here = transcribe(silence(60), Scripted(4, sentence=options[1]), Sentences())
+    assert finals(list(isolated)) == finals(list(here))
+
+
+def test_killed() -> None:
+    recogniser, items = opened(), list[Item]()
+    for item in transcribe(silence(10), recogniser):
+        if len(items) == 7:  # in the second utterance
+            recogniser._process._process.kill()
+        items.append(item)
+    assert finals(items) == [(SENTENCE, time) for time in (2.0, 4.0, 6.0, 8.0, 10.0)]
+    assert failures(items) == [
+        "the recogniser's process ended with signal SIGKILL; it was started again, and no audio is lost"
+    ]
+    assert len({item.utterance for item in items if isinstance(item, Update)}) == 5
+
+
+def test_an_exception() -> None:
+    items = list(transcribe(silence(18), opened("--dies-after", "11.2")))
+    assert finals(items)[4:7] == [(SENTENCE, 10.0), ("we saw", 11.0), (SENTENCE, 13.0)]
+    assert sum(len(text.split()) for text, _ in finals(items)) == 36  # a word in every half second
+    assert "RuntimeError: out of memory; it was started again" in failures(items)[0]
+
+
+def test_dying_twice() -> None:
+    items = list(transcribe(silence(10), opened("--dies-after", "0.7")))
+    assert finals(items)[0][0] == "we"
+    assert "RuntimeError: out of memory; it was started again" in failures(items)[0]
+    assert failures(items)[1].endswith("twice within 10 s of audio") and len(failures(items)) == 2
+
+
+def test_stalled(tmp_path: Path) -> None:
+    flag = tmp_path / "slow"
+    flag.touch()
+    items: list[Item] = []
+    for item in transcribe(silence(10), opened("--slow", str(flag), stalled=4)):
+        items.append(item)
+        if isinstance(item, Failure):
+            flag.unlink()
+    assert finals(items) == [(SENTENCE, time) for time in (2.0, 4.0, 6.0, 8.0, 10.0)]
+    assert failures(items) == ["the recogniser did nothing for 4 s; it was started again, and no audio is lost"]
+
+
+def test_a_pause_of_the_source_is_no_stall() -> None:
+    paused = threading.Event()
+
+    def blocks() -> Iterator[Samples]:
+        yield from silence(1.3)
+        paused.wait(4)
+        yield from silence(2.7)
+
+    items = list(transcribe(blocks(), opened(stalled=3.5)))
+    assert finals(items) == [(SENTENCE, 2.0), (SENTENCE, 4.0)] and not failures(items)
+
+
+def test_it_cannot_be_opened() -> None:
+    with pytest.raises(ModelError, match="RuntimeError: the model is broken"):
+        opened("--fails")
+    with pytest.raises(ModelError, match="cannot be started: its process ended with status 2"):
+        opened("--unknown")
+    with pytest.raises(OptionError, match="moonshine recognises ar, en, es, ja, ko, uk, vi, zh, not 'fr'"):
+        isolated("moonshine", "fr", 0.5, None)
+    with pytest.raises(InputError, match="the recogniser at ws://127.0.0.1:9/ cannot be reached"):
+        isolated("vosk:ws://127.0.0.1:9", "en", 0.5, None)
+
+
+def test_bounded_memory() -> None:
+    recogniser = opened()
+    try:
+        for block in islice(silence(3600), 600):
+            list(recogniser.hear(block))
+        assert sum(len(samples) for _, samples in recogniser._kept) <= 30.2 * 16_000
+    finally:
+        recogniser.close()

@@ -1,0 +1,230 @@
+"""Sentences from a recogniser's text: where it is cut and joined, that no word is lost, and times."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redraft.captions.events import Failure, Order, Update
+from redraft.speech.sentences import PAUSE, SETTLED, SETTLED_UPDATES, WORDS, Sentences, in_sentences
+from tests.speech.recognisers import errors
+
+#: More for a long search: SENTENCE_STREAMS=10000.
+STREAMS = int(os.environ.get("SENTENCE_STREAMS", "150"))
+
+
+def transcript(*utterances: Sequence[tuple[str, float | None]]) -> list[Update]:
+    """Utterances as texts with times, of which the last is final."""
+    return [
+        Update(f"u{name}", seq, text, seq == len(texts) - 1, time)
+        for name, texts in enumerate(utterances)
+        for seq, (text, time) in enumerate(texts)
+    ]
+
+
+def finals(items: Iterable[object]) -> list[str]:
+    return [item.text for item in items if isinstance(item, Update) and item.final]
+
+
+def said(*texts: str, gap: float = 1.0) -> list[Update]:
+    """Utterances of one second each, with a pause between them."""
+    length = 1.0 + gap
+    return transcript(*([(text, place * length), (text, place * length + 1)] for place, text in enumerate(texts)))
+
+
+def test_sentence_goes_on() -> None:
+    updates = said("It was the season of light,", "it was the season of darkness.", "We had everything.")
+    assert finals(in_sentences(updates)) == [
+        "It was the season of light, it was the season of darkness.",
+        "We had everything.",
+    ]
+
+
+def test_long_pause_ends_sentence() -> None:
+    texts = ["It was the season of light,", "it was dark."]
+    assert finals(in_sentences(said(*texts, gap=PAUSE + 0.1))) == texts
+
+
+def test_silence_ends_sentence() -> None:
+    sentences = Sentences()
+    made = [each for update in said("It was the season of light,") for each in sentences.update(update)]
+    assert not finals(made)
+    assert not list(sentences.passed(1 + PAUSE))
+    assert finals(sentences.passed(1.1 + PAUSE)) == ["It was the season of light,"]
+    assert not list(sentences.finish())
+
+
+def test_no_punctuation() -> None:
+    texts = ["it was the season of light", "it was the season of darkness"]
+    assert finals(in_sentences(said(*texts))) == texts
+
+
+def test_endless_sentence() -> None:
+    made = finals(in_sentences(said(*["and so on and so on," for _ in range(40)], gap=0.1)))
+    assert " ".join(made) == " ".join(["and so on and so on,"] * 40)
+    assert max(len(text.split()) for text in made) < WORDS + 6
+
+
+def test_two_sentences() -> None:
+    texts = ["I like cats.", "I like cats. And", "I like cats. And dogs", "I like cats. And dogs too"]
+    updates = transcript([(text, place * SETTLED / 2) for place, text in enumerate(texts)])
+    made = [item for item in in_sentences(updates) if isinstance(item, Update)]
+    assert [(each.utterance, each.text, each.final) for each in made] == [
+        ("1", "I like cats.", False),
+        ("1", "I like cats. And", False),
+        ("1", "I like cats.", True),
+        ("2", "And dogs", False),
+        ("2", "And dogs too", False),
+        ("2", "And dogs too", True),
+    ]
+    assert (made[2].time, made[3].time) == (0.0, 0.0)  # the second sentence starts where the first one ends
+
+
+def test_two_sentences_without_times() -> None:
+    updates = transcript([("I like cats. And dogs", None)] * (SETTLED_UPDATES + 1))
+    assert finals(in_sentences(updates[:-1])) == ["I like cats.", "And dogs"]
+
+
+def test_sentences_at_the_end() -> None:
+    updates = transcript([("Yes.", 1.0), ("Yes. We do. I know,", 2.0)], [("but why?", 3.0)])
+    made = [item for item in in_sentences(updates) if isinstance(item, Update)]
+    assert finals(made) == ["Yes.", "We do.", "I know, but why?"]
+    assert [each.time for each in made if each.final] == [1.0, 2.0, 3.0]
+
+
+def test_revised_sentence_stays() -> None:
+    first = "I like cats. And dogs"
+    updates = transcript([(first, 0.0), (first, SETTLED), ("I like bats a lot and dogs too.", SETTLED + 1)])
+    assert finals(in_sentences(updates)) == ["I like cats.", "a lot and dogs too."]
+
+
+def test_marks_belong_to_the_sentence_before() -> None:
+    updates = transcript([("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", SETTLED), ("我喜欢猫！「你呢」？", SETTLED + 1)])
+    assert finals(in_sentences(updates)) == ["我喜欢猫。", "「你呢」？"]
+
+
+def test_speakers_at_the_same_time() -> None:
+    updates = [
+        Update("a", 0, "I think,", time=0.0),
+        Update("b", 0, "No,", time=0.5),
+        Update("a", 1, "I think,", True, 1.0),
+        Update("b", 1, "No, never.", True, 1.5),
+    ]
+    assert finals(in_sentences(updates)) == ["I think,", "No, never."]
+
+
+def test_never_final() -> None:
+    updates = [Update("a", seq, text, time=float(seq)) for seq, text in enumerate(["I", "I know", "I know. You"])]
+    assert finals(in_sentences(updates)) == ["I know.", "You"]
+
+
+def test_failures_pass() -> None:
+    failure = Failure("lost")
+    made = list(in_sentences([failure, Update("a", 1, "I"), Update("a", 1, "You")]))
+    assert made[0] is failure
+    assert isinstance(made[2], Failure)
+    assert "seq" in made[2].message
+
+
+def test_open_sentence_is_known() -> None:
+    sentences = Sentences()
+    assert sentences.since is None
+    for update in said("Yes. I know,"):
+        list(sentences.update(update))
+    assert sentences.since == 0.0
+    list(sentences.finish())
+    assert sentences.since is None
+
+
+# Words of a small vocabulary, so that revisions and repetitions are alike; some end sentences or seem to.
+_WORDS = st.sampled_from(
+    [*"abcd", "a.", "b.", "c?", "d!", "a,", "Mr.", "7:15", "3.5", "e.g.", "7.", "A", "B", "...", "I."]
+)
+_CHINESE = st.sampled_from([*"我你他好，", "好。", "「", "」", "！", "a"])
+_TEXTS = st.one_of(st.lists(_WORDS, max_size=30).map(" ".join), st.lists(_CHINESE, max_size=30).map("".join))
+_STEPS = st.sampled_from([0.0, 0.3, 0.5, 1.0, SETTLED, PAUSE + 1])
+
+
+@st.composite
+def recognised(draw: st.DrawFn, utterances: int, *, steady: bool) -> list[Update]:
+    """Utterances that grow word by word and are revised anywhere, or with ``steady`` only in their newest words."""
+    timed, time = draw(st.booleans()), 0.0
+    updates = []
+    for name in range(utterances):
+        final = draw(_TEXTS)
+        length = draw(st.integers(0, 8))
+        for seq in range(length + 1):
+            time += draw(_STEPS)
+            text = final
+            if seq < length:
+                place = len(final) * seq // length
+                begun = final[: final.rfind(" ", 0, place) + 1] if " " in final else final[:place]
+                # A guess that no other update has keeps all sentence ends behind it from settling.
+                text = begun + (f"{'' if final.isascii() else '喂' * 9}x{seq} " if steady else "") + draw(_TEXTS)
+                if not steady and draw(st.integers(0, 3)) == 0:
+                    text = draw(_TEXTS)
+            updates.append(Update(f"u{name}", seq, text.strip(), seq == length, time if timed else None))
+    return updates
+
+
+def spoken(texts: Iterable[str]) -> str:
+    """Texts without spaces."""
+    return "".join("".join(text.split()) for text in texts)
+
+
+def check_order(items: Iterable[object]) -> None:
+    """Updates of sentences are in order, and each sentence has one final update before the next one begins."""
+    order, current = Order(), ""
+    for item in items:
+        assert isinstance(item, Update)
+        assert not order.problem(item)
+        assert item.utterance == current or int(item.utterance) == int(current or 0) + 1
+        current = item.utterance
+    assert all(final for _, final in order._last.values())
+
+
+@settings(max_examples=STREAMS)
+@given(st.integers(1, 4).flatmap(lambda number: recognised(number, steady=True)))
+def test_no_word_is_lost(updates: list[Update]) -> None:
+    made = list(in_sentences(updates))
+    check_order(made)
+    assert spoken(finals(made)) == spoken(finals(updates))
+
+
+@settings(max_examples=STREAMS)
+@given(recognised(1, steady=False))
+def test_revised_anywhere(updates: list[Update]) -> None:
+    sentences = Sentences()
+    early = [item for update in updates[:-1] for item in sentences.update(update)]
+    late = [*sentences.update(updates[-1]), *sentences.finish()]
+    check_order([*early, *late])
+    ended, rest, final = (bare(texts) for texts in (finals(early), finals(late), [updates[-1].text]))
+    place = len(final) - len(rest)
+    assert final[place:] == rest
+    assert errors(ended, final[:place]) == min(errors(ended, final[:each]) for each in range(len(final) + 1))
+    if final[: len(ended)] == ended:
+        assert ended + rest == final
+
+
+@settings(max_examples=STREAMS)
+@given(st.integers(1, 4).flatmap(lambda number: recognised(number, steady=False)))
+def test_any_stream(updates: list[Update]) -> None:
+    sentences = Sentences()
+    whole = spoken(finals(updates))
+    made: list[object] = []
+    revised = False
+    for update in updates:
+        made += sentences.update(update)
+        revised = revised or not whole.startswith(spoken(finals(made)))
+    made += sentences.finish()
+    check_order(made)
+    assert revised or spoken(finals(made)) == whole
+
+
+def bare(texts: Iterable[str]) -> list[str]:
+    """Words without case and punctuation; a Chinese character is a word."""
+    return re.findall(r"[a-z0-9.:]*[a-z0-9]|[我你他好]", " ".join(texts).lower())
