@@ -49,7 +49,7 @@ COMMAND = "make docs ARGS=--picture"
 def inputs() -> dict[str, Any]:
     """Return what determines the picture: the model, the talk, and the demo's defaults."""
     defaults = {each.name: each.default for each in demo.params}
-    shown = {name: defaults[name] for name in ("to", "method", "beta", "mask_k", "mask_margin")}
+    shown = {name: defaults[name] for name in ("to", "method", "beta", "mask_k", "mask_margin", "source_policy")}
     found = {"model": file_hash(shipped_path("demo")), "talk": talk_hash(load_talk()), **shown}
     return dict(json.loads(json.dumps(found)))
 
@@ -63,12 +63,12 @@ def record(path: Path, threads: int = 0) -> None:
     """
     made_from = inputs()
     mask = Mask(made_from["mask_k"], margin=made_from["mask_margin"])
-    compared = contenders(made_from["method"], made_from["to"], made_from["beta"], mask)
+    compared = contenders(made_from["method"], made_from["to"], made_from["beta"], mask, made_from["source_policy"])
     backend = open_model("demo", LlamaOptions(context_length=512, slots=len(compared), threads=threads))
     photographer, talk = Photographer(compared), load_talk()
     runs = open_runs(backend, compared)
     compare(runs, track(talk, "playing the talk"), photographer.look)
-    line = signed(backend, talk, compared[0].masking)
+    line = signed(backend, talk, compared[0])
     backend.close()
     if photographer.scene is None:
         raise ValueError("there is no moment of the talk at which all panels have text and room for it")
@@ -117,7 +117,7 @@ class Photographer:
 
     def __init__(self, contenders: Sequence[Contender]) -> None:
         self._contenders = contenders
-        self._stage = Stage(contenders, Console(file=io.StringIO(), width=WIDTH), load_talk()[-1].utterance)
+        self._stage = Stage(contenders, Console(file=io.StringIO(), width=WIDTH), load_talk()[-1].time or 0.0)
         self._before: dict[Contender, str] = {}
         self._best = (0, 0)
         self.scene: Scene | None = None

@@ -21,7 +21,7 @@ SIZE = {"width": 1180, "height": 740}
 LANGUAGES = ("de", "zh", "ja")
 #: Final captions in every language before the picture is taken.
 FINALS = 2
-MOST_BYTES = 150_000
+MOST_BYTES = 200_000
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -16,9 +17,13 @@ from rich.console import Console
 
 from redraft import interrupt
 from redraft.captions.events import Update
+from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
-from redraft.cli.demo.scene import Scene, View, draw
+from redraft.cli.demo.scene import Scene, View, draw, minutes
 from redraft.measure.eval.measure import Run
+from redraft.speech import isolated
+from redraft.speech.audio import RATE, Samples, at_speed
+from redraft.speech.recogniser import Hypothesis
 from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
 
@@ -37,7 +42,7 @@ def scene(languages: Sequence[str] = ("de", "zh", "ja"), methods: Sequence[str] 
         for tag in languages
         for method in methods
     )
-    return Scene("good evening " * 30 + "LATEST", False, 3, 55, views)
+    return Scene("good evening " * 30 + "LATEST", False, 83.5, 290.0, views)
 
 
 def drawn(shown: Scene, width: int, height: int) -> list[str]:
@@ -55,7 +60,7 @@ def test_the_picture_fits_the_screen_and_shows_what_is_newest(
     assert len(lines) <= height and max(map(cell_len, lines)) <= width
     text = "\n".join(lines)
     assert text.count("NEWEST") == 2 * len(languages) and text.count("LATEST") == 1
-    assert "Redraft demo" in lines[0] and "sentence 3 of 55" in lines[0]
+    assert "Redraft demo" in lines[0] and "1:23 of 4:50" in lines[0]
     assert "━" in lines[0] or width < 40
 
 
@@ -78,40 +83,42 @@ def test_titles_name_language_method_and_cost() -> None:
     assert "German · ar" in text and "12345 erased · 67890 passes" in text
 
 
-def test_the_demo_keeps_its_last_screen(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_ends_with_the_whole_talk(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes this for a terminal
     monkeypatch.setenv("LINES", "40")
-    done = redraft("demo", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1", "--speed", "0")
+    done = redraft(
+        "demo", "--sentences", "2", "--to", "de", "--method", "ar", "--method", "cd", "--threads", "1", "--speed", "0"
+    )
     assert done.status == 0 and done.out.count(OWN_SCREEN) == 1
     left = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[2])
-    for shown in ("Redraft demo", "sentence 2 of 2", "My name is Mary", "German · cd", "erased", "redraft:", "A/D:"):
-        assert shown in left
-    assert left.index("German · cd") < left.index("method") < left.index("redraft:")
+    assert "sentence 2 of 2" not in left and "German" not in left
+    places = [left.index(text) for text in ("A/D:", "method", "redraft:", "final captions as with ar: cd de ")]
+    assert places == sorted(places)
 
 
 def stopping(after: int) -> object:
-    """The talk, at whose update number ``after`` somebody presses Ctrl-C."""
+    """The talk, of which Ctrl-C leaves this many sentences and one more update."""
 
     def timed(talk: Iterable[Update], speed: float) -> Iterator[Update]:
-        for number, update in enumerate(talk):
-            if number == after:
-                raise KeyboardInterrupt
+        finished = 0
+        for update in talk:
             yield replace(update, time=speed)
+            if finished == after:
+                raise KeyboardInterrupt
+            finished += update.final
 
     return timed
 
 
-@pytest.mark.parametrize(("after", "finished"), [(1, 0), (14, 2)])
-def test_ctrl_c_prints_the_last_screen_and_the_table_so_far(
-    redraft: Command, monkeypatch: pytest.MonkeyPatch, after: int, finished: int
-) -> None:
+@pytest.mark.parametrize("finished", [0, 2])
+def test_ctrl_c_prints_the_table_so_far(redraft: Command, monkeypatch: pytest.MonkeyPatch, finished: int) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(stage, "_timed", stopping(after))
+    monkeypatch.setattr(stage, "timed", stopping(finished))
     done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1")
     assert done.status == 130
-    assert done.err.startswith(f"redraft: stopped after {finished} of 4 sentences")
+    assert done.err.startswith(f"redraft: stopped after {finished} sentences")
     left = done.out.partition(BACK)[2]
-    assert "German" in left and ("tokens/s" in left) is (finished > 0)
+    assert ("tokens/s" in left) is (finished > 0)
 
 
 def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,22 +138,91 @@ def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Command, mo
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]
 
 
+class Hears:
+    """A recogniser that hears a word more every half second, and a sentence every three."""
+
+    def __init__(self, dies: bool = False) -> None:
+        self.samples, self.dies, self.closed = 0, dies, False
+
+    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
+        before, self.samples = self.samples // (RATE // 2), self.samples + len(samples)
+        if (now := self.samples // (RATE // 2)) > before:
+            if self.dies and now > 8:
+                raise OSError("it has died")
+            words = "We went home and ate soup.".split()[: (now - 1) % 6 + 1]
+            yield Hypothesis(" ".join(words), (now - 1) // 6 * 3.0, now / 2, len(words) == 6)
+
+    def finish(self) -> Iterator[Hypothesis]:
+        yield from ()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the recording pass ten times as fast."""
+    monkeypatch.setattr(stage, "at_speed", lambda blocks, speed: at_speed(blocks, 10 * speed))
+
+
+@pytest.mark.usefixtures("hurried")
+def test_live_translates_what_is_heard_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    monkeypatch.setattr(isolated, "isolated", lambda *_: Hears())
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1")
+    drawn = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[0])
+    assert done.status == 0 and "We went home and ate soup." in drawn and "0:06 of 0:" in drawn
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    monkeypatch.setattr(isolated, "isolated", lambda *_: Hears(dies=True))
+    done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
+    assert (
+        done.status == 1 and "tokens/s" in done.out and re.search(r"stopped after 4.\d s of audio: OSError", done.err)
+    )
+
+
+def test_live_has_one_speed(redraft: Command) -> None:
+    done = redraft("demo", "--live", "--speed", "2")
+    assert done.status == 2 and "--live plays at real speed, so leave --speed out" in done.err
+
+
+@pytest.mark.slow
+def test_live_with_the_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
+    soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    samples, rate = soundfile.read(RECORDING, frames=8 * 24_000)
+    soundfile.write(tmp_path / "start.wav", samples, rate)
+    monkeypatch.setattr(stage, "RECORDING", tmp_path / "start.wav")
+    done = redraft("demo", "--live", "--to", "de", "--threads", "1", "--json")
+    assert done.status == 0 and done.rows[0]["segments"] >= 2
+
+
 def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:
     with Terminal(100, 30, program("demo", "--to", "de", "--threads", "1", "--speed", "20")) as terminal:
-        terminal.wait_for("sentence 2 of 55")
+        terminal.wait_for(f" of {minutes(load_talk()[-1].time or 0.0)}")
+        terminal.wait_for("My name is")  # the second sentence
         before = len(terminal.output)
         terminal.resize(60, 20)
         terminal.wait_for("─" * 56 + "╯", before)  # the frame of the source, at its new width
         terminal.type("\x03")
         assert terminal.ended() == 130
     left = terminal.output.rpartition(BACK)[2]
-    assert "Redraft demo" in left and "passes" in left.rpartition("╯")[2] and "stopped after" in left
+    assert "Redraft demo" not in left and "pas" in left and "stopped after" in left
     assert "Traceback" not in terminal.output and terminal.output.rstrip().endswith("which the table counts")
+
+
+def test_columns_are_explained_before_the_table(redraft: Command) -> None:
+    shown = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1").out
+    assert 0 <= shown.find("A/D: drafted tokens that were kept") < shown.find("ssbd beta=0.2")
 
 
 def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:
     with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
-        terminal.wait_for("redraft: reading one growing hypothesis per line")
+        terminal.wait_for("redraft: type a sentence as it grows, with Enter after each change; an empty line ends it")
         terminal.type("Good morning.\n\x04")
         assert terminal.ended() == 0
     assert "final\tde\t" in terminal.output

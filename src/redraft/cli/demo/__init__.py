@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
     from redraft.cli.demo.stage import Played
+    from redraft.measure.eval.figures import Row
 
 EXAMPLES = """\b
 Examples:
   redraft demo
   redraft demo --to de --speed 1
+  redraft demo --live --to de
   redraft demo --sentences 3 --json
 """
 
@@ -60,9 +63,11 @@ COLUMNS = (
     "--speed",
     type=common.Real(0),
     default=4.0,
-    help="Playback speed relative to real time; 0 is as fast as possible.",
+    help="Playback speed relative to real time; 0 is as fast as possible, and 1 is with sound.",
 )
+@click.option("--live", is_flag=True, help="Recognise the recording now, at its real speed, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
+@common.source
 @common.gguf_model
 @common.threads
 @common.gpu_layers
@@ -75,7 +80,9 @@ def demo(
     mask_k: int,
     mask_margin: float,
     speed: float,
+    live: bool,
     sentences: int,
+    source_policy: str,
     model: str,
     threads: int,
     gpu_layers: int,
@@ -84,8 +91,10 @@ def demo(
 ) -> None:
     """Watch a talk being translated live, with re-translation (ar) and SSBD side by side.
 
-    The talk ships with Redraft and includes a recogniser's false starts. At the end, or on Ctrl-C, the last captions
-    stay on the screen and a table shows the cost of each method.
+    The talk ships with Redraft: a recording of two voices, and what the recogniser Moonshine sent for it, false starts
+    included. With --live, the recogniser hears the recording again while you watch (extra `listen`). At the end, or on
+    Ctrl-C, a table shows the cost of each method over all sentences, and how many final captions are those of
+    re-translation.
     """
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
@@ -96,16 +105,22 @@ def demo(
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import stage
         from redraft.decoding.methods import get_method
-        from redraft.errors import CapabilityError
+        from redraft.errors import CapabilityError, OptionError, RedraftError
         from redraft.models import SMALL_OF
+        from redraft.speech.endpoint import PAUSE
+        from redraft.speech.isolated import isolated
+        from redraft.speech.registry import AUTO
 
-    contenders = stage.contenders(method, to, beta, Mask(mask_k, margin=mask_margin))
-    talk = [update for update in load_talk() if not sentences or int(update.utterance) <= sentences]
+    if live and common.is_given("speed"):
+        raise OptionError("--live plays at real speed, so leave --speed out")
+    contenders = stage.contenders(method, to, beta, Mask(mask_k, margin=mask_margin), source_policy)
+    talk = list(stage.first(load_talk(), sentences))
     chosen = [get_method(each.method) for each in contenders]
     trees = sum("trees" in each.needs for each in chosen)
     drafting = [each.name for each in chosen if each.draft_model == "small"]
     if drafting and model not in SMALL_OF:
         raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
+    recogniser = isolated(AUTO, "en", PAUSE, None) if live else None
     engine = LlamaOptions(512, len(contenders), BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
     small_engine = replace(engine, slots=max(1, len(drafting)), branches=0)
     console = Console()
@@ -113,16 +128,21 @@ def demo(
         with interrupt.ends_process():
             backend = _open(stack, model, engine)
             small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
+        updates = stage.first(stage.heard(recogniser), sentences) if recogniser else iter(talk)
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
-            played = stage.play(backend, contenders, talk, speed, console, small)
+            updates = updates if live else stage.timed(talk, speed)
+            played = stage.play(backend, contenders, updates, talk[-1].time or 0.0, console, small)
         else:
-            played = stage.run(backend, contenders, talk, small)
-        line = stage.signed(backend, talk, contenders[0].masking)
+            played = stage.run(backend, contenders, updates, len(talk), small)
+        line = stage.signed(backend, talk, contenders[0])
     _report(played, line, console, as_json=as_json)
-    if not played.whole:
-        of = f"{played.sentences} of {talk[-1].utterance} sentences"
-        click.echo(f"redraft: stopped after {of}" + (", which the table counts" if played.sentences else ""), err=True)
+    if isinstance(played.stopped, RedraftError):
+        click.echo(f"redraft: {played.stopped}", err=True)
+        raise click.exceptions.Exit(1)
+    if played.stopped:
+        counted = ", which the table counts" if played.sentences else ""
+        click.echo(f"redraft: stopped after {played.sentences} sentences{counted}", err=True)
         raise click.exceptions.Exit(130)
 
 
@@ -144,5 +164,17 @@ def _report(played: Played, line: str, console: Console, *, as_json: bool) -> No
     if as_json:
         print_json(table, line, sys.stdout)
     else:
+        console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
         print_table(table, line, console)
-        console.print(COLUMNS, style="dim", highlight=False)
+        if same := _same_finals(table):
+            console.print(same, style="dim", highlight=False)
+
+
+def _same_finals(table: Sequence[Row]) -> str:
+    """Return how many final captions of each other method are those of re-translation; empty without that."""
+    found = [
+        f"{row['method']} {row['target_language']} {row['same_as_ar']} of {row['segments']}"
+        for row in table
+        if row["method"] != "ar" and row.get("same_as_ar") is not None
+    ]
+    return f"final captions as with ar: {', '.join(found)}; the others may be better or worse." if found else ""

@@ -57,15 +57,15 @@ class Scene:
     Attributes:
         source: the recogniser's text of the current sentence.
         final: whether that text is final.
-        sentence: number of the current sentence.
-        sentences: number of sentences in the talk.
+        time: seconds since the start of the talk.
+        length: length of the talk in seconds.
         views: by language, then by method.
     """
 
     source: str
     final: bool
-    sentence: int
-    sentences: int
+    time: float
+    length: float
     views: tuple[View, ...]
 
 
@@ -91,12 +91,15 @@ def _title(scene: Scene, languages: Sequence[str], console: Console) -> Renderab
     about = f"  a talk, live into {listed}" if console.width >= _WIDE else ""
     title.add_row(
         Text.assemble(("Redraft demo", "bold"), about),
-        ProgressBar(
-            total=max(1, scene.sentences), completed=scene.sentence, complete_style="cyan", finished_style="cyan"
-        ),
-        Text(f"sentence {scene.sentence} of {scene.sentences}", style="dim"),
+        ProgressBar(total=max(1, scene.length), completed=scene.time, complete_style="cyan", finished_style="cyan"),
+        Text(f"{minutes(scene.time)} of {minutes(scene.length)}", style="dim"),
     )
     return title
+
+
+def minutes(seconds: float) -> str:
+    """Return a time as minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def _source(scene: Scene, console: Console) -> Panel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from rich.console import Console
@@ -16,23 +17,34 @@ from redraft.captions.events import Update
 from redraft.captions.formats.read import paced
 from redraft.captions.formats.resize import SizeWatch
 from redraft.captions.languages import parse_targets
+from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.captions.stabilise import Mask
+from redraft.captions.talk import RECORDING
 from redraft.cli.demo.scene import EARLIER, Scene, View, draw
 from redraft.decoding.methods import BETA, get_method
+from redraft.errors import RedraftError
 from redraft.measure.eval.contender import Contender
 from redraft.measure.eval.measure import Run, compare, open_runs
 from redraft.measure.eval.signature import signature, text_hash
+from redraft.speech.audio import at_speed, file_blocks
+from redraft.speech.loudspeaker import playing
+from redraft.speech.newest import newest
+from redraft.speech.recogniser import Recogniser, transcribe
+from redraft.speech.sentences import Sentences
 
 
-def contenders(methods: Sequence[str], targets: Sequence[str], beta: float, mask: Mask) -> list[Contender]:
+def contenders(
+    methods: Sequence[str], targets: Sequence[str], beta: float, mask: Mask, source: str = DEFAULT_SOURCE
+) -> list[Contender]:
     """Combine every method with every language, without duplicates.
 
     Raises:
-        OptionError: a method or a language is unknown.
+        OptionError: a method, a language or the policy ``source`` is unknown.
     """
     options = {name: (("beta", beta),) if BETA in get_method(name).options else () for name in methods}
     tags = parse_targets(targets)
-    return [Contender(name, tag, options[name], mask) for tag in tags for name in options]
+    check_policy(source)
+    return [Contender(name, tag, options[name], mask, source=source) for tag in tags for name in options]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +53,11 @@ class Played:
 
     Attributes:
         runs: one per contender, all with the same sentences.
-        whole: whether the talk was played to its end rather than stopped by Ctrl-C.
+        stopped: what stopped the talk before its end, Ctrl-C or an error; None if nothing did.
     """
 
     runs: list[Run]
-    whole: bool
+    stopped: KeyboardInterrupt | RedraftError | None
 
     @property
     def sentences(self) -> int:
@@ -56,46 +68,87 @@ class Played:
 def play(
     backend: LlamaCpp,
     contenders: Sequence[Contender],
-    talk: Sequence[Update],
-    speed: float,
+    updates: Iterable[Update],
+    length: float,
     console: Console,
     small: LlamaCpp | None = None,
 ) -> Played:
-    """Play the talk on a terminal at ``speed`` times its original speed; 0 plays without waiting."""
+    """Translate updates as they come, with a live view on a terminal; ``length`` is that of the talk in seconds."""
     runs = open_runs(backend, contenders, small=small)
-    with Stage(contenders, console, talk[-1].utterance) as stage:
-        whole = _compared(runs, _timed(talk, speed) if speed else talk, stage.show)
-    return Played(runs, whole)
+    with Stage(contenders, console, length) as stage:
+        stopped = _compared(runs, updates, stage.show)
+    return Played(runs, stopped)
 
 
 def _compared(
     runs: list[Run], updates: Iterable[Update], show: Callable[[Update, Sequence[Run]], None] | None = None
-) -> bool:
-    """Translate until the end or Ctrl-C; return whether the end was reached.  All runs then have the same sentences."""
+) -> KeyboardInterrupt | RedraftError | None:
+    """Translate until the end, Ctrl-C or an error, which is returned.  All runs then have the same sentences."""
     try:
         compare(runs, updates, show)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RedraftError) as error:
         finished = min(len(run.records) for run in runs)
         for run in runs:
             del run.records[finished:]
-        return False
-    return True
+        return error
+    return None
 
 
-def _timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
+def first(updates: Iterable[Update], sentences: int) -> Iterator[Update]:
+    """Yield the updates of the first sentences; 0 yields all."""
+    finished = 0
+    for update in updates:
+        yield update
+        finished += update.final
+        if sentences and finished == sentences:
+            return
+
+
+def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
+    """Yield the updates of a talk at ``speed`` times its original speed, with its sound if that is 1; 0 never waits."""
+    if not speed:
+        yield from talk
+        return
+    with playing(str(RECORDING)) if speed == 1 else nullcontext():
+        yield from _paced(talk, speed)
+
+
+def _paced(talk: Sequence[Update], speed: float) -> Iterator[Update]:
     for item in paced(replace(update, time=(update.time or 0.0) / speed) for update in talk):
         if isinstance(item, Update):  # a talk contains no failures
             yield item
 
 
+def heard(recogniser: Recogniser) -> Iterator[Update]:
+    """Yield what a recogniser hears in the recording of the talk at its original speed, while its sound plays.
+
+    Raises:
+        RedraftError: at the end, if the recogniser has failed.
+    """
+    with playing(str(RECORDING)):
+        blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
+        problem = ""
+        for item in newest(transcribe(blocks, recogniser, Sentences())):
+            if isinstance(item, Update):
+                yield item
+            else:  # a recogniser that was started again goes on
+                problem = item.message
+        if problem:
+            raise RedraftError(problem)
+
+
 def run(
-    backend: LlamaCpp, contenders: Sequence[Contender], talk: Sequence[Update], small: LlamaCpp | None = None
+    backend: LlamaCpp,
+    contenders: Sequence[Contender],
+    updates: Iterable[Update],
+    number: int,
+    small: LlamaCpp | None = None,
 ) -> Played:
-    """Play the talk without a live view, as fast as possible, with a progress bar if standard error is a terminal."""
+    """Translate about this number of updates without a live view; a terminal for errors gets a progress bar."""
     progress = Console(stderr=True)
-    updates = track(talk, "translating", console=progress, disable=not progress.is_terminal)
+    shown = track(updates, "translating", number, console=progress, disable=not progress.is_terminal)
     runs = open_runs(backend, contenders, small=small)
-    return Played(runs, _compared(runs, updates))
+    return Played(runs, _compared(runs, shown))
 
 
 def talk_hash(talk: Sequence[Update]) -> str:
@@ -103,28 +156,29 @@ def talk_hash(talk: Sequence[Update]) -> str:
     return text_hash("\n".join(f"{update.utterance} {update.seq} {update.text}" for update in talk))
 
 
-def signed(backend: LlamaCpp, talk: Sequence[Update], masking: str) -> str:
-    """Return the signature of a demo run."""
-    return signature(backend.model.path, "talk", talk_hash(talk), hidden=masking or "nothing")
+def signed(backend: LlamaCpp, talk: Sequence[Update], contender: Contender) -> str:
+    """Return the signature of a demo run, all of whose contenders have the mask and the source policy of this one."""
+    hidden = contender.masking or "nothing"
+    return signature(backend.model.path, "talk", talk_hash(talk), hidden=hidden, source=contender.source)
 
 
 class Stage:
     """The live view of a talk: the source at the top, then a row per language with a panel per method.
 
-    It uses the terminal's alternate screen while the talk plays, so resizing works.  The last picture stays on the
-    terminal.
+    It uses the terminal's alternate screen while the talk plays, so resizing works.  Nothing of it stays on the
+    terminal: one sentence, of which any method may be the best, would look like the result of the talk.
 
     Args:
         contenders: the contenders to show.
         console: the terminal.
-        last: name of the talk's last sentence, which is its number.
+        length: length of the talk in seconds.
     """
 
     #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
-    def __init__(self, contenders: Sequence[Contender], console: Console, last: str) -> None:
-        self._contenders, self._console, self._sentences = contenders, console, int(last)
+    def __init__(self, contenders: Sequence[Contender], console: Console, length: float) -> None:
+        self._contenders, self._console, self._length = contenders, console, length
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._resizes = SizeWatch(console, self._redraw)
         self._scene: Scene | None = None
@@ -138,8 +192,6 @@ class Stage:
     def __exit__(self, *_: object) -> None:
         self._resizes.stop()
         self._live.stop()
-        if self._scene is not None:
-            self._console.print(draw(self._scene, self._console))
 
     def show(self, update: Update, runs: Sequence[Run]) -> None:
         """Redraw with the captions of all runs, unless the last redraw was too recent."""
@@ -156,7 +208,7 @@ class Stage:
         """Return the scene after an update."""
         views = {run.contender: _view(run, update) for run in runs}
         shown = tuple(views[each] for each in self._contenders)
-        return Scene(update.text, update.final, int(update.utterance), self._sentences, shown)
+        return Scene(update.text, update.final, update.time or 0.0, self._length, shown)
 
 
 def _view(run: Run, update: Update) -> View:
