@@ -59,8 +59,10 @@ def chromium(*arguments: str) -> Iterator[Any]:
     sync_api.expect.set_options(timeout=1000 * SECONDS)
     with sync_api.sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*SANDBOX, *arguments])
-        yield found
-        found.close()
+        try:
+            yield found
+        finally:
+            found.close()
 
 
 def shortened(times: float) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--crashes", action="store_true")
     parser.add_argument("--fails", action="store_true")
     parser.add_argument("--babbles", action="store_true")
+    parser.add_argument("--sentence", default=SENTENCE)
     wanted = parser.parse_args()
     if wanted.babbles:
         print("loading the model")
@@ -65,7 +66,7 @@ def main() -> None:
         if wanted.slow:
             return Slow(wanted.slow)
         kind = Crashing if wanted.crashes else Scripted
-        return kind(4, dies_after=wanted.dies_after, sentence=SENTENCE)
+        return kind(4, dies_after=wanted.dies_after, sentence=wanted.sentence)
 
     sys.exit(Worker(sys.stdin.buffer, sys.stdout.buffer).run(opened))
 

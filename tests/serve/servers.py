@@ -128,11 +128,11 @@ class Running:
 def running(model: CachedModel | None = None, *others: CachedModel, **settings: Any) -> Iterator[Running]:
     """A server while the block lasts, with an engine for each model; none if it serves viewers only."""
     model = model or CachedModel(1)
-    chosen = ServeSettings(port=0, **{"starts_per_second": 1000, "methods": ("ssbd", "ar"), **settings})
+    chosen = ServeSettings(**{"port": 0, "starts_per_second": 1000, "methods": ("ssbd", "ar"), **settings})
     engines = [] if chosen.viewers_only else [{TARGET: each} for each in (model, *others)]
     service = Service(engines[0], chosen, CURVE) if engines else None
     hub = make_hub(chosen, service, engines)
-    listening = listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", chosen.port)
     server = CaptionServer(hub)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listening])))

@@ -64,13 +64,24 @@ def test_the_demo_talk_plays_in_three_languages(server: Running, visit: Callable
     page.click("text=End session")
     expect(page.locator("#state")).to_have_text("Ended")
     assert page.evaluate("sessionStorage.length") == 0
-    assert (
-        server.ask(page.get_attribute("#transcripts a[download$=srt]", "href").removeprefix(server.url)).text.count(
-            "-->"
-        )
-        == SENTENCES
-    )
+    link = page.get_attribute("#transcripts a[href*='format=srt']", "href")
+    assert server.ask(link).text.count("-->") == SENTENCES
     assert len(finals(page, "de")) == SENTENCES
+
+
+def test_the_talk_is_heard_with_its_captions(visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.unroute("**/v1/talk")  # at its own speed
+    play(page)
+    until(page, "recording.currentTime > 1.5")
+    kept = "['plan', 'position'].map((name) => JSON.parse(sessionStorage.getItem(`redraft.${name}`)))"
+    plan, position, heard = page.evaluate(f"[...{kept}, recording.currentTime]")
+    assert plan[position["next"] - 1]["time"] - 0.5 < heard < plan[position["next"]]["time"] + 0.5
+    assert page.evaluate("[recording.muted, recording.paused]") == [False, False]
+    page.get_by_label("Sound").uncheck()
+    assert page.evaluate("recording.muted")
+    page.get_by_role("button", name="Stop").click()
+    until(page, "recording.paused")
 
 
 def test_a_reload_in_the_middle_loses_and_doubles_nothing(server: Running, visit: Callable[..., Any]) -> None:
@@ -238,7 +249,9 @@ def test_dark_and_light(visit: Callable[..., Any]) -> None:
     light = page.evaluate(ground)
     page.reload()
     assert dark != light == page.evaluate(ground)
-    assert page.get_attribute("#theme", "aria-pressed") == "false"
+    expect(page.get_by_role("switch", name="Dark")).not_to_be_checked()
+    page.click("#theme")
+    expect(page.get_by_role("switch", name="Dark")).to_be_checked()
 
 
 def test_on_a_phone_nothing_is_cut_off(server: Running, visit: Callable[..., Any]) -> None:

@@ -58,6 +58,9 @@ def test_who_has_scrolled_up_is_left_there(visit: Callable[..., Any]) -> None:
     page = open_fake(visit, 500, "ja")
     top = "document.querySelectorAll('.cell.final[lang=ja]')[100].getBoundingClientRect().top"
     until(page, f"{VIEW}.scrollTop > 1000")
+    page.locator(".view").hover()
+    page.mouse.wheel(0, -200)
+    expect(page.locator(".newest")).to_be_visible()
     page.evaluate(f"{VIEW}.scrollTop = 1000")
     page.evaluate("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
     row = page.locator(final("ja")).nth(100).element_handle()

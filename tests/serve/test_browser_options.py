@@ -39,13 +39,14 @@ def test_options_are_sent_as_they_are_meant(visit: Callable[..., Any]) -> None:
     expect(page.locator("[name=beta]")).not_to_be_visible()
     open_options(page)
     assert page.get_attribute("[name=beta]", "placeholder") == "0.2"
-    for name, value in {"beta": "0", "mask_margin": "-0.5", "context": "2"}.items():
+    for name, value in {"beta": "0", "mask_margin": "-0.5", "context": "2", "source_policy": "hold:1"}.items():
         page.fill(f"[name={name}]", value)
     page.select_option("[name=mask_unit]", "words")
     play(page)
     wait_for_finals(page)
     wanted = {"method": "ssbd", "options": {"beta": 0}, "mask_margin": -0.5, "mask_unit": "words", "context": 2}
     assert wanted.items() <= sent[0].items()
+    assert sent[0]["source_policy"] == "hold:1"
     assert sent[0]["glossary"] == [] and "mask_k" not in sent[0]
     page.reload()
     assert page.input_value("[name=beta]") == "0" and page.input_value("[name=mask_unit]") == "words"
@@ -114,7 +115,7 @@ def test_a_server_that_is_gone_is_waited_for(visit: Callable[..., Any]) -> None:
         page.get_by_text("Type", exact=True).click()
         page.locator("#typed").press_sequentially("we saw\n")
         wait_for_finals(page, number=1)
-    expect(page.locator("#notice")).to_contain_text("The server does not answer. This page keeps trying to reconnect")
+    expect(page.locator("#notice")).to_contain_text("Reconnecting… Nothing is lost.")
     expect(page.locator("#state")).to_have_text("Reconnecting")
     page.locator("#typed").press_sequentially("her duck")
     expect(page.locator(".cell.source:not(.final)")).to_have_text("her duck")

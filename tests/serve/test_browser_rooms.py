@@ -25,7 +25,7 @@ def test_viewers_wait_in_a_room_and_go_over_to_the_next_talk(server: Running, vi
     page = visit("/watch/hall-1")
     assert page.url.endswith("/watch?room=hall-1")
     expect(page.locator("#state")).to_have_text("Not started")
-    expect(page.locator("#notice")).to_contain_text("The talk has not started. Captions appear here")
+    expect(page.locator("#notice")).to_contain_text("Waiting for the talk to start…")
     expect(page.locator("#problem")).not_to_be_visible()
     page.evaluate("window.here = true")
     for targets, texts in ((("de", "ar"), ("we saw", "her duck")), (("ja", "de"), ("it was",))):
@@ -38,7 +38,7 @@ def test_viewers_wait_in_a_room_and_go_over_to_the_next_talk(server: Running, vi
             expect(page.locator("#notice")).not_to_be_visible()
             socket.say("end")
             expect(page.locator("#state")).to_have_text("Ended")
-            expect(page.locator("#notice")).to_contain_text("stays for the next one in this room")
+            expect(page.locator("#notice")).to_contain_text("Waiting for the next one in this room…")
             expect(page.locator(".utterance")).to_have_count(len(texts))  # what was shown stays
     assert page.evaluate("window.here")  # without a reload
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import wave
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,7 +20,7 @@ from tests.serve.conftest import DESKTOP
 from tests.serve.hearing import SENTENCE, command
 from tests.serve.servers import Running, running
 from tests.serve.test_faults import eventually
-from tests.speech.recognisers import spoken
+from tests.speech.recognisers import dickens
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
@@ -59,7 +60,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def server() -> Iterator[Running]:
-    with running(busy=1.0, recogniser="pocketsphinx", listeners=1) as found:
+    with running(busy=1.0, recogniser="moonshine", listeners=1) as found:
         found.hub.recognisers.command = command()
         yield found
 
@@ -114,12 +115,49 @@ def wait_until_recognised(page: Any, server: Running) -> None:
     expect(page.locator(".cell:not(.final, .source)")).to_have_count(0)
 
 
+def test_slow_recogniser_is_shown(server: Running, speaker: Callable[..., Any], tmp_path: Path) -> None:
+    stuck = tmp_path / "stuck"
+    stuck.touch()
+    server.hub.recognisers.command = command("--slow", str(stuck))
+    page = speaker()
+    page.click("#listen")
+    line = re.compile(
+        r"^The recogniser is \d s behind the speech: choose a smaller model or a machine with more cores\.$"
+    )
+    expect(page.locator("#notice")).to_have_text(line, timeout=20_000)
+    stuck.unlink()
+    wait_for(page, 2)
+    expect(page.locator("#notice")).to_have_text("")
+    page.click("#listen")
+    wait_until_recognised(page, server)
+
+
+def test_slow_captions_are_shown(visit: Callable[..., Any]) -> None:
+    said = visit().evaluate(
+        """async () => {
+          const { watchLag } = await import("/js/behind.js");
+          const session = new EventTarget();
+          const said = [];
+          watchLag(session, (sentence) => said.push(sentence));
+          const caption = (type, detail) => session.dispatchEvent(new CustomEvent(type, { detail }));
+          caption("partial", { language: "de", lag_ms: 4000 });
+          caption("final", { language: "de", lag_ms: 7000 });
+          caption("partial", { language: "ja", lag_ms: 100 });
+          caption("final", { language: "de", lag_ms: 0, corrected: true });
+          caption("partial", { language: "de", lag_ms: 100 });
+          return said;
+        }"""
+    )
+    slow = "Captions are 7 s behind the speech: choose fewer languages, a smaller model, or a machine with more cores."
+    assert [*dict.fromkeys(said)] == [slow, ""]
+
+
 def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     microphone(page, "off")
     assert page.is_checked("[name=recogniser][value=server]")
     expect(page.locator("#server-hint")).to_have_text(
-        "The audio goes to this server, which recognises it with pocketsphinx and does not keep it."
+        "The audio goes to this server, which recognises it with moonshine:tiny-en and does not keep it."
     )
     page.click("#listen")
     microphone(page, "listening")
@@ -381,15 +419,12 @@ def test_audio_of_any_rate_becomes_16_khz(visit: Callable[..., Any], rate: int) 
 
 @pytest.mark.slow
 def test_a_spoken_talk_becomes_german_captions(browser: Any, tmp_path: Path) -> None:
-    pytest.importorskip("pocketsphinx")
     soundfile = pytest.importorskip("soundfile")
-    parts = [np.zeros(2 * 22_050)]  # until the page listens
-    for number, line in enumerate(["My name is Mary.", "We also found two bicycles."]):
-        audio, rate = soundfile.read(spoken(tmp_path / f"{number}.wav", [line]))
-        parts += [audio, np.zeros(rate)]
-    parts.append(np.zeros(8 * 22_050))
-    soundfile.write(tmp_path / "talk.wav", np.concatenate(parts), rate, "PCM_16")
-    with served("--model", "demo", "--recogniser", "pocketsphinx", "--port", "0") as (_, port):
+    audio, rate = soundfile.read(dickens(tmp_path / "start.wav", seconds=5.2))
+    # Silence until the page listens, and afterwards until it complains.
+    audio = np.concatenate([np.zeros(2 * rate), audio, np.zeros(9 * rate)])
+    soundfile.write(tmp_path / "talk.wav", audio, rate, "PCM_16")
+    with served("--model", "demo", "--recogniser", "moonshine", "--port", "0") as (_, port):
         own = browser.browser_type.launch(executable_path=CHROMIUM, args=[*SANDBOX, *arguments(tmp_path / "talk.wav")])
         page = own.new_context(viewport=DESKTOP, permissions=["microphone"]).new_page()
         page.goto(f"http://127.0.0.1:{port}")
@@ -397,8 +432,8 @@ def test_a_spoken_talk_becomes_german_captions(browser: Any, tmp_path: Path) -> 
         page.click("#listen")
         microphone(page, "listening")
         # Chromium's fake microphone leaves out samples where the machine is busy, but it says everything again.
-        said = page.locator(".utterance", has_text="my name is mary").locator(".cell.final[lang=de]").first
-        expect(said).to_contain_text("Mar", timeout=60_000)
+        said = page.locator(".utterance", has_text="worst of times").locator(".cell.final[lang=de]").first
+        expect(said).to_contain_text("Zeit", timeout=60_000)
         wait_for(page, 2)
         assert all(finals(page, "de"))
         until(page, "document.querySelector('#microphone span').textContent === 'No sound from the microphone'")

@@ -43,7 +43,7 @@ def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> 
     token = new_token()
     page = visit(f"/watch?session={public_name(token)}", tolerated=ABSENT)
     expect(page.locator("#state")).to_have_text("Waiting")
-    expect(page.locator("#notice")).to_contain_text("Captions appear here as soon as it begins")
+    expect(page.locator("#notice")).to_contain_text("Waiting for the session to start…")
     expect(page.locator("#problem")).not_to_be_visible()
     with server.socket() as socket:
         speak(socket, token, "we saw", "her duck")
@@ -223,7 +223,7 @@ def test_a_language_that_a_session_does_not_have_is_named(server: Running, visit
 def test_a_viewer_without_a_session_is_told_what_is_missing(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit("/watch")
-    expect(page.locator("#notice")).to_contain_text("This address names no session")
+    expect(page.locator("#which")).to_contain_text("This address names no session")
     expect(page.locator("#state")).to_have_text("Not connected")
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -324,7 +324,11 @@ def test_a_form_builds_the_address_of_an_overlay(server: Running, visit: Callabl
     with server.socket() as socket:
         speak(socket, token, "we saw")
         form = visit(f"/overlay-form?session={public_name(token)}")
+        sample = form.locator("#sample p").first
+        expect(form.locator("[name=language] option")).to_have_text(["German", "Arabic"])
+        expect(sample).to_have_attribute("lang", "de")
         form.select_option("[name=language]", "ar")
+        expect(sample).to_have_attribute("dir", "rtl")
         address = form.locator("#address")
         expect(address).to_have_text(f"{server.url}/overlay?session={public_name(token)}&language=ar")
         form.fill("[name=size]", "60")

@@ -82,7 +82,7 @@ def test_a_hidden_caption_is_taken_from_viewers_and_from_the_transcript_and_can_
             socket.say("hide", utterance="1", language="de")
             hidden = {"type": "hidden", "utterance": "1", "language": "de", "hidden": True}
             assert socket.until("hidden")[-1] == viewer.until("hidden")[-1] == hidden
-            assert transcript(server, name) == [f"ja: {expected('we saw', 'ja')}"]
+            assert transcript(server, name) == ["Japanese", "", expected("we saw", "ja")]
             with server.socket(f"/v1/watch/{name}") as late:
                 assert late.hear()["language"] == "ja"
             socket.say("hide", utterance="1", language="de", hidden=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import logging.handlers
@@ -70,8 +71,15 @@ class Taken(Line):
         self.lanes: dict[str, Lane] = {}
         self.updates: list[Any] = []
 
-    def offer(self, update: Update, languages: Iterable[str] | None = None) -> None:
-        self.updates.append(update)
+    def offer(
+        self,
+        update: Update,
+        languages: Iterable[str] | None = None,
+        since: float | None = None,
+        *,
+        rest: bool = False,
+    ) -> None:
+        self.updates += [] if rest else [update]
 
     def remember(self, language: str, source: str, translation: str) -> None:
         """Nothing is prompted."""
@@ -88,13 +96,17 @@ class Taken(Line):
 def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
     taken = Taken()
     session, sentences = taken.session(), []
-    for frame in sent:
-        try:
-            message = protocol.FROM_CLIENT.validate_json(frame)
-        except ValidationError as error:
-            sentences.append(protocol.sentence(error))
-        else:
-            _act(message, session)
+
+    async def act() -> None:
+        for frame in sent:
+            try:
+                message = protocol.FROM_CLIENT.validate_json(frame)
+            except ValidationError as error:
+                sentences.append(protocol.sentence(error))
+            else:
+                _act(message, session)
+
+    asyncio.run(act())
     assert all(0 < len(sentence) <= 300 for sentence in sentences)
     seen: dict[str, int] = {}
     for update in taken.updates:  # what reaches the engine is in order, and nothing comes twice

@@ -81,7 +81,7 @@ def test_only_the_languages_that_were_not_restored_are_translated() -> None:
     class Offered:
         languages: ClassVar[list[list[str]]] = []
 
-        def offer(self, update: Update, languages: list[str]) -> None:
+        def offer(self, update: Update, languages: list[str], since: float | None) -> None:
             self.languages.append(languages)
 
         def remember(self, *_: str) -> None: ...

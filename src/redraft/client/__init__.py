@@ -13,14 +13,12 @@ latter. So every final caption arrives exactly once.
 """
 
 from redraft.backoff import Backoff
-from redraft.errors import MissingExtra
+from redraft.errors import MissingExtra, install
 
 try:
     from redraft.client.options import ServerError
     from redraft.client.session import Client
 except ModuleNotFoundError as error:
-    raise MissingExtra(
-        f"the client needs {error.name}, which is not installed: pip install 'redraft[serve]'"
-    ) from error
+    raise MissingExtra(f"the client needs {error.name}, which is not installed: {install('serve')}") from error
 
 __all__ = ["Backoff", "Client", "ServerError"]

@@ -12,6 +12,7 @@ from websockets.exceptions import WebSocketException
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.source import check_policy
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
 from redraft.client.control import Control
@@ -44,8 +45,10 @@ class Client:
         method: name of the decoding method; None leaves it to the server.
         options: options of the method by name.
         mask: which words of partial captions are hidden.
-        style: prompt style, except for the template, which the server chooses.
+        style: prompt style, except for template and prompt, which the server chooses.
         max_tokens: maximum length of one translation in tokens; None leaves it to the server.
+        source: which part of an unfinished source is translated (`redraft.captions.source`); None leaves it to the
+            server.
         key: API key, if the server needs one.
         room: name of a room, whose link stays the same from session to session.
         take_over: replace the session that is running in the room.
@@ -65,6 +68,7 @@ class Client:
         mask: Mask = USUAL,
         style: Style = Style(),
         max_tokens: int | None = None,
+        source: str | None = None,
         key: str | None = None,
         room: str | None = None,
         take_over: bool = False,
@@ -74,6 +78,7 @@ class Client:
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
         asked = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
+        asked["source_policy"] = None if source is None else check_policy(source)
         self._start = start_of(to, mask, style, options=dict(options or {}), **asked)
         self.control = Control(self._start.targets, self._wake)
         self._ledger = Ledger(self._start.targets)

@@ -49,10 +49,11 @@ def _of_style(style: Style) -> dict[str, Any]:
     """Return the fields of `start` for a prompt style.
 
     Raises:
-        OptionError: the style names a template.
+        OptionError: the style has a template or a prompt.
     """
-    if style.template is not None:
-        raise OptionError("template is chosen by the server, so leave it out")
+    for field in ("template", "prompt"):
+        if getattr(style, field) is not None:
+            raise OptionError(f"{field} is chosen by the server, so leave it out")
     return {"source": style.source, "context": style.context, "glossary": style.glossary}
 
 

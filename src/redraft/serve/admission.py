@@ -38,10 +38,20 @@ class Line:
     def __init__(self, engine: Engine, lanes: Mapping[str, Lane]) -> None:
         self._engine, self.lanes = engine, dict(lanes)
 
-    def offer(self, update: Update, languages: Iterable[str] | None = None) -> None:
-        """Send an update to the lanes of some languages; None for all."""
+    def offer(
+        self,
+        update: Update,
+        languages: Iterable[str] | None = None,
+        since: float | None = None,
+        *,
+        rest: bool = False,
+    ) -> None:
+        """Send an update (`Lane.offer`) to the lanes of some languages, None for all.
+
+        Its lag counts from ``since`` or from now.
+        """
         for language in self.lanes if languages is None else languages:
-            self._engine.offer(self.lanes[language], update)
+            self._engine.offer(self.lanes[language], update, since, rest=rest)
 
     def remember(self, language: str, source: str, translation: str) -> None:
         """Add an earlier sentence with its translation to the context of a language's prompts."""

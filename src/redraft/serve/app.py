@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import WebSocketRoute
 
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
@@ -180,7 +180,9 @@ def make_app(hub: Hub) -> Starlette:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Return Starlette's own errors in the same form as all others."""
+    """Return Starlette's own errors in the same form as all others; to browsers, a page for a wrong address."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
+    if status == 404 and "text/html" in request.headers.get("accept", ""):
+        return HTMLResponse(pages.missing(request.url.path), status)
     sentence = {404: "there is nothing at this address", 405: "this method is not allowed here"}.get(status, "refused")
     return refusal("missing" if status == 404 else "protocol", sentence, status, headers)

@@ -28,15 +28,19 @@ class Stopped(RedraftError):
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """An update for a lane, with its arrival time in seconds of the engine's clock."""
+    """An update for a lane, with the time in seconds (engine's clock) from which its lag counts.
+
+    ``rest`` is that of `Lane.offer`.
+    """
 
     lane: Lane
     update: Update
     since: float
+    rest: bool
 
     def do(self) -> None:
         """Pass the update to its lane."""
-        self.lane.offer(self.update, self.since)
+        self.lane.offer(self.update, self.since, rest=self.rest)
 
     def refuse(self) -> None:
         """Do nothing: no caller waits for an update."""
@@ -92,9 +96,17 @@ class Engine:
         self._inbox.put(None)
         self._thread.join()
 
-    def offer(self, lane: Lane, update: Update) -> None:
-        """Give an update to a lane.  Its lag counts from this call, even while a pass is running."""
-        self._put(_Offer(lane, update, self.scheduler.clock()))
+    def offer(self, lane: Lane, update: Update, since: float | None = None, *, rest: bool = False) -> None:
+        """Give an update to a lane.
+
+        Args:
+            lane: the lane.
+            update: the update.
+            since: when its words were spoken, in seconds of the engine's clock, by default the monotonic clock; its lag
+                counts from then.  None stands for this call.
+            rest: whether only its words that were held back are translated (`Lane.offer`).
+        """
+        self._put(_Offer(lane, update, self.scheduler.clock() if since is None else since, rest))
 
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Call ``work`` on the thread between two rounds; the future has its result or exception.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import asdict
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from redraft.serve import protocol
 from redraft.serve.bodies import Translate, Translations
 from redraft.serve.control import control
 from redraft.serve.hub import Hub
+from redraft.serve.past import Past
 from redraft.serve.qr import qr_code
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.requests import (
@@ -37,6 +39,7 @@ from redraft.serve.sentences import MOST_BYTES, Text, split
 from redraft.serve.sockets import started_of
 from redraft.serve.transcript import FORMS
 from redraft.serve.viewing import check_places
+from redraft.serve.watched import Watched
 
 
 async def translate(request: Request) -> Response:
@@ -133,21 +136,44 @@ async def room(request: Request) -> Response:
 
 
 async def transcript(request: Request) -> Response:
-    """Get the final captions of a session, or of the latest session of a room."""
-    in_room = "room" in request.path_params
-    session = (await room_of(request)).session if in_room else await viewed(request)
-    if session is None:
-        raise Refused("missing", "the room has had no session, or its session was forgotten after its end")
+    """Get the final captions of a session, or of the latest session of a room, also for a while after its end."""
+    session = await _with_transcript(request)
+    found = session.transcript
     form = request.query_params.get("format", "txt")
     if form not in FORMS:
         raise Refused("option", f"format must be one of {', '.join(FORMS)}")
-    targets = languages(request, session.targets)
+    targets = languages(request, found.targets)
+    original, live = flag(request, "original", default=False), flag(request, "live", default=False)
+    if original and (live or form != "txt"):
+        raise Refused("option", "original needs format=txt without live")
     kind = f"{FORMS[form]}; charset=utf-8"
-    if flag(request, "live", default=False) and request.method == "GET":
+    if live and request.method == "GET" and isinstance(session, Watched):
         check_places(request.app.state.hub, session)
         return StreamingResponse(session.read(form, targets), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
-    return Response(await asyncio.to_thread(session.transcript.text, form, targets), media_type=kind)
+    if form == "txt" and (original or len(targets) > 1):
+        text = await asyncio.to_thread(found.document, targets, session.begin.source, original=original)
+    else:
+        text = await asyncio.to_thread(found.text, form, targets)
+    name = "-".join([session.begin.room or session.name[:8], *(targets if len(targets) < len(found.targets) else ())])
+    name = re.sub(r"[^\w-]+", "-", name, flags=re.ASCII)
+    return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
+
+
+async def _with_transcript(request: Request) -> Watched | Past:
+    """Return the session of a request's path, or the latest one of its room, which may be over."""
+    hub: Hub = request.app.state.hub
+    if "room" in request.path_params:
+        room = await room_of(request)
+        if found := room.session or hub.past.in_room(room.name):
+            return found
+        raise Refused("missing", "the room has had no session, or its transcript is kept no longer")
+    try:
+        return await viewed(request)
+    except Refused:
+        if past := hub.past.find(request.path_params["session"]):
+            return past
+        raise
 
 
 async def health(request: Request) -> Response:

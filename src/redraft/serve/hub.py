@@ -23,6 +23,7 @@ from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.names import new_token, public_name
 from redraft.serve.offer import offer_of
+from redraft.serve.past import PastSessions
 from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Service
@@ -62,6 +63,8 @@ class Hub:
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         self.rooms = Rooms(settings.rooms, settings.sessions, self.admission.refused)
         self._archive = Archive(settings.transcripts)
+        #: Transcripts of sessions that were forgotten.
+        self.past = PastSessions(settings.transcript_seconds)
         self._sessions: dict[str, LiveSession] = {}
         self._by_name: dict[str, LiveSession] = {}
         self._addresses: Counter[str] = Counter()
@@ -72,7 +75,7 @@ class Hub:
         self.exchanges = Exchanges(self.admission, engines, self._admit)
         self.fanout = open_fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
         #: Functions called about every second.
-        self.swept: list[Callable[[], None]] = [self.exchanges.sweep]
+        self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
         metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Viewers that are connected", self._viewers)
@@ -167,6 +170,7 @@ class Hub:
         session = LiveSession(token, owner, begin, self._archive, self.metrics, longest, by_post)
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
+        self.past.drop(session.name)
         self._address[session] = address
         self._addresses[address] += 1
         try:
@@ -225,7 +229,7 @@ class Hub:
             raise self.admission.refused("missing", "no session has this token")
         return found
 
-    def _forget(self, session: LiveSession) -> None:
+    def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
         self._sessions.pop(session.token, None)
         self._by_name.pop(session.name, None)
         address = self._address.pop(session, None)
@@ -238,13 +242,15 @@ class Hub:
         session.release()
         self.rooms.forget(session)
         session.rewrite()
+        if keep:
+            self.past.keep(session)
 
     def _superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""
         if self.fanout:
             self.fanout.drop(session)
         session.delivery.replaced("another server goes on with this session")
-        self._forget(session)
+        self._forget(session, keep=False)
 
     def _forget_ended(self, address: str) -> None:
         """Make room for a new session by forgetting sessions that have ended."""

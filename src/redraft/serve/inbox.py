@@ -18,6 +18,8 @@ class Inbox:
         self._order = Order()
         #: (utterance, language) -> seq of the newest unanswered update.
         self._pending: dict[tuple[str, str], int] = {}
+        #: (utterance, language) whose words that were held back are being translated.
+        self._rests: set[tuple[str, str]] = set()
         self._room = asyncio.Event()
         self._room.set()
 
@@ -28,7 +30,7 @@ class Inbox:
     @property
     def empty(self) -> bool:
         """Whether everything is answered."""
-        return not self._pending
+        return not self._pending and not self._rests
 
     def repeats(self, update: Update) -> bool:
         """Whether an update is a duplicate: after a drop a client may send updates again."""
@@ -40,19 +42,27 @@ class Inbox:
             return problem
         for target in targets:
             self._pending[update.utterance, target] = update.seq
+            self._rests.discard((update.utterance, target))  # the update replaces it
         self._check_room()
         return ""
 
-    def answered(self, update: Update, language: str) -> None:
-        """Record the answer to an update, and to earlier ones of its utterance, in a language."""
+    def rest(self, update: Update, targets: Iterable[str]) -> None:
+        """Record that the words of the newest update that were held back are to be translated."""
+        self._rests.update((update.utterance, target) for target in targets)
+
+    def answered(self, update: Update, language: str, *, rest: bool = False) -> None:
+        """Record the answer to an update (or its `rest`), and to earlier ones of its utterance, in a language."""
         key = update.utterance, language
-        if self._pending.get(key, update.seq) <= update.seq:
+        if rest:
+            self._rests.discard(key)
+        elif self._pending.get(key, update.seq) <= update.seq:
             self._pending.pop(key, None)
         self._check_room()
 
     def clear(self) -> None:
         """Drop all unanswered updates."""
         self._pending.clear()
+        self._rests.clear()
         self._check_room()
 
     async def room(self) -> None:

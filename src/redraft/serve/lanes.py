@@ -16,13 +16,15 @@ from redraft.decoding.types import TARGET, Asking, Rows, Score
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A queued update, with the time in seconds (engine's clock) at which its oldest unanswered words arrived.
+    """A queued update, with the time in seconds (engine's clock) from which the lag of its oldest words counts.
 
-    An update that replaces an older one inherits that one's time.
+    An update that replaces an older one inherits that one's time.  With ``rest``, only its words that were held back
+    are translated.
     """
 
     update: Update
     since: float
+    rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,14 @@ class Answer:
     Attributes:
         update: the update.
         events: captions and failures.
-        lag: seconds since its oldest unanswered words arrived.
+        lag: seconds since its oldest unanswered words were spoken or, as text, arrived.
+        rest: whether only its words that were held back were translated.
     """
 
     update: Update
     events: list[Event]
     lag: float
+    rest: bool = False
 
 
 @dataclass(slots=True)
@@ -85,8 +89,14 @@ class Lane:
         """The request that the current update waits for; None if there is none."""
         return self._running.score if self._running else None
 
-    def offer(self, update: Update, now: float) -> None:
-        """Queue an update that arrived at ``now`` seconds; it replaces queued partial updates of the same utterance."""
+    def offer(self, update: Update, now: float, *, rest: bool = False) -> None:
+        """Queue an update whose lag counts from ``now``; it replaces queued partial updates of the same utterance.
+
+        With ``rest``, queue the words of the newest update that were held back (`Translation.rest`).
+        """
+        if rest:
+            self._waiting.append(Waiting(update, now, rest))
+            return
         since = now
         for older in [each for each in self._waiting if _superseded(each.update, update)]:
             since = min(since, older.since)
@@ -115,7 +125,8 @@ class Lane:
     def begin(self, now: float) -> None:
         """Start translating the next queued update; it may complete without a pass."""
         waiting = self._waiting.pop(0)
-        self._running = _Running(waiting, self.translation.translate(waiting.update))
+        translation = self.translation
+        self._running = _Running(waiting, translation.rest() if waiting.rest else translation.translate(waiting.update))
         self._send(None, now)
 
     def advance(self, rows: Rows | None, now: float) -> None:
@@ -132,7 +143,8 @@ class Lane:
             running.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
         except StopIteration as stop:
             self._running = None
-            self._done(Answer(running.waiting.update, stop.value, now - running.waiting.since))
+            waiting = running.waiting
+            self._done(Answer(waiting.update, stop.value, now - waiting.since, waiting.rest))
 
     def fail(self, message: str, now: float) -> None:
         """Answer the current update with a failure; the previous output is kept for the next one."""
@@ -140,7 +152,7 @@ class Lane:
             waiting, update = self._running.waiting, self._running.waiting.update
             self._give_up()
             failure = Failure(message, None, update.utterance, update.seq, self.translation.language)
-            self._done(Answer(update, [failure], now - waiting.since))
+            self._done(Answer(update, [failure], now - waiting.since, waiting.rest))
 
     def _done(self, answer: Answer) -> None:
         self._gave_up_last = False

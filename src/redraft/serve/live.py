@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
+from redraft.captions.source import LONGEST
 from redraft.decoding.tally import Tally
 from redraft.serve import protocol
 from redraft.serve.admission import Line
@@ -79,6 +80,9 @@ class LiveSession(Watched):
     _counts: SessionCounts = field(init=False)
     #: Number of final captions that came by POST.
     _posted: int = 0
+    #: The newest update, if it is not final, with the languages that it is translated into; and the timer of `_rest`.
+    _unfinished: tuple[events.Update, Sequence[str]] | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
@@ -90,7 +94,7 @@ class LiveSession(Watched):
 
     # From the client
 
-    def update(self, update: events.Update, begun: float | None = None) -> str:
+    def update(self, update: events.Update, begun: float | None = None, since: float | None = None) -> str:
         """Accept an update; return an error message, or an empty string.
 
         Duplicates are ignored, since after a drop a client may send updates again.
@@ -98,6 +102,7 @@ class LiveSession(Watched):
         Args:
             update: the update.
             begun: start of its utterance in seconds; None if that is the update's time.
+            since: when its words were spoken, in seconds of the monotonic clock; None for now.
         """
         self.touched = time.monotonic()
         if self.inbox.repeats(update):
@@ -116,8 +121,29 @@ class LiveSession(Watched):
         self.transcript.begin(update.utterance, update.time if begun is None else begun)
         self.metrics.updates.inc()
         if self.line:
-            self.line.offer(update, missing)
+            self.line.offer(update, missing, since)
+        self._wait(update, missing)
         return ""
+
+    def _wait(self, update: events.Update, languages: Sequence[str]) -> None:
+        """Translate words of this update that are held back if no other one comes for a while."""
+        self._stop_waiting()
+        if self.line and not update.final:
+            self._unfinished = update, languages
+            self._timer = asyncio.get_running_loop().call_later(LONGEST, self._rest)
+
+    def _rest(self) -> None:
+        """Translate words that are held back (`redraft.captions.source`)."""
+        if self._unfinished is not None and self.line:
+            update, languages = self._unfinished
+            self.inbox.rest(update, languages)
+            self.line.offer(update, languages, rest=True)
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        self._unfinished = None
+        if self._timer is not None:
+            self._timer.cancel()
 
     @property
     def full(self) -> bool:
@@ -160,6 +186,7 @@ class LiveSession(Watched):
         if self.audio and self.audio.running:
             self.audio.finish(then=self.end)
             return
+        self._rest()
         self.ended = True
         self._finish()
 
@@ -168,7 +195,10 @@ class LiveSession(Watched):
     def answered(self, language: str, answer: Answer, tally: Tally) -> None:
         """Send the result of an update."""
         update = answer.update
-        self.inbox.answered(update, language)
+        self.inbox.answered(update, language, rest=answer.rest)
+        if not answer.events:  # no word was held back
+            self._finish()
+            return
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
         for event in answer.events:
             if isinstance(event, events.Failure):
@@ -232,6 +262,7 @@ class LiveSession(Watched):
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """Close all connections with an error, and end the session without translating the rest."""
+        self._stop_waiting()
         self._close_audio()
         self.inbox.clear()
         self.transcript.close()
@@ -240,6 +271,7 @@ class LiveSession(Watched):
 
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
+        self._stop_waiting()
         self.ended = True
         self._close_audio()
         self.inbox.clear()

@@ -41,7 +41,9 @@ class Metrics:
         self.recogniser_cpu = Counter("redraft_recogniser_cpu_seconds", "Processor time of recognisers", **made)
         self.updates = Counter("redraft_updates", "Updates received", **made)
         self.captions = Counter("redraft_captions", "Captions made, by kind", ["kind"], **made)
-        self.lag = Histogram("redraft_lag_seconds", "From an update to its caption", buckets=_LAGS, **made)
+        self.lag = Histogram(
+            "redraft_lag_seconds", "From speech, or an update of text, to its caption", buckets=_LAGS, **made
+        )
         self.pass_seconds = Histogram("redraft_pass_seconds", "Time of a pass", buckets=_PASSES, **made)
         self.pass_requests = Histogram("redraft_pass_requests", "Requests of a pass", buckets=_COUNTS, **made)
         self.pass_tokens = Histogram("redraft_pass_tokens", "New tokens of a pass", buckets=_TOKENS, **made)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from redraft.decoding.method import Choice, Method, Option
 from redraft.decoding.types import TARGET
+from redraft.errors import RedraftError
 from redraft.models import SHIPPED
 from redraft.serve.bodies import Offer, OfferedMethod, OfferedOption
 from redraft.serve.service import Service
+from redraft.speech.registry import all_recognisers, resolve
 
 
 def offer_of(service: Service, *, key: bool, model: str) -> Offer:
@@ -31,10 +35,23 @@ def offer_of(service: Service, *, key: bool, model: str) -> Offer:
         most_glossary=allowed.glossary,
         key=key,
         model=service.backends[TARGET].metadata.get("general.name") or Path(model).name,
-        recogniser=allowed.recogniser and allowed.recogniser.partition(":")[0],
+        recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
+        source_policy=allowed.source,
+        sentences=allowed.sentences,
         audio_backlog=allowed.audio_backlog,
+        transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
         demo=model in SHIPPED,
     )
+
+
+@cache
+def offered_recogniser(spec: str, language: str) -> str:
+    """Return a recogniser's name, and its model if that is a public name rather than a place."""
+    with suppress(RedraftError):  # it may still recognise another language
+        spec = resolve(spec, language)
+    name, _, model = spec.partition(":")
+    public = model in getattr(all_recognisers().get(name), "MODELS", ())
+    return spec if public else name
 
 
 def _method(method: Method) -> OfferedMethod:

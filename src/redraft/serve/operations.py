@@ -80,6 +80,7 @@ _TEXT = ("text/plain",)
 _TRANSCRIPT = (
     Query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
     Query("language", {"type": "array", "items": {"type": "string"}}, "target languages; all if absent"),
+    Query("original", {"type": "boolean", "default": False}, "put the text as spoken first; with txt only"),
     Query("live", {"type": "boolean", "default": False}, "keep sending until the session ends"),
 )
 _SEQ = Query("seq", {"type": "integer", "minimum": 0}, "counts the captions; must grow", required=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlencode
@@ -10,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+
+from redraft.captions.talk import RECORDING
 
 WEB = Path(__file__).parent / "web"
 #: Path -> file: the page, the overlay with the form for its address, and the page for viewers.
@@ -22,6 +25,54 @@ PAGES = {
 }
 
 
+#: A page to read, with the look of the others.
+_DOCUMENT = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Redraft: {title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="/icon.svg">
+<link rel="stylesheet" href="/css/base.css">
+<link rel="stylesheet" href="/css/document.css">
+<script src="/js/theme.js"></script>
+</head>
+<body>
+<header>
+<h1><a href="/"><img src="/icon.svg" alt="" width="26" height="26">Redraft</a></h1>
+<button type="button" id="theme" role="switch" aria-checked="false">Dark</button>
+</header>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+_MISSING = """<h2>There is nothing at this address</h2>
+<p><code>{path}</code> is not a page of this server. Its pages are:</p>
+<ul>
+<li><a href="/">Speak</a>: start a session</li>
+<li><a href="/watch">Watch</a>: captions of a session</li>
+<li><a href="/overlay-form">Overlay for OBS</a></li>
+<li><a href="/docs">API</a></li>
+</ul>"""
+
+
+def document(title: str, body: str) -> str:
+    """Return a page to read; ``body`` is HTML."""
+    return _DOCUMENT.format(title=html.escape(title), body=body)
+
+
+def missing(path: str) -> str:
+    """Return the page for an address where there is nothing."""
+    return document("not found", _MISSING.format(path=html.escape(path[:200])))
+
+
+async def recording(request: Request) -> Response:
+    """Return the recording of the demo talk."""
+    return FileResponse(RECORDING, media_type="audio/ogg")
+
+
 async def watch_room(request: Request) -> Response:
     """Redirect a short link to a room to its viewers' page, keeping the query."""
     query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
@@ -32,6 +83,7 @@ def routes() -> list[BaseRoute]:
     """Return the routes of pages and static files; none at the root hides other paths."""
     return [
         *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
+        Route("/talk.ogg", recording, methods=["GET"]),
         Route("/watch/{room}", watch_room, methods=["GET"]),
         *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),
     ]

@@ -49,6 +49,11 @@ class Wanted(Message):
         le=0.99,
         description="in place of the margin: show the beginning that stays with this probability",
     )
+    source_policy: ShortText | None = Field(
+        None,
+        description="which part of an unfinished source is translated: `stable`, `raw` or `hold:K`; the server's "
+        "setting if absent",
+    )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
     glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
@@ -65,6 +70,9 @@ class Begin(Wanted):
 
     room: RoomName | None = Field(None, description="viewers of the room see this session")
     take_over: bool = Field(False, description="replace the session that is running in the room")
+    sentences: bool | None = Field(
+        None, description="cut recognised speech into sentences, whatever the pauses; the server's setting if absent"
+    )
 
 
 class Start(Begin):
@@ -165,7 +173,9 @@ class Partial(Message):
     source: str = ""
     time: float | None = None
     cut: bool | None = Field(None, description="true if the model did not finish it, so that it was cut")
-    lag_ms: float = Field(0, description="how long the oldest new word in it has waited in the server")
+    lag_ms: float = Field(
+        0, description="milliseconds since its oldest new word was spoken or, as text, reached the server"
+    )
 
 
 class Final(Message):

@@ -32,7 +32,10 @@ class AudioEnd(Message):
 
 
 class Listening(Message):
-    """How far a stream of audio has been received and recognised; sent about every second of it."""
+    """How far a stream of audio has been received and recognised; sent about every second of it.
+
+    If the recogniser is more than five seconds behind, it is sent every second even without progress.
+    """
 
     type: Literal["listening"] = "listening"
     stream: str

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from redraft import __version__
 from redraft.serve import protocol
 from redraft.serve.operations import OPERATIONS, Operation
+from redraft.serve.pages import document
 from redraft.serve.refusals import CODES
 
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
@@ -152,20 +153,20 @@ def asyncapi() -> dict[str, Any]:
 
 
 def page() -> str:
-    """Return both as a page without scripts."""
+    """Return both as a page."""
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>Redraft: API</title>',
-        '<meta name="viewport" content="width=device-width"></head><body>',
-        "<h1>Redraft: API</h1>",
+        "<h2>API</h2>",
         '<p>Machine-readable: <a href="/openapi.json">OpenAPI</a> and <a href="/asyncapi.json">AsyncAPI</a>.</p>',
-        "<h2>HTTP</h2><dl>",
+        "<h3>HTTP</h3><dl>",
     ]
     for path, operations in openapi()["paths"].items():
         for method, operation in operations.items():
             parts.append(f"<dt><code>{method.upper()} {html.escape(path)}</code></dt><dd>{operation['summary']}</dd>")
-    parts.append("</dl><h2>Websocket</h2>")
-    for title, kinds in (("From the client", protocol.CLIENT), ("From the server", protocol.SERVER)):
+    parts.append("</dl>")
+    for title, kinds in (
+        ("Websocket: from the client", protocol.CLIENT),
+        ("Websocket: from the server", protocol.SERVER),
+    ):
         parts.append(f"<h3>{title}</h3>")
         for kind in kinds:
             schema = html.escape(json.dumps(kind.model_json_schema(), indent=1, ensure_ascii=False))
@@ -174,7 +175,7 @@ def page() -> str:
             parts.append(f"<details><summary><code>{name}</code> {summary}</summary><pre>{schema}</pre></details>")
     parts.append("<h3>Error codes</h3><dl>")
     parts += [f"<dt><code>{name}</code></dt><dd>{html.escape(code.means)}</dd>" for name, code in CODES.items()]
-    return "\n".join([*parts, "</dl></body></html>", ""])
+    return document("API", "\n".join([*parts, "</dl>"]))
 
 
 def _schemas(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _MOST_ADDRESSES = 10_000
 
 HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; media-src 'self'; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     ),
     "cache-control": "no-cache",  # always revalidate: files of two versions must not mix

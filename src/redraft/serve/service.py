@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from redraft.backends.costs import known_curve
 from redraft.backends.pair import check_same_vocabulary
 from redraft.captions.languages import parse_language
+from redraft.captions.own_prompt import prompt_file
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.session import Translation
 from redraft.captions.settings import Settings
+from redraft.captions.source import check_policy
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
@@ -32,7 +34,7 @@ class Service:
 
     Raises:
         CapabilityError: a model lacks something that a method needs.
-        OptionError: a method is unknown.
+        OptionError: a method is unknown, or the prompt file cannot be read.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Service:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
         self.curve = curve or known_curve(backends[TARGET])
         self._vocabulary = vocabulary_of(backends)
+        self._prompt = None if settings.prompt_file is None else prompt_file(settings.prompt_file)
 
     @property
     def languages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -77,7 +80,7 @@ class Service:
             ModelError: the model's prompt format does not support the request.
         """
         self._check(wanted)
-        style = Style(wanted.source, self.settings.template, wanted.glossary, wanted.context)
+        style = Style(wanted.source, self.settings.template, self._prompt, wanted.glossary, wanted.context)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
         encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
@@ -85,7 +88,9 @@ class Service:
         method = self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
         options = method.check(wanted.options)
-        settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve)
+        source = wanted.source_policy
+        source = self.settings.source if source is None else check_policy(source, "source_policy")
+        settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source)
         return [
             Lane(Translation(language, encode, self._vocabulary, settings), tell)
             for language, encode in encoders.items()

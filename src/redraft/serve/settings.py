@@ -21,6 +21,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.errors import OptionError
 from redraft.serve.batch import MOST_LANES, USUAL_LANES
 from redraft.speech.endpoint import PAUSE
@@ -63,6 +64,7 @@ class ServeSettings(BaseSettings):
         ("ssbd", "redraft", "ar"), min_length=1, description="methods that clients may choose, the default first"
     )
     template: str | None = Field(None, description="prompt template; the model's own if not set")
+    prompt_file: Path | None = Field(None, description="file with a prompt of your own, instead of a template")
     context_length: int = Field(512, ge=16, le=1 << 20, description="context length of a slot, in tokens")
     slots: int = Field(32, ge=1, le=255, description="target languages, over all sessions, that keep a model cache")
     threads: int = Field(0, ge=0, le=1024, description="CPU threads per engine; 0 divides all cores")
@@ -89,6 +91,10 @@ class ServeSettings(BaseSettings):
         description="engine load above which new sessions are refused; 1000 admits all",
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
+    source: str = Field(
+        DEFAULT_SOURCE,
+        description="which part of unfinished sources is translated: `stable`, `raw` or `hold:K`",
+    )
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary")
@@ -114,15 +120,22 @@ class ServeSettings(BaseSettings):
     ping_seconds: float = Field(20, gt=0, le=600, description="seconds between pings")
     pong_seconds: float = Field(40, gt=0, le=600, description="seconds until a connection that misses a ping is closed")
     keep_seconds: float = Field(120, ge=0, le=86_400, description="seconds that a session is kept without a connection")
+    transcript_seconds: float = Field(
+        3600,
+        ge=0,
+        le=604_800,
+        description="seconds that a transcript can be downloaded after its session, of at most 1000 and 256 MB in all",
+    )
     post_seconds: float = Field(
         3600, ge=0, le=86_400, description="seconds that a session by POST is kept without captions"
     )
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
 
     recogniser: str | None = Field(
-        None, description="speech recogniser for audio that clients send, such as `pocketsphinx`; none takes no audio"
+        None, description="speech recogniser for audio that clients send, such as `moonshine`; none takes no audio"
     )
     punctuation: str | None = Field(None, description="folder of a punctuation model for the recogniser")
+    sentences: bool = Field(True, description="cut recognised speech into sentences, whatever the pauses")
     pause: float = Field(PAUSE, ge=0.1, le=5, description="seconds of silence that end a recognised utterance")
     listeners: int = Field(4, ge=1, le=1000, description="maximum sessions whose speech is recognised at a time")
     audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")
@@ -191,6 +204,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         raise OptionError(f"settings file {str(file)!r} cannot be read: {error.strerror}") from None
     except ValueError as error:  # invalid TOML
         raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
+    check_policy(found.source)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
         raise OptionError(f"viewers_only {problem}")

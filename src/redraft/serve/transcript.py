@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from redraft.captions.events import Caption
+from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer
+from redraft.captions.languages import parse_language
+from redraft.errors import OptionError
 
 #: Format -> media type.
 FORMS = {
@@ -147,6 +150,25 @@ class Transcript:
         writer.close()
         return out.getvalue()
 
+    def document(self, targets: Sequence[str], source: str, *, original: bool) -> str:
+        """Export as plain text, one language after the other, each under its English name.
+
+        Args:
+            targets: the languages to include.
+            source: the language spoken.
+            original: whether to put the text as spoken first.
+        """
+        found = list(self.finals)
+        parts: dict[str, dict[str, str]] = {"": {}} if original else {}
+        parts |= {target: {} for target in targets}
+        for caption in found:
+            if caption.language in targets:
+                parts[caption.language][caption.utterance] = printable(caption.text).strip()
+                if original:
+                    parts[""].setdefault(caption.utterance, printable(caption.source).strip())
+        titles = {"": f"Original ({_name(source)})", **{target: _name(target) for target in targets}}
+        return "\n".join("\n".join([titles[key], "", *lines.values(), ""]) for key, lines in parts.items() if lines)
+
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as it grows; an utterance is added once it has ended in all these languages.
 
@@ -180,6 +202,14 @@ class Transcript:
             writer.write(replace(captions[0], text="", final=False, time=row.begun))
         for caption in captions:
             writer.write(caption)
+
+
+def _name(language: str) -> str:
+    """Return the English name of a language; its tag if it is unknown."""
+    try:
+        return parse_language(language).name
+    except OptionError:
+        return language
 
 
 def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import printable
+from redraft.captions.source import RAW
 from redraft.captions.stabilise import OFF
 from redraft.serve.compat.continuation import Continuation, Place
 from redraft.serve.compat.wrappers import Wrapped, Wrapper
@@ -208,4 +209,4 @@ class Callers:
 
 def _wanted(caller: Caller) -> Wanted:
     # Hide nothing: the caller takes the reply for the complete translation.
-    return Wanted(targets=(caller.target,), source=caller.source, mask_margin=OFF)
+    return Wanted(targets=(caller.target,), source=caller.source, mask_margin=OFF, source_policy=RAW)

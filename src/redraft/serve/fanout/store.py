@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from redraft.errors import MissingExtra, OptionError
+from redraft.errors import MissingExtra, OptionError, install
 from redraft.serve.fanout.address import invalid_address, place_of
 from redraft.serve.settings import ServeSettings
 
@@ -28,7 +28,7 @@ try:
     from redis.backoff import NoBackoff
     from redis.exceptions import RedisError, ResponseError
 except ModuleNotFoundError as error:
-    raise MissingExtra("fanout needs redis, which is not installed: pip install 'redraft[fanout]'") from error
+    raise MissingExtra(f"fanout needs redis, which is not installed: {install('fanout')}") from error
 
 log = logging.getLogger(__name__)
 

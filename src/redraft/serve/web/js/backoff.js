@@ -1,6 +1,9 @@
 // How long is waited before connecting again, in milliseconds: doubled from try to try, and varied, so that many
 // clients do not come back all at once.
 
+/** Codes of refusals after which the same may go well a little later. */
+export const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
+
 const FIRST = 200;
 const LONGEST = 10_000;
 

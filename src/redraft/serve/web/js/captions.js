@@ -1,5 +1,5 @@
 // Captions by utterance: a row each, with a cell for every language, so that translations of one sentence stand side by
-// side.  Rows only grow, and the view stays at the end unless somebody has scrolled up.
+// side.  Rows only grow, and the view stays at the end unless the reader scrolls up.
 //
 // Event "follow": whether the view stays at the end has changed.
 
@@ -7,6 +7,9 @@ import { mark } from "./languages.js";
 
 /** Pixels from the end within which the view counts as being at the end. */
 const NEAR = 48;
+/** How readers scroll; a key that is held or a finger that has left the screen scrolls on for a while, in milliseconds. */
+const GESTURES = ["wheel", "touchmove", "keydown", "pointerdown"];
+const AFTER = 1000;
 
 export class Captions extends EventTarget {
   #view;
@@ -15,15 +18,17 @@ export class Captions extends EventTarget {
   #hidden = new Set();
   #most;
   #onTrim;
-  /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final caption. */
+  /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final
+      caption, and whether it has ever had a partial one. */
   #utterances = new Map();
   /** Row -> the same. */
   #entries = new WeakMap();
-  /** Rows that are complete, and still as high as they were before. */
-  #settled = new Set();
   #following = true;
   /** Where the view was scrolled to last. */
   #top = 0;
+  /** When the reader last did something that scrolls, and whether a pointer is down, as on the scrollbar. */
+  #gesture = -AFTER;
+  #held = false;
   #frame = 0;
 
   /**
@@ -41,6 +46,8 @@ export class Captions extends EventTarget {
     this.#onTrim = onTrim;
     this.#rows.setAttribute("role", "rowgroup");
     view.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    for (const type of GESTURES) view.addEventListener(type, (event) => this.#gestured(event), { passive: true });
+    for (const type of ["pointerup", "pointercancel", "pointermove"]) view.addEventListener(type, ({ buttons }) => (this.#held &&= buttons > 0));
     new ResizeObserver(() => this.resized()).observe(view);
   }
 
@@ -59,7 +66,8 @@ export class Captions extends EventTarget {
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
     this.#write(entry, key, text, unstable).classList.remove("removed");
     entry.open.add(key);
-    grow(entry.row);
+    entry.live = true;
+    this.#grow(entry.row);
   }
 
   /** Show a final caption, or with `failed` what stands in its place; false if there is the same already. */
@@ -71,9 +79,9 @@ export class Captions extends EventTarget {
     cell.textContent = text; // nothing of it is told apart any more
     cell.classList.remove("removed");
     cell.classList.add(failed ? "failed" : "final");
+    if (entry.live) this.#grow(entry.row); // after a reload hundreds come at once, which would take long
     entry.open.delete(key);
     entry.ended.add(key);
-    if (this.#complete(entry)) this.#settled.add(entry.row);
     return true;
   }
 
@@ -101,8 +109,7 @@ export class Captions extends EventTarget {
     const cell = entry.cells.get(key);
     if (!cell || cell.textContent === text) return false;
     cell.textContent = text;
-    grow(entry.row);
-    this.#follow();
+    this.#grow(entry.row);
     return true;
   }
 
@@ -118,7 +125,6 @@ export class Captions extends EventTarget {
   /** Remove all rows; an utterance that goes on after this gets a new one. */
   clear() {
     this.#rows.replaceChildren();
-    this.#settled.clear();
     for (const [utterance, entry] of this.#utterances) {
       if (this.#complete(entry)) forget(entry);
       else this.#utterances.delete(utterance);
@@ -136,7 +142,7 @@ export class Captions extends EventTarget {
     for (const entry of this.#utterances.values()) {
       if (!entry.row) continue;
       entry.row.style.minHeight = "";
-      if (!this.#complete(entry)) grow(entry.row);
+      if (!this.#complete(entry)) this.#grow(entry.row);
     }
     this.#follow();
   }
@@ -148,7 +154,7 @@ export class Captions extends EventTarget {
 
   #entry(utterance) {
     if (!this.#utterances.has(utterance)) {
-      this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), open: new Set(), ended: new Set() });
+      this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), open: new Set(), ended: new Set(), live: false });
     }
     return this.#utterances.get(utterance);
   }
@@ -163,10 +169,8 @@ export class Captions extends EventTarget {
     return cell;
   }
 
-  /** Make a row at the end.  That moves what is above, which need no longer hold more room than it fills. */
+  /** Make a row at the end. */
   #place(entry) {
-    for (const row of this.#settled) row.style.minHeight = "";
-    this.#settled.clear();
     entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
     entry.row.setAttribute("role", "row");
     entry.row.dataset.utterance = entry.utterance;
@@ -192,10 +196,15 @@ export class Captions extends EventTarget {
     if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
   }
 
-  /** Only scrolling up leaves the end: captions that come meanwhile put it further away, too. */
+  #gestured({ type, timeStamp }) {
+    this.#gesture = timeStamp;
+    this.#held ||= type === "pointerdown";
+  }
+
+  /** Only a reader who scrolls up leaves the end: captions and changes of size put it further away, too. */
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#view;
-    const up = scrollTop < this.#top;
+    const up = scrollTop < this.#top && (this.#held || performance.now() - this.#gesture < AFTER);
     this.#top = scrollTop;
     if (scrollHeight - scrollTop - clientHeight < NEAR) this.#setFollowing(true);
     else if (up) this.#setFollowing(false);
@@ -207,12 +216,22 @@ export class Captions extends EventTarget {
     this.dispatchEvent(new Event("follow"));
   }
 
+  /** Never let a row become lower than it was: what stands below would jump.  The end stays where it is at once. */
+  #grow(row) {
+    const height = row.getBoundingClientRect().height;
+    if (height <= (parseFloat(row.style.minHeight) || 0)) return;
+    row.style.minHeight = `${height}px`;
+    this.#toEnd();
+  }
+
   /** Go on to the end, once a frame, however many captions come within it. */
   #follow() {
     cancelAnimationFrame(this.#frame);
-    this.#frame = requestAnimationFrame(() => {
-      if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
-    });
+    this.#frame = requestAnimationFrame(() => this.#toEnd());
+  }
+
+  #toEnd() {
+    if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
   }
 }
 
@@ -235,10 +254,4 @@ function empty(cell) {
 function forget(entry) {
   entry.row = null;
   entry.cells.clear();
-}
-
-/** Never let a row become lower than it was: what stands below would jump. */
-function grow(row) {
-  const height = row.getBoundingClientRect().height;
-  if (height > (parseFloat(row.style.minHeight) || 0)) row.style.minHeight = `${height}px`;
 }

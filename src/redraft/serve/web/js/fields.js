@@ -7,12 +7,13 @@
  * @param {string} about.help what it is, and what is allowed
  * @param {string | number} [about.usual] what counts if it is left empty
  * @param {string[]} [about.words] the choices, where there are some
+ * @param {(word: string) => string} [about.wording] what people call a choice
  * @param {object} [about.attributes] of the control; with `rows` it takes several lines
  */
-export function makeField({ name, label, help, usual, words, attributes = {} }) {
+export function makeField({ name, label, help, usual, words, wording = (word) => word, attributes = {} }) {
   const place = element("div", { className: attributes.rows ? "field tall" : "field" });
   const control = words ? element("select") : element(attributes.rows ? "textarea" : "input", { autocomplete: "off" });
-  if (words) control.append(...words.map((word) => new Option(word, word, word === usual, word === usual)));
+  if (words) control.append(...words.map((word) => new Option(wording(word), word, word === usual, word === usual)));
   else if (usual !== undefined) control.placeholder = usual;
   Object.assign(control, { name, id: `field-${name}`, ...attributes });
   control.setAttribute("aria-describedby", `${name}-help ${name}-wrong`);

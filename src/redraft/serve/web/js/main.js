@@ -1,6 +1,7 @@
 // The page: puts its parts together.
 
 import { ask, insist } from "./ask.js";
+import { watchLag } from "./behind.js";
 import { Columns, SOURCE } from "./columns.js";
 import { Memory, Volatile } from "./memory.js";
 import { showModel } from "./model.js";
@@ -11,7 +12,8 @@ import { Player } from "./player.js";
 import { notice, problem } from "./problem.js";
 import { ReadingLines, widthOf } from "./reading.js";
 import { Session } from "./session.js";
-import { showLinks } from "./share.js";
+import { keptSentence, showLinks } from "./share.js";
+import { Sound } from "./sound.js";
 import { Speaking } from "./speaking.js";
 import { showState } from "./state.js";
 import { listenToTyping } from "./typing.js";
@@ -21,11 +23,12 @@ import { WantedForm } from "./wanted.js";
 const at = (id) => document.getElementById(id);
 
 const GONE = "The server does not answer";
-const SENTENCES = { waiting: `${GONE}. This page keeps trying to reconnect, and nothing is lost.` };
+const SENTENCES = { waiting: "Reconnecting… Nothing is lost." };
 
-const offer = await insist("/v1/offer", () => notice(`${GONE}. This page keeps trying.`));
+const offer = await insist("/v1/offer", () => notice("Connecting to the server…"));
 notice("");
 showModel(at("model"), offer);
+at("kept").textContent = keptSentence(offer.transcript_seconds);
 const memory = new Memory(sessionStorage, () => problem("The browser's storage is full: a reload would lose captions."));
 /** The session; null before it begins and after it is left. */
 let session = null;
@@ -42,7 +45,8 @@ const wanted = new WantedForm(at("wanted"), offer);
 const panel = new Panel(at("panel"));
 const operator = new Operator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
-const player = new Player(memory, (...update) => session?.send(...update), showControls);
+const sound = new Sound(at("recording"), at("sound"));
+const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
 const speaking = new Speaking(offer, { ready, language: () => at("wanted").source.value, changed: showControls, problem });
 const typing = listenToTyping(at("typed"), ready);
 
@@ -84,15 +88,18 @@ function listenTo(made, start) {
   });
   session.addEventListener("failed", ({ detail }) => columns.failed(detail));
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
+  watchLag(session, (line) => notice(line, "lag"));
   let begun = Boolean(memory.session?.token);
   session.addEventListener("problem", ({ detail }) => {
     if (detail.fatal && !begun) notBegun();
     if (!wanted.complain(detail)) problem(detail.message);
   });
+  const showShare = (name) => showLinks(at("share"), { session: name, room: start.room, targets: start.targets });
+  showShare(memory.session?.name);
+  at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
   session.addEventListener("started", ({ detail }) => {
     begun = true;
-    showLinks(at("share"), detail);
-    at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
+    showShare(detail.session);
   });
   session.addEventListener("state", ({ detail }) => {
     showState(detail, SENTENCES);
@@ -114,6 +121,7 @@ function left() {
   typing.reset();
   plain?.leave();
   session = plain = null;
+  notice("", "lag");
   operator.attend(null, columns);
   memory.clear();
   wanted.lock(false);
@@ -123,6 +131,7 @@ function left() {
 /** There has been no session: all is as it was before. */
 function notBegun() {
   at("captions").replaceChildren(empty);
+  at("share").hidden = true;
   showState("idle", SENTENCES);
 }
 
@@ -150,7 +159,7 @@ function comparePlain() {
   panel.clearPlain();
   if (!session || !at("compare").checked) return;
   plain = new Session(new Memory(new Volatile()));
-  plain.addEventListener("stats", ({ detail }) => panel.showPlain(detail));
+  plain.addEventListener("stats", ({ detail }) => panel.showPlain(detail, Boolean(memory.session?.spoken)));
   plain.addEventListener("state", ({ detail }) => {
     if (detail === "over") at("compare").checked = false;
   });
@@ -172,9 +181,9 @@ function showControls() {
 
 // Sources
 
-function play(plan, speed) {
+function play(plan, speed, recorded = false) {
   if (!plan.length || !ready()) return;
-  player.play(plan, session.nextRun(), speed);
+  player.play(plan, session.nextRun(), speed, recorded);
   // On a phone the captions are above the button that was pressed, and have just grown.
   requestAnimationFrame(() => document.querySelector(".stage").scrollIntoView());
 }
@@ -187,8 +196,9 @@ function stopPlaying() {
 
 at("talk-form").addEventListener("submit", async (event) => {
   event.preventDefault();
+  if (!ready()) return;
   const { body } = await ask("/v1/talk");
-  if (body) play(body, Number(at("speed").value));
+  if (body) play(body, Number(at("speed").value), true);
   else problem(`${GONE}. Try again in a moment.`);
 });
 at("paste-form").addEventListener("submit", async (event) => {
@@ -226,3 +236,4 @@ at("compare").closest("label").hidden = !offer.methods.includes("ar");
 showSource();
 showControls();
 if (memory.session) restore();
+document.querySelector("main").hidden = false;

@@ -28,6 +28,23 @@ const ROOM = [
   { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], usual: "no" },
 ];
 
+const source = (usual) => ({
+  name: "source_policy",
+  label: "Unfinished text",
+  help: "Words that are held back: stable, those that may be revised; raw, none; hold:K, the last K.",
+  usual,
+  attributes: { maxLength: 10, autocapitalize: "none", spellcheck: false },
+});
+const sentences = (wanted) => ({
+  name: "sentences",
+  label: "Whole sentences",
+  help: "Cuts what the server recognises into sentences, whatever the pauses.",
+  words: ["yes", "no"],
+  usual: wanted ? "yes" : "no",
+});
+
+/** The word for a value that is true or false; undefined leaves the field. */
+const SWITCH = { true: "yes", false: "no" };
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
@@ -56,7 +73,7 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
-    const fields = [...ROOM, ...MASK, { name: "method", label: "Method", help: "", words: offer.methods }];
+    const fields = [...ROOM, ...MASK, source(offer.source_policy), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
     if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
     place.append(...fields.map(makeField), this.#method);
@@ -70,17 +87,18 @@ export class Options {
     if (!glossary) return null;
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
-    const common = ["method", "mask_margin", "mask_k", "mask_unit", "context"].map((name) => [name, value(name)]);
+    const common = ["method", "mask_margin", "mask_k", "mask_unit", "source_policy", "context"].map((name) => [name, value(name)]);
     const { room, take_over } = this.#form.elements;
     const place = { room: room.value.trim() || undefined, take_over: take_over.value === "yes" || undefined };
-    return { ...Object.fromEntries(common), ...place, options: Object.fromEntries(entries), glossary };
+    const sentences = this.#form.elements.sentences && { sentences: this.#form.elements.sentences.value === "yes" };
+    return { ...Object.fromEntries(common), ...place, ...sentences, options: Object.fromEntries(entries), glossary };
   }
 
   /** Show what a session began with. */
   show({ method, options = {}, glossary = [], ...rest }) {
     this.#form.elements.method.value = method;
     this.#showMethod();
-    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
+    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", sentences: SWITCH[rest.sentences], ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
     for (const control of this.#form.querySelectorAll("#options [name]")) {
       if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
       else if (known[control.name] !== undefined) control.value = known[control.name];

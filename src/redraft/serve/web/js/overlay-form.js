@@ -1,8 +1,9 @@
 // The form that builds the address of an overlay, with a preview.
 
-import { ask } from "./ask.js";
+import { ask, insist } from "./ask.js";
 import { copyButton } from "./copy.js";
 import { makeField } from "./fields.js";
+import { COMMON, mark, nameOf } from "./languages.js";
 import { OPTIONS, optionsOf } from "./overlay-options.js";
 import { style } from "./overlay-style.js";
 import { notice, problem } from "./problem.js";
@@ -15,6 +16,28 @@ const CANVAS = 1920;
 const BOX = "000000cc";
 const ABSENT = "No such session is running. The overlay waits for it.";
 
+/** What people call the choices. */
+const WORDING = {
+  start: "Left (right in Arabic, Hebrew …)",
+  center: "Centred",
+  end: "Right (left in Arabic, Hebrew …)",
+  dim: "Dimmed",
+  plain: "Like the others",
+  hide: "Hidden",
+  no: "No",
+  yes: "Yes",
+};
+/** Language -> a caption, and the beginning of the next one with what may still change; English for all others. */
+const SAMPLES = {
+  ar: ["كان يوم اثنين في مارس، وكان الجو باردًا جدًا.", "كل صباح كنت أستقل القطار", "إلى مكتبي"],
+  de: ["Es war ein Montag im März, und es war sehr kalt.", "Jeden Morgen nahm ich den Zug", "in mein Büro"],
+  en: ["It was a Monday in March, and it was very cold.", "Every morning I took the train", "to my office"],
+  es: ["Era un lunes de marzo y hacía mucho frío.", "Todas las mañanas tomaba el tren", "a mi oficina"],
+  fr: ["C'était un lundi de mars et il faisait très froid.", "Chaque matin, je prenais le train", "pour aller au bureau"],
+  ja: ["三月の月曜日で、とても寒い日でした。", "毎朝、電車に乗って", "会社へ"],
+  zh: ["那是三月的一个星期一，天气很冷。", "每天早上我坐火车", "去办公室"],
+};
+
 const form = at("overlay-options");
 const given = new URLSearchParams(location.search);
 
@@ -22,7 +45,7 @@ const number = (name, label, help) => {
   const { least, most } = OPTIONS[name][0];
   return { name, label, help: `${help} From ${least} to ${most}.`, attributes: { type: "number", min: least, max: most, value: OPTIONS[name][1] ?? "" } };
 };
-const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, usual: OPTIONS[name][1] });
+const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, usual: OPTIONS[name][1], wording: (word) => WORDING[word] });
 const colour = (name, label, value) => ({ name, label, help: "", attributes: { type: "color", value } });
 
 /** Which languages there are; null where the session is not there, or none has begun in the room. */
@@ -36,10 +59,17 @@ async function targetsOf(kind, name) {
 async function build() {
   const kind = given.has("room") ? "room" : "session";
   const name = given.get(kind) ?? "";
+  const { target_languages: known } = await insist("/v1/offer", () => notice("Connecting to the server…"));
+  notice("");
   const targets = name ? await targetsOf(kind, name) : null;
-  const languages = targets
-    ? { name: "language", label: "Language", help: "", words: targets, usual: targets[0] }
-    : { name: "language", label: "Language", help: "A tag such as de. If empty, the first one with captions." };
+  const languages = {
+    name: "language",
+    label: "Language",
+    help: "",
+    words: targets ?? ["", ...(known.length ? known : COMMON)],
+    usual: targets?.[0] ?? "",
+    wording: (tag) => (tag ? nameOf(tag) : "First to arrive"),
+  };
   const fields = [
     { name: kind, label: kind === "room" ? "Room" : "Session", help: "", attributes: { rows: 2, value: name, spellcheck: false } },
     languages,
@@ -51,7 +81,7 @@ async function build() {
     choice("unstable", "Unstable words", "Words that may still change."),
     number("reading", "Whole lines", "Characters per line. A line appears once it is complete and never changes. If empty, words appear immediately."),
     number("clear", "Clear after", "Seconds of silence; 0 keeps the last caption."),
-    { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], usual: "no" },
+    { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], usual: "no", wording: (word) => WORDING[word] },
     colour("background", "Box", `#${BOX.slice(0, 6)}`),
     { name: "opacity", label: "Opacity of the box", help: "", attributes: { type: "range", min: 0, max: 255, value: parseInt(BOX.slice(6), 16) } },
   ];
@@ -79,7 +109,7 @@ function show() {
   const url = new URL(`/overlay?${query()}`, location.href);
   try {
     const options = optionsOf(url.search);
-    style(at("sample"), { ...options, size: (options.size * at("preview").clientWidth) / CANVAS });
+    preview(options);
     problem("");
     at("address").textContent = url.href;
   } catch (error) {
@@ -89,6 +119,21 @@ function show() {
   }
 }
 
+/** Show a sample with these options. */
+function preview(options) {
+  style(at("sample"), { ...options, size: (options.size * at("preview").clientWidth) / CANVAS });
+  const [base] = (options.language ?? "en").split("-");
+  const language = Object.hasOwn(SAMPLES, base) ? base : "en";
+  const [caption, stable, unstable] = SAMPLES[language];
+  const [first, second] = at("sample").querySelectorAll("p");
+  for (const line of [first, second]) mark(line, language);
+  first.textContent = caption;
+  second.firstElementChild.textContent = stable;
+  second.lastElementChild.textContent = unstable;
+}
+
 at("address-tools").append(copyButton(() => at("address").textContent, "overlay"));
 await build();
+const defaults = Object.fromEntries(Object.entries(OPTIONS).map(([name, [, usual]]) => [name, usual]));
+preview(defaults);
 show();

@@ -14,8 +14,8 @@ const FIGURES = {
   passes: ["Model passes", whole.format, "How often the model ran. One pass verifies a whole draft, or decodes one token."],
   perPass: ["Tokens per pass", fine.format, "Output tokens divided by model passes. Decoding token by token stays below 1."],
   speed: ["Tokens per second", whole.format, "Output tokens a second, over the last ten seconds."],
-  lag: ["Median lag", milliseconds, "Time from an update's arrival at the server to its caption. Half of the last 200 captions were faster."],
-  lag95: ["95th percentile lag", milliseconds, "95 of 100 captions came faster than this after their update had reached the server."],
+  lag: ["Median lag", milliseconds, "Time from speech, or from the arrival of text at the server, to its caption. Half of the last 200 captions were faster."],
+  lag95: ["95th percentile lag", milliseconds, "95 of 100 captions came faster than this after their words were spoken or, as text, had reached the server."],
   kept: ["Draft acceptance", percent.format, "Share of drafted tokens that were kept (A/D). The draft is the translation shown before."],
   erasure: ["Normalized erasure", fine.format, "Words that were shown and retracted, per word of the final captions (NE). At 0, nothing shown was ever retracted."],
 };
@@ -61,10 +61,13 @@ export class Panel {
     this.#place.querySelector(".figures").hidden = !any;
   }
 
-  /** What was measured of plain re-translation, which runs beside the session; its passes follow from counts. */
-  showPlain(stats) {
+  /**
+   * What was measured of plain re-translation, which runs beside the session; its passes follow from counts.
+   * Where the session's lag counts from speech, that of plain re-translation, which gets text, does not compare.
+   */
+  showPlain(stats, spoken) {
     const { speed, lag, lag95, erasure } = figuresOf(stats, this.#plainRate);
-    this.#write("plain", { speed, lag, lag95, erasure });
+    this.#write("plain", { speed, erasure, lag: spoken ? null : lag, lag95: spoken ? null : lag95 });
   }
 
   #write(column, figures) {

@@ -4,17 +4,20 @@ export class Player {
   #memory;
   #send;
   #changed;
+  #sound;
   #timer = null;
 
   /**
    * @param {import("./memory.js").Memory} memory where plan and position are kept
    * @param {(utterance: string, text: string, final: boolean) => void} send takes an update
    * @param {() => void} changed called when playing begins or ends
+   * @param {import("./sound.js").Sound} sound what is heard of a plan that was recorded
    */
-  constructor(memory, send, changed) {
+  constructor(memory, send, changed, sound) {
     this.#memory = memory;
     this.#send = send;
     this.#changed = changed;
+    this.#sound = sound;
   }
 
   /** The run that is being played; null if none is. */
@@ -26,10 +29,11 @@ export class Player {
    * @param {{utterance: string, text: string, final: boolean, time: number}[]} plan updates, in the order of time
    * @param {string} run what the names of its utterances begin with
    * @param {number} speed how much faster than real time
+   * @param {boolean} recorded whether the plan belongs to the recording of the talk
    */
-  play(plan, run, speed) {
+  play(plan, run, speed, recorded) {
     this.#memory.write("plan", plan);
-    this.#memory.write("position", { run, speed, next: 0 });
+    this.#memory.write("position", { run, speed, recorded, next: 0 });
     this.resume();
   }
 
@@ -41,6 +45,7 @@ export class Player {
     this.#changed();
     const time = (place) => (plan[place]?.time ?? 0) * (1000 / position.speed);
     const begun = performance.now() - time(position.next - 1);
+    if (position.recorded) this.#sound.play(() => ((performance.now() - begun) * position.speed) / 1000, position.speed);
     const step = () => {
       while (position.next < plan.length && begun + time(position.next) <= performance.now()) {
         const { utterance, text, final } = plan[position.next];
@@ -56,6 +61,7 @@ export class Player {
 
   stop() {
     clearTimeout(this.#timer);
+    this.#sound.stop();
     this.#memory.forget("plan");
     this.#memory.forget("position");
     this.#changed();

@@ -4,9 +4,11 @@
 /** What a line is not broken within: a word, or one Chinese or Japanese character with what closes it. */
 const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
 const UNSPACED = `${CJK}\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff`;
-const MARKS = "\\u3099\\u309a\\ufe00-\\ufe0f\\u0e31\\u0e33-\\u0e3a\\u0e47-\\u0e4e\\u0eb1\\u0eb3-\\u0ebc\\u0ec8-\\u0ece\\u102b-\\u103e\\u17b4-\\u17d3\\u17dd";
+const MARKS = "\\u3099\\u309a\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}\\u0e31\\u0e33-\\u0e3a\\u0e47-\\u0e4e\\u0eb1\\u0eb3-\\u0ebc\\u0ec8-\\u0ece\\u102b-\\u103e\\u1056-\\u1059\\u105e-\\u1060\\u17b4-\\u17d3\\u17dd";
 const UNIT = new RegExp(`(?:[${UNSPACED}][${MARKS}]*|[^\\s${UNSPACED}]+)[、。，．！？：；」』）】〉》ー々]*\\s*`, "gu");
-const WIDE = new RegExp(`[${CJK}\\uac00-\\ud7af]`, "u");
+/** What takes two cells: Unicode's East_Asian_Width W and F. */
+const WIDE =
+  /(?!\p{RI})[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u3247\u3250-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7af\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u;
 /** Seconds for which a line must have stood, and for which it waits at most. */
 const PATIENCE = 1;
 const LONGEST = 4;
@@ -42,17 +44,28 @@ export function broken(units, width) {
   return lines;
 }
 
-/** How many units of a text count as shown, where `shown` are those that were. */
+/** How many units of a text count as shown, where `shown` are those that were: reading goes on after the last of the longest common runs. */
 export function continued(shown, units) {
   if (shown.every((unit, place) => unit === units[place])) return shown.length;
-  // Longest common subsequence; its last pair is where both agree for the last time.
-  const best = Array.from({ length: shown.length + 1 }, () => new Array(units.length + 1).fill(0));
-  for (let a = 1; a <= shown.length; a++)
-    for (let b = 1; b <= units.length; b++)
-      best[a][b] = shown[a - 1] === units[b - 1] ? best[a - 1][b - 1] + 1 : Math.max(best[a - 1][b], best[a][b - 1]);
-  let [a, b] = [shown.length, units.length];
-  while (a && b && shown[a - 1] !== units[b - 1]) [a, b] = best[a - 1][b] >= best[a][b - 1] ? [a - 1, b] : [a, b - 1];
+  let last = null;
+  for (let run; (run = longestRun(shown, units, last ?? [0, 0])); ) last = run;
+  const [a, b] = last ?? [shown.length, shown.length];
   return Math.min(b + shown.length - a, units.length);
+}
+
+/** Where the longest run of units that both have from some places on ends in each, the first of several; null if none. */
+function longestRun(shown, units, [from, start]) {
+  let [found, most, before] = [null, 0, []];
+  for (let a = from; a < shown.length; a++) {
+    const lengths = []; // of runs that end at this `a` and each `b`
+    for (let b = start; b < units.length; b++) {
+      if (shown[a] !== units[b]) continue;
+      lengths[b] = (before[b - 1] ?? 0) + 1;
+      if (lengths[b] > most) [found, most] = [[a + 1, b + 1], lengths[b]];
+    }
+    before = lengths;
+  }
+  return found;
 }
 
 /** The lines of one utterance in one language. */

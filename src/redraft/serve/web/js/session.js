@@ -6,13 +6,11 @@
 // recognised) and "state": "connecting", "live", "waiting" (to try again) or "over".
 
 import { address } from "./address.js";
-import { Backoff } from "./backoff.js";
+import { Backoff, PASSING } from "./backoff.js";
 import { keyOf } from "./memory.js";
 import { hiding, restoring } from "./restore.js";
 
 const PROTOCOL = 1;
-/** What a server refuses that may go well a little later. */
-const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
 /** Messages that are passed on as they are. */
 const TOLD = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
 

@@ -10,7 +10,7 @@
     const button = document.getElementById("theme");
     const system = matchMedia("(prefers-color-scheme: dark)");
     const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
-    const show = () => button.setAttribute("aria-pressed", String(isDark()));
+    const show = () => button.setAttribute("aria-checked", String(isDark()));
     button.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       localStorage.setItem(NAME, root.dataset.theme);

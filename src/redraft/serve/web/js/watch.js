@@ -1,10 +1,11 @@
 // The captions of somebody else's session, to be read only, in the languages that the viewer chooses.
 
 import { insist } from "./ask.js";
+import { PASSING } from "./backoff.js";
 import { Columns, SOURCE } from "./columns.js";
 import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
-import { notice, problem } from "./problem.js";
+import { problem } from "./problem.js";
 import { qrButton } from "./qr.js";
 import { ReadingLines, widthOf } from "./reading.js";
 import { showState } from "./state.js";
@@ -21,13 +22,14 @@ const reading = widthOf(location.search, (sentence) => (wrong = sentence));
 const named = Boolean(of.session || of.room);
 
 const SENTENCES = {
-  waiting: "The connection is lost. This page keeps trying to reconnect.",
-  absent: "No such session is running. Captions appear here as soon as it begins.",
-  before: "The talk has not started. Captions appear here as soon as it does.",
+  waiting: "Reconnecting…",
+  absent: "Waiting for the session to start…",
+  before: "Waiting for the talk to start…",
   paused: "Captions are paused.",
-  next: "The talk is over. This page stays for the next one in this room.",
+  next: "The talk is over. Waiting for the next one in this room…",
 };
-const NO_SESSION = "This address names no session. Open the link that you were given, or enter the session's name.";
+/** In place of `absent`, once the session has been seen. */
+const BACK = "Waiting for the speaker to reconnect…";
 
 let viewer = null;
 let columns = null;
@@ -37,6 +39,8 @@ let restart = () => {};
 const newest = new Map();
 /** What is wrong with the address. */
 let unknown = "";
+/** Why the server closed the connection, unless it will soon take this page again. */
+let refusal = "";
 
 addViewTools(at("tools"), { resized: () => columns?.resized() });
 if (named) at("tools").append(qrButton(() => location.href));
@@ -75,7 +79,9 @@ function watch(of) {
   let about = "";
   viewer.addEventListener("about", ({ detail }) => {
     const found = JSON.stringify([detail.session, detail.targets, detail.source]);
+    at("captions").parentElement.hidden = false;
     if (found !== about) showColumns(detail);
+    if (of.session) SENTENCES.absent = BACK;
     about = found;
   });
   viewer.addEventListener("restart", () => restart());
@@ -89,12 +95,14 @@ function watch(of) {
   });
   viewer.addEventListener("hidden", ({ detail }) => columns.remove(detail));
   viewer.addEventListener("problem", ({ detail }) => {
-    if (detail.fatal) problem(detail.message);
+    if (detail.fatal) refusal = PASSING.has(detail.code) ? "" : detail.message;
     else if (detail.final) columns.failed(detail);
   });
   viewer.addEventListener("state", ({ detail }) => {
-    showState(detail, SENTENCES);
-    if (detail === "live") problem(wrong || unknown);
+    if (detail === "live") refusal = "";
+    const refused = detail === "waiting" && refusal;
+    showState(detail, refused ? {} : SENTENCES); // one banner for one event
+    if (refused || detail === "live") problem(refused || wrong || unknown);
   });
   viewer.connect();
 }
@@ -110,6 +118,4 @@ at("which").hidden = named;
 if (named) {
   watch(of);
   showModel(at("model"), await insist("/v1/offer", () => {}));
-} else {
-  notice(NO_SESSION);
 }

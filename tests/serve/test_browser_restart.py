@@ -1,0 +1,120 @@
+"""Pages while the server is started again: they follow to the end, and nothing in them moves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.serve.browsers import CHROMIUM, session_of, until, wait_for_finals
+from tests.serve.servers import running
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+expect = sync_api.expect
+
+SIZES = ((390, 844), (800, 900), (1000, 800), (1280, 800))
+#: Sums up layout shift (https://wicg.github.io/layout-instability/) that no click or key explains.
+SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput, startTime, sources } of list.getEntries())
+    if (!hadRecentInput) window.shifts.push([value, startTime, sources.map(({ node }) => node?.id || node?.className)]);
+}).observe({ type: "layout-shift", buffered: true });
+"""
+VIEW = "document.querySelector('.view')"
+AT_END = f"{VIEW} && {VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2"
+BEFORE, AFTER = 24, 30
+
+
+def paste(page: Any, sentences: int) -> None:
+    page.get_by_text("Paste", exact=True).click()
+    page.fill("#pasted", "We saw her duck under the old table. " * sentences)
+    page.uncheck("#spoken")
+    page.click("text=Translate >> visible=true")
+
+
+def talk(page: Any, first: int, end: int) -> None:
+    """Type sentences, each once the one before is translated."""
+    page.get_by_text("Type", exact=True).click()
+    for number in range(first, end):
+        page.fill("#typed", "we saw her duck under the old table\n")
+        wait_for_finals(page, "ja", number + 1)
+
+
+def check(pages: dict[str, Any], number: int) -> None:
+    """All captions have come, and the newest is visible."""
+    for page in pages.values():
+        wait_for_finals(page, "de", number)
+        until(page, AT_END)
+
+
+def test_restart(visit: Callable[..., Any]) -> None:
+    tolerated = "ERR_CONNECTION_REFUSED|WebSocket connection|404"
+    speakers, viewers = {}, {}
+    with running(busy=1.0) as server:
+        for width, height in SIZES:
+            size = {"width": width, "height": height}
+            page = visit(server.url, SHIFTS, tolerated, viewport=size)
+            talk(page, 0, BEFORE)
+            expect(page.locator("#state")).to_have_text("Live")
+            speakers[f"speaker {width}"] = page
+            address = f"{server.url}/watch?session={session_of(page)['name']}&language=de"
+            viewers[f"viewer {width}"] = visit(address, SHIFTS, tolerated, viewport=size)
+        pages = speakers | viewers
+        check(pages, BEFORE)
+    for page in pages.values():
+        expect(page.locator("#state")).to_have_text("Reconnecting")
+        expect(page.locator("#problem:visible, #notice:visible")).to_have_text(re.compile("^Reconnecting…"))
+    with running(busy=1.0, port=server.port):
+        for page in pages.values():
+            expect(page.locator("#state")).to_have_text("Live")
+            expect(page.locator("#problem:visible, #notice:visible")).to_have_count(0)
+        for page in speakers.values():
+            talk(page, BEFORE, AFTER)
+        check(pages, AFTER)
+        shifts = {name: page.evaluate("window.shifts") for name, page in pages.items()}
+    moved = {name: each for name, each in shifts.items() if sum(value for value, *_ in each) >= 0.05}
+    assert not moved
+
+
+def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
+    page = visit("/watch?session=" + "a" * 32, tolerated="404")
+    expect(page.locator("#notice")).to_have_text("Waiting for the session to start…")
+    page = visit()
+    top = page.locator("main").bounding_box()
+    page.evaluate(
+        """async () => {
+          const { notice, problem } = await import("/js/problem.js");
+          problem("Something went wrong.");
+          notice("Captions are behind.", "lag");
+          notice("Reconnecting…");
+        }"""
+    )
+    expect(page.locator("#notice")).to_have_text("Reconnecting…")  # the connection comes first
+    assert page.locator("main").bounding_box() == top
+    page.evaluate("import('/js/problem.js').then(({ notice }) => notice(''))")
+    expect(page.locator("#notice")).to_have_text("Captions are behind.")
+
+
+@pytest.mark.parametrize("how", ["resize", "script"])
+def test_only_the_reader_leaves_the_end(visit: Callable[..., Any], how: str) -> None:
+    page = visit()
+    paste(page, 20)
+    wait_for_finals(page, "de", 20)
+    until(page, AT_END)
+    if how == "resize":
+        page.set_viewport_size({"width": 1280, "height": 500})
+    else:
+        page.evaluate(f"{VIEW}.scrollTop -= 200")
+    paste(page, 3)
+    wait_for_finals(page, "de", 23)
+    until(page, AT_END)
+    page.locator(".view").focus()
+    page.keyboard.press("PageUp")
+    expect(page.locator(".newest")).to_be_visible()
+    paste(page, 3)
+    wait_for_finals(page, "de", 26)
+    assert not page.evaluate(AT_END)

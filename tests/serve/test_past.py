@@ -1,0 +1,103 @@
+"""Transcripts of sessions that are over."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import redraft.serve.past
+from redraft.captions.events import Caption
+from redraft.serve.past import PastSessions
+from redraft.serve.protocol import Begin
+from redraft.serve.transcript import Transcript
+from tests.serve.servers import Running, Socket, running
+from tests.serve.test_faults import eventually
+from tests.serve.test_sockets import expected, say
+
+
+def leave(server: Running, socket: Socket, room: str | None = None) -> str:
+    """A session of two sentences whose tab is closed; its name, once it is forgotten."""
+    name = str(socket.start("de", "ja", room=room)["session"])
+    for utterance, text in enumerate(("we saw", "her duck")):
+        say(socket, text, utterance=str(utterance))
+        for _ in range(2):
+            socket.until("final")
+    socket.connection.close()
+    eventually(lambda: not server.hub.has(name))
+    return name
+
+
+def test_kept_after_the_end() -> None:
+    with running(keep_seconds=0) as server, server.socket() as socket:
+        name = leave(server, socket, "hall-1")
+        for path in (f"/v1/sessions/{name}", "/v1/rooms/hall-1"):
+            answer = server.ask(f"{path}/transcript?language=de&live=true")
+            assert answer.text == f"{expected('we saw')}\n{expected('her duck')}\n"
+            assert answer.headers["content-disposition"] == 'attachment; filename="hall-1-de.txt"'
+        assert server.ask(f"/v1/sessions/{name}").status == 404  # its viewers wait for it to go on
+        assert server.ask("/v1/rooms/hall-2/transcript").status == 404
+        assert server.ask("/v1/offer").json["transcript_seconds"] == 3600
+
+
+def test_not_kept() -> None:
+    with running(keep_seconds=0, transcript_seconds=0) as server, server.socket() as socket:
+        assert server.ask(f"/v1/sessions/{leave(server, socket)}/transcript").status == 404
+
+
+def test_text_by_language() -> None:
+    with running() as server, server.socket() as socket:
+        name = socket.start("de", "ja")["session"]
+        for utterance, text in enumerate(("we saw", "her duck")):
+            say(socket, text, utterance=str(utterance))
+            for _ in range(2):
+                socket.until("final")
+        path = f"/v1/sessions/{name}/transcript?format=txt"
+        german = ["German", "", expected("we saw"), expected("her duck")]
+        japanese = ["Japanese", "", expected("we saw", "ja"), expected("her duck", "ja")]
+        original = ["Original (English)", "", "we saw", "her duck"]
+        answer = server.ask(path)
+        assert answer.text.splitlines() == [*german, "", *japanese]
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name[:8]}.txt"'
+        assert server.ask(f"{path}&original=true").text.splitlines() == [*original, "", *german, "", *japanese]
+        one = server.ask(f"{path}&original=true&language=ja")
+        assert one.text.splitlines() == [*original, "", *japanese]
+        assert one.headers["content-disposition"] == f'attachment; filename="{name[:8]}-ja.txt"'
+        for query in ("format=srt", "live=true"):
+            refused = server.ask(f"/v1/sessions/{name}/transcript?original=true&{query}")
+            assert refused.json["error"]["code"] == "option"
+
+
+def session(name: str, text: str = "Hallo.") -> Any:
+    """What counts of a session, with one caption."""
+    transcript = Transcript(("de",))
+    transcript.add(("1", "de"), Caption("1", 0, "de", text, final=True))
+    return SimpleNamespace(name=name, begin=Begin(targets=("de",)), transcript=transcript)
+
+
+def names(past: PastSessions) -> str:
+    return "".join(name for name in "123" if past.find(name))
+
+
+def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    past = PastSessions(10, lambda: now)
+    monkeypatch.setattr(redraft.serve.past, "MOST", 2)
+    for name in "123":
+        past.keep(session(name))
+    assert names(past) == "23"
+    past.drop("3")  # it has started again
+    assert names(past) == "2"
+    monkeypatch.setattr(redraft.serve.past, "MOST_BYTES", 2000)
+    past.keep(session("1", "ü" * 600))
+    assert names(past) == "1"
+    past.keep(session("3", "u" * 2000))
+    assert names(past) == ""
+    past.keep(session("2"))
+    now = 9.9
+    past.sweep()
+    assert names(past) == "2"
+    now = 10.0
+    past.sweep()
+    assert names(past) == "" and past._bytes == 0
