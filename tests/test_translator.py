@@ -96,3 +96,9 @@ def test_an_unknown_language_is_refused_by_name() -> None:
         assert translator.translation("ja").language == "ja"
         with pytest.raises(OptionError, match=r"^language must be one of de, ja, not 'fr'$"):
             translator.translation("fr")
+
+
+def test_repr_and_help() -> None:
+    with Translator.open("demo-tiny", to=["de", "ja"], method="ar") as translator:
+        assert repr(translator) == "<Translator: demo-tiny, en to de, ja, ar>"
+    assert (Translator.__doc__ or "").startswith('Open one with ``Translator.open("demo", to=["de"])``')

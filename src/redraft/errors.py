@@ -54,5 +54,14 @@ class ContextOverflow(RedraftError):
     """Prompt and output exceed the model's context length."""
 
 
+#: The command that installs an extra; on PyPI it will be ``pip install 'redraft[{extra}]'``.
+INSTALL = "pip install '.[{extra}]' in a clone of Redraft"
+
+
+def install(extra: str) -> str:
+    """Return the command that installs an extra, or several with commas between."""
+    return INSTALL.format(extra=extra)
+
+
 class MissingExtra(RedraftError, ImportError):
     """An optional dependency is missing; the message names the extra to install."""

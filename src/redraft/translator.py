@@ -29,20 +29,25 @@ from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import Encode, Session, Translation
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.source import DEFAULT_SOURCE
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
+from redraft.decoding.lines import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
 from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
 
 
 class Translator:
-    """Translates one stream into one or several languages.
+    """Open one with ``Translator.open("demo", to=["de"])``; it translates one stream into one or several languages.
+
+    `open` loads a model by name or path, and `translate` takes the updates of the stream. Use the constructor to share
+    a loaded model.
 
     Several translators can share a backend; each takes one slot of its cache per target language. Calls from several
     threads wait for each other. Translators that share a backend must not translate at the same time, because a pass
@@ -59,6 +64,8 @@ class Translator:
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
         curve: cost of a pass, for methods that draft by it; None measures it if it is not known yet.
+        source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``hold:K``
+            (`redraft.captions.source`).
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -80,15 +87,18 @@ class Translator:
         small: Backend | None = None,
         watch: Watch | None = None,
         curve: CostCurve | None = None,
+        source: str = DEFAULT_SOURCE,
     ) -> None:
         chosen = get_method(method) if isinstance(method, str) else method
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
-        settings = Settings(chosen, values, mask, style.context, max_tokens, curve)
+        settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source)
         encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in as_tags(to)}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
+        self._name = backend.metadata.get("general.name", "unnamed")
+        self._languages = f"{style.source} to {', '.join(encoders)}"
         self._watch, self._lock, self._order = watch, threading.Lock(), Order()
         self._backends = {TARGET: backend}
         if chosen.draft_model:
@@ -125,6 +135,7 @@ class Translator:
         mask: Mask = USUAL,
         style: Style = Style(),
         max_tokens: int = 256,
+        source: str = DEFAULT_SOURCE,
         engine: LlamaOptions = LlamaOptions(),
         draft_model: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
@@ -150,13 +161,14 @@ class Translator:
                 mask=mask,
                 style=style,
                 max_tokens=max_tokens,
+                source=source,
                 small=owned[1] if len(owned) > 1 else None,
             )
         except BaseException:
             for backend in owned:
                 backend.close()
             raise
-        made._owned = owned
+        made._owned, made._name = owned, os.fspath(model)
         return made
 
     def translate(self, update: Update) -> list[Event]:
@@ -174,16 +186,23 @@ class Translator:
             problem = self._order.problem(update) if self._slots else "the translator is closed"
             if problem:
                 return [Failure(problem, None, update.utterance, update.seq)]
-            return self._translate(update)
+            return self._run(self._session.translate(update), update)
 
-    def _translate(self, update: Update) -> list[Event]:
-        askings = self._session.translate(update)
+    def rest(self) -> list[Event]:
+        """Translate the words of the latest update that were held back (``source``).
+
+        Call this when no update has come for a while, and at the end of a stream whose last update is not final.
+        """
+        with self._lock:
+            return self._run(self._session.rest()) if self._slots else []
+
+    def _run(self, askings: Sequence[Asking[list[Event]]], update: Update | None = None) -> list[Event]:
         lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
         started = time.perf_counter()
         try:
             answers = run_together(lanes, self._backends, self._watch)
         except (ContextOverflow, ModelError) as error:
-            return [Failure(str(error), None, update.utterance, update.seq)]
+            return [Failure(str(error), None, *((update.utterance, update.seq) if update else ()))]
         finally:
             self.seconds += time.perf_counter() - started
         return [event for events in answers for event in events]
@@ -212,6 +231,9 @@ class Translator:
             backend.close()
         self._owned = []
 
+    def __repr__(self) -> str:
+        return f"<Translator: {self._name}, {self._languages}, {self.method.name}>"
+
     def __enter__(self) -> Translator:
         return self
 
@@ -234,8 +256,25 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     room = min(each.context_length for each in backends.values())
     finished = partial(as_sentence, mark=final_mark(target.metadata))
     return Vocabulary(
-        target.end_tokens, target.token_bytes, room, target.pad_token, finished, target.capabilities.trees
+        target.end_tokens,
+        target.token_bytes,
+        room,
+        target.pad_token,
+        finished,
+        target.capabilities.trees,
+        _line_breaks(target),
     )
+
+
+#: Sessions share these, since reading a vocabulary takes 10 ms and more.
+_BREAKS: WeakKeyDictionary[Backend, LineBreaks] = WeakKeyDictionary()
+
+
+def _line_breaks(backend: Backend) -> LineBreaks:
+    """Return the tokens with a line break; sources are single lines (`clean`), and so are translations."""
+    if backend not in _BREAKS:
+        _BREAKS[backend] = LineBreaks.of(map(backend.token_bytes, range(backend.vocabulary_size)))
+    return _BREAKS[backend]
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
@@ -248,14 +287,15 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
     source = parse_language(style.source, "source language")
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)
-    prompter = Prompter.for_model(backend.metadata, source, target, style.template)
-    script = OwnScript(_foreign_tokens(backend, target), backend.tokenize)
+    prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
+    script = OwnScript(target, _foreign_tokens(backend, target), backend.tokenize)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
         ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
         return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
 
-    encode("test", ())  # fails now if the model's template does not support a glossary
+    # Fails now if the model's prompt does not support a glossary or context.
+    encode("test", (("test", "test"),) if style.context else ())
     return encode
 
 
@@ -275,7 +315,7 @@ def _foreign_tokens(backend: Backend, target: Language) -> Selection:
 
 
 def _source_encoder(backend: _EncodesSources, style: Style, source: Language, target: Language) -> Encode:
-    for field in ("template", "glossary", "context"):
+    for field in ("template", "prompt", "glossary", "context"):
         if getattr(style, field):
             raise OptionError(f"{field}: an encoder-decoder model accepts only the text, so leave it out")
 

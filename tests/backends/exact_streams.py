@@ -58,7 +58,7 @@ def outputs(path: Path, to: Sequence[str], method: str, options: Mapping[str, Va
     """The ids of every update, by language."""
     found: dict[str, list[Ids]] = {language: [] for language in to}
     engine = LlamaOptions(context_length=512, threads=1, exact=True)
-    style = Style(template="plain-tag" if "REDRAFT_REAL_TOKENIZERS" not in os.environ else None)
+    style = Style(prompt="{source}<2{target_code}>" if "REDRAFT_REAL_TOKENIZERS" not in os.environ else None)
     with Translator.open(
         path, to=to, method=method, options=options, max_tokens=TOKENS, engine=engine, style=style
     ) as translator:

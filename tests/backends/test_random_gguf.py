@@ -136,7 +136,7 @@ def test_every_format_can_be_made() -> None:
 
 def test_without_gguf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(MissingExtra, match=r"needs the gguf extra: pip install 'redraft\[gguf\]'"):
+    with pytest.raises(MissingExtra, match=r"needs the gguf extra: pip install '\.\[gguf\]'"):
         write(tmp_path / "a.gguf")
 
 

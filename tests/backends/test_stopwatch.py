@@ -53,8 +53,10 @@ class Timed(RandomModel):
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
         before, self.threads = self.threads, count
-        yield
-        self.threads = before
+        try:
+            yield
+        finally:
+            self.threads = before
 
     def seconds(self, new: int) -> float:
         return 1e-3 + 1e-4 * new

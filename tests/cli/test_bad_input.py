@@ -27,7 +27,9 @@ BAD = [
     (["translate", "--to", "de,ja"], ["target language 'de,ja'", "BCP 47"]),
     ([*T, "--to", "tlhh"], ["target language 'tlhh'", "BCP 47"]),
     ([*T, "--from", "mul"], ["source language 'mul'", "BCP 47"]),
-    ([*T, "--betta", "0.1"], ["'--betta'", "--beta"]),
+    ([*T, "--betta", "0.1"], ["'--betta'", "; the nearest is --beta ("]),
+    ([*T, "--wonder"], ["No such option '--wonder' (see redraft translate --help)"]),
+    ([*T, "--dtype", "bfloat16"], ["redraft: --dtype is for models of transformers"]),
     ([*T, "--beta"], ["--beta"]),
     ([*T, "a.txt", "b.txt"], ["b.txt"]),
     ([*T, "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
@@ -52,7 +54,7 @@ BAD = [
     ([*T, "--key", "secret"], ["--key needs --server"]),
     ([*T, "--room", "hall-1"], ["--room needs --server"]),
     ([*T, "--server", "http://a", "--take-over"], ["--take-over needs --room"]),
-    ([*T, "--server", "http://a", "--room", "Hall 1"], ["room must be 1 to 63 lower-case letters"]),
+    ([*T, "--server", "http://a", "--room", "Hall 1"], ["redraft: --room must be 1 to 63 lower-case letters"]),
     ([*T, "--term", "hull=Rumpf", "--term", "hull=Hülle"], ["--term", "'hull' is given twice"]),
     (["trans"], ["'trans'", "did you mean", "demo, translate, listen, serve, models"]),
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
@@ -63,7 +65,7 @@ BAD = [
     ([*T, "--mask-survival", "0.8", "--mask-margin", "0"], ["--mask-survival", "--mask-margin", "cannot be combined"]),
     ([*T, "--reading", "12"], ["--reading", "'12'", "from 16 to 80"]),
     ([*T, "--reading-wait", "2"], ["--reading-wait needs --reading"]),
-    ([*T, "--push", "teams:https://a"], ["push must be zoom:URL or youtube:URL", "'teams:https://a'"]),
+    ([*T, "--push", "teams:https://a"], ["redraft: --push must be zoom:URL or youtube:URL", "'teams:https://a'"]),
     ([*T, "--to", "ja", "--push", "zoom:https://a"], ["--push must name one of the languages de, ja"]),
     ([*T, "--push", "ja=zoom:https://a"], ["--push must name one of the languages de,"]),
     ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
@@ -75,9 +77,9 @@ BAD = [
     ([*T, "--gpu-layers", "-2"], ["--gpu-layers", "'-2'", "from -1 to"]),
     ([*T, "--term", "hull"], ["--term", "TERM=TRANSLATION", "'hull'"]),
     ([*T, "--term", "=Rumpf"], ["--term", "TERM=TRANSLATION", "'=Rumpf'"]),
-    ([*T, "--term", "hull=Rumpf"], ["glossary", "leave it out or use another model"]),
-    ([*T, "--template", "x"], ["--template", "'x'", "'tower', 'qwen3', 'chat', 'plain-tag'"]),
-    ([*T, "--template", "chat"], ["no chat template", "--template tower, qwen3 or plain-tag"]),
+    ([*T, "--term", "hull=Rumpf"], ["redraft: --term: this model", "leave it out or use another model"]),
+    ([*T, "--template", "x"], ["--template", "'x'", "'tower', 'qwen3', 'chat'"]),
+    ([*T, "--template", "chat"], ["no chat template", "--prompt"]),
     ([*T, "/no/such/file"], ["input file '/no/such/file'", "No such file"]),
     ([*T, "/"], ["input file '/'", "Is a directory"]),
     (["demo", "--speed", "-1"], ["--speed", "'-1'", "of 0 or more"]),
@@ -208,7 +210,7 @@ class TestStreams:
     def test_empty_input(self, redraft: Run, form: str, data: bytes) -> None:
         done = redraft(*RUN, "--input", form, "--output", "lines", stdin=data)
         assert (done.status, done.out) == (1, "")
-        assert done.err == "error: the input is empty: at least one line of text was expected\n"
+        assert done.err == "redraft: the input is empty: at least one line of text was expected\n"
 
     def test_an_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
         row = b'{"utterance": "1", "seq": 0, "text": "Hello.", "time": 2.0}'
@@ -219,11 +221,15 @@ class TestStreams:
         ("times", "status", "said"),
         [
             ((1, 2), 0, ""),
-            ((1, 400_000), 1, "error: time must be seconds from the start of the stream, under 100 hours, not 400000"),
+            (
+                (1, 400_000),
+                1,
+                "redraft: time must be seconds from the start of the stream, under 100 hours",
+            ),
             (
                 (9, 2),
                 1,
-                "error: utterance 1: the time of the final update, 2 s, is before the end of an earlier cue, 9 s",
+                "redraft: utterance 1: the time of the final update, 2 s, is before the end of an earlier cue, 9 s",
             ),
         ],
     )
@@ -255,7 +261,7 @@ class TestStreams:
         self, redraft: Run, output: str, begun: str
     ) -> None:
         done = redraft(*RUN, "--input", "jsonl", "--output", output, stdin=final("1") + b"\n{\n" + final("2"))
-        assert "error: line 2: the line is not valid JSON" in done.err
+        assert "redraft: line 2: the line is not valid JSON" in done.err
         assert done.out.startswith(begun) and len(done.out.splitlines()) >= 2
         assert "error" not in done.out
 
@@ -268,3 +274,26 @@ class TestStreams:
             ("de", "One two three four", "final"),
             ("ja", "One two three four", "final"),
         ]
+
+    @pytest.mark.parametrize(
+        ("data", "options", "said"),
+        [
+            (b'{"utterance": "1", "seq": 0, "text": "hi"}\n', [], "has JSON Lines: read them with --input jsonl"),
+            (b'\xef\xbb\xbf {"seq": 0}\n', ["--input", "text"], "has JSON Lines: read them with --input jsonl"),
+            (b"RIFF\x24\x08\x00\x00WAVEfmt ", [], "is a recording (WAV), not a transcript: `redraft listen FILE`"),
+            (b"OggS\x00\x02", ["--input", "jsonl"], "is a recording (Ogg)"),
+            (b"fLaC\x00\x00", ["--input", "simulstreaming"], "is a recording (FLAC)"),
+            (b"ID3\x04\x00", ["--input", "text"], "is a recording (MP3)"),
+            (b"\xff\xfb\x90d", [], "is a recording (MP3)"),
+            (b"\x7fELF\x02\x01\x00\n", [], "is binary, not a transcript in UTF-8"),
+        ],
+    )
+    def test_another_format(self, redraft: Run, tmp_path: Path, data: bytes, options: list[str], said: str) -> None:
+        file = tmp_path / "talk"
+        file.write_bytes(data)
+        done = redraft("translate", str(file), "--to", "de", *options)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        assert done.err.startswith(f"redraft: input file {str(file)!r} {said}")
+        piped = redraft("translate", "--to", "de", *options, stdin=data)
+        assert (piped.status, piped.out) == (2, "")
+        assert piped.err.startswith(f"redraft: standard input {said}")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module, metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -20,11 +24,14 @@ from redraft.captions import prompt, stabilise
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, cli
 from redraft.cli.shared import captioning
+from redraft.cli.shared.options import Grouped
 from redraft.decoding.cost import SIZES
 from redraft.decoding.methods import all_methods
-from redraft.errors import OptionError
+from redraft.errors import OptionError, install
 from redraft.models.hub import CATALOGUE, SPEECH
 from tests.cli.conftest import Run
+
+doctor = import_module("redraft.cli.doctor")  # the package has the command under this name
 
 SHORT = ["translate", "--to", "de", "--threads", "1", "--max-tokens", "4", "--output", "jsonl"]
 
@@ -66,8 +73,48 @@ class TestHelp:
         ):
             assert shown in text
 
+    @pytest.mark.parametrize(("command", "default"), [("listen", "on"), ("translate", "off"), ("serve", "on")])
+    def test_default_is_shown_once(self, redraft: Run, command: str, default: str) -> None:
+        rest = redraft(command, "--help").out.partition("--no-sentences")[2]
+        own = rest.partition("\n  --")[0].partition("\n\n")[0]
+        assert re.findall(r"\[default: .*?\]", own) == [f"[default: {default}]"]
+
     def test_every_first_command_shows_examples(self, redraft: Run) -> None:
         assert [name for name in ("", *COMMANDS) if "Examples:" not in redraft(*name.split(), "-h").out] == []
+
+    @pytest.mark.parametrize("path", [path for path, _ in commands(cli)], ids=" ".join)
+    def test_long_help_has_headings(self, redraft: Run, path: tuple[str, ...]) -> None:
+        found = dict(commands(cli))[path]
+        options = [each for each in found.params if isinstance(each, click.Option)]
+        if not isinstance(found, Grouped):
+            assert len(options) < 20
+            return
+        names = [name for group in found.groups.values() for name in group]
+        assert len(names) == len({*names})
+        text = redraft(*path, "--help").out.partition(f"\n{next(iter(found.groups))}:\n")[2]
+        grouped, _, others = text.partition("\nOptions:\n")
+        counts = [len(re.findall(r"^  (?:-\w, )?--", part, re.MULTILINE)) for part in (grouped, others)]
+        assert sum(counts) == len(options) + 1 and counts[1] <= 4  # --help too
+
+    @pytest.mark.parametrize(
+        ("path", "extra"),
+        [
+            ("listen", "listen"),
+            ("serve", "serve"),
+            ("finetune", "finetune"),
+            ("bench run", "eval"),
+            ("bench load", "serve"),
+            ("bench capacity", "serve"),
+            ("bench viewers", "serve,fanout"),
+            ("models get", "hub"),
+            ("models shape", "gguf"),
+            ("translate", "serve"),
+            ("plan", "plan"),
+            ("viz ddg", "viz"),
+        ],
+    )
+    def test_extra_is_named(self, redraft: Run, path: str, extra: str) -> None:
+        assert install(extra) in " ".join(redraft(*path.split(), "--help").out.split())
 
     def test_a_letter_means_the_same_everywhere(self) -> None:
         options = {each for _, found in commands(cli) for each in found.params if isinstance(each, click.Option)}
@@ -147,7 +194,22 @@ class TestTables:
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
         assert done.status == 0
         assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
-        assert re.search(r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time", done.out)
+        assert re.search(r"\nextras: .*\nmicrophones: .+\nmodels: demo, demo-tiny ship; none downloaded", done.out)
+        verdict = r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time.*\n$"
+        assert re.search(verdict, done.out)
+
+    def test_doctor_extras(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        needed = [
+            "click>=8",
+            'Redis>=5; extra == "fanout"',
+            'a.b; extra == "x"',
+            'c>=1; extra == "x"',
+            'ruff; extra == "dev"',
+        ]
+        installed = [SimpleNamespace(metadata={"Name": name}) for name in ("click", "redis", "A_b")]
+        monkeypatch.setattr(metadata, "distribution", lambda _: SimpleNamespace(requires=needed))
+        monkeypatch.setattr(metadata, "distributions", lambda: installed)
+        assert doctor._extras() == f"fanout; not installed: x ({install('NAME')})"
 
     def test_doctor(self, redraft: Run) -> None:
         done = redraft("doctor", "--threads", "1", "--json")
@@ -189,7 +251,26 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
             process.stdout.close()
             process.stdin.write(b"Two.\n" * 10)
             process.stdin.close()
-            assert (process.wait(20), process.stderr.read()) == (1, b"")
+            assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    @pytest.mark.parametrize("arguments", [["methods"], ["models"], ["--help"], ["listen", "--help"]], ids=" ".join)
+    def test_output_is_not_read(self, arguments: list[str]) -> None:
+        reading, writing = os.pipe()
+        os.close(reading)
+        command = [sys.executable, "-m", "redraft", *arguments]
+        with open(writing, "wb") as closed:  # noqa: PTH123 - there is no path
+            done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+
+    def test_pause(self) -> None:
+        with program(*SHORT[:5], "--output", "jsonl", "--source", "hold:2") as process:
+            assert process.stdin and process.stdout
+            process.stdin.write(b"I have a dog\n")
+            process.stdin.flush()
+            texts = [json.loads(process.stdout.readline())["text"] for _ in range(2)]
+            assert 0 < len(texts[0]) < len(texts[1])
+            process.stdin.close()
+            assert process.wait(20) == 0
 
     def test_interrupted(self) -> None:
         # A shell's background jobs ignore the signal, and so would all that they start.

@@ -138,7 +138,7 @@ def test_without_the_extra(
     monkeypatch.setitem(sys.modules, library, None)
     paths = ["--model", str(folder), "--data", str(sentences), "--out", str(folder.parent / "new")]
     done = redraft("finetune", *paths, "--to", "de")
-    check_refusal(done, [" of the finetune extra", "pip install 'redraft[finetune]'"])
+    check_refusal(done, [" of the finetune extra", "pip install '.[finetune]'"])
     # Where the extra is not installed, another of its libraries may be missed first.
     missing = [library, *(other for other in LIBRARIES if find_spec(other) is None)]
     assert done.err.removeprefix("redraft: finetune needs ").split()[0] in missing

@@ -19,6 +19,7 @@ import pytest
 
 from redraft.captions.events import Caption, Event
 from redraft.captions.talk import load_talk
+from redraft.cli.serve import serve
 from redraft.client import Backoff, Client
 from redraft.errors import OptionError, RedraftError
 from redraft.serve.engine import Stopped
@@ -143,7 +144,7 @@ def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
             *at,
             "--output",
             "jsonl",
-            stdin=b'{"utterance": 1}\n',
+            stdin=b"we saw {her}\n",
         )
         assert done.status == 0
     done = redraft("translate", "--to", "de", "--server", "http://127.0.0.1:1", stdin=b"a\n")
@@ -182,7 +183,7 @@ def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--model", "none"), "model 'none' is neither"),
         (("--method", "bild-early-exit"), "bild-early-exit"),
         (("--keys", "nowhere"), "keys file 'nowhere' cannot be read"),
-        (("--recogniser", "nothing"), "recogniser 'nothing' is not known; known recognisers: pocketsphinx"),
+        (("--recogniser", "nothing"), "recogniser 'nothing' is not known; known recognisers: moonshine"),
         (("--punctuation", "punct"), "punctuation needs a recogniser"),
     ],
 )
@@ -234,3 +235,9 @@ def test_the_status_says_whether_another_start_may_help(
     monkeypatch.setattr("redraft.serve.logs.set_up", lambda **_: None)  # would last longer than this test
     found = redraft("serve", "--port", "0")
     assert (found.status, found.err) == (status, f"redraft: {error}\n")
+
+
+def test_recogniser_without_a_name() -> None:
+    parsed = serve.make_context("serve", ["--recogniser", "--port", "0"]).params
+    assert (parsed["recogniser"], parsed["port"]) == ("auto", 0)
+    assert serve.make_context("serve", ["--recogniser", "whisper:base"]).params["recogniser"] == "whisper:base"

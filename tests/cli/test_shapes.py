@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from redraft.cli.main import cli
-from redraft.errors import RedraftError
+from redraft.errors import RedraftError, install
 from redraft.measure.bench.read import read_results
 from redraft.measure.eval.record import PassRecord, Record, Step, write_records
 from tests.cli.conftest import Run
@@ -113,7 +113,7 @@ class TestReplay:
         monkeypatch.delitem(sys.modules, "redraft.measure.bench.replay_hf", raising=False)
         monkeypatch.setitem(sys.modules, "torch", None)
         said = refusal("--records", records, "--shape", "tiny")
-        assert said == "--shape needs torch of the hf extra: pip install 'redraft[hf]'"
+        assert said == f"--shape needs torch of the hf extra: {install('hf')}"
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

@@ -58,7 +58,7 @@ def test_a_missing_matplotlib_is_said_before_a_model_is_loaded(redraft: Run, mon
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     done = redraft(*DDG, "--out", "x.svg", "--model", "nowhere")
     assert done.status == 2
-    assert "pip install 'redraft[viz]'" in done.err
+    assert "pip install '.[viz]'" in done.err
 
 
 @pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])

@@ -6,8 +6,9 @@ ways:
 * **quantised weights**: a quantised cache with flash attention, whose kernels give the same bits for any number of ids
   (with the kernels that `redraft.backends.llama_model` selects);
 * **float weights**, or float matrices among quantised ones (mixtures of experts), or heads that do not fit a quantised
-  cache: a cache of 32-bit floats, and passes over at least two ids with two rows and at most `_EXACT_PASS` ids. Within
-  these bounds llama.cpp uses one kernel for matrices and one for attention; outside it uses others.
+  cache: a cache of 16-bit floats with flash attention, which rounds to 16 bits whatever the cache holds, and passes
+  over at least two ids with two rows and at most `_EXACT_PASS` ids. Within these bounds llama.cpp uses one kernel for
+  matrices and one for attention; outside it uses others.
 
 Attention sums over the cells of the cache in order and skips those that an id does not see.  So rows are exact only if
 the cells of a sequence are in the order of its positions: see `redraft.backends.llamacpp`.
@@ -31,7 +32,7 @@ from redraft.backends.numpy_rows import Matrix
 from redraft.backends.threads import Threads
 from redraft.errors import ContextOverflow, ModelError
 
-_KV_F32, _KV_Q8_0 = 0, 8
+_KV_F16, _KV_Q8_0 = 1, 8
 _FLASH_ATTENTION = 1
 #: Maximum ids of an exact pass over floats; from 64 llama.cpp computes attention in tiles, which sum in another order.
 _EXACT_PASS = 32
@@ -74,7 +75,7 @@ class LlamaContext:
         params.swa_full = True
         params.no_perf = True
         if exact:
-            params.type_k = params.type_v = _KV_F32 if self._in_pairs else _KV_Q8_0
+            params.type_k = params.type_v = _KV_F16 if self._in_pairs else _KV_Q8_0
             params.flash_attn_type = _FLASH_ATTENTION
             params.offload_kqv = params.op_offload = False
         forget_complaints()

@@ -14,7 +14,7 @@ from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
 from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
 from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method
-from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
+from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError, install
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
 
@@ -154,9 +154,7 @@ def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[Rem
     try:
         from redraft.backends.remote.open import open_remote
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"model {name!r} needs {error.name}, which is not installed: pip install 'redraft[remote]'"
-        ) from error
+        raise MissingExtra(f"model {name!r} needs {error.name}, which is not installed: {install('remote')}") from error
     known = RemoteOptions(options.context_length, options.slots)
     return open_remote(address, known, os.environ.get(KEY_VARIABLE, ""), count)
 
@@ -175,9 +173,7 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
     try:
         from redraft.backends.hf.model import open_hf
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"model {name!r} needs {error.name}, which is not installed: pip install 'redraft[hf]'"
-        ) from error
+        raise MissingExtra(f"model {name!r} needs {error.name}, which is not installed: {install('hf')}") from error
     return open_hf(str(folder or name.removeprefix(HF_PREFIX)), options)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from redraft.backends.quantise import quantise
-from redraft.errors import MissingExtra, ModelError, OptionError
+from redraft.errors import MissingExtra, ModelError, OptionError, install
 from redraft.models.shape import FORMATS, Shape
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _write_drawn(shape: Shape, path: Path, format: str, name: str, seed: int, te
     try:
         import gguf
     except ImportError as error:
-        raise MissingExtra("writing GGUF files needs the gguf extra: pip install 'redraft[gguf]'") from error
+        raise MissingExtra(f"writing GGUF files needs the gguf extra: {install('gguf')}") from error
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     writer.add_name(name)
     _add_sizes(writer, shape)

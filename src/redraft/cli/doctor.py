@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import click
 
 from redraft import __version__
 from redraft.cli.shared import options
+from redraft.errors import ModelError, RedraftError, install
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
+#: Extras for work on Redraft itself.
+_FOR_DEVELOPERS = {"browser", "dev", "docs"}
 EXAMPLES = """\b
 Examples:
   redraft doctor
@@ -36,7 +40,7 @@ Examples:
 @options.exact
 @options.as_json
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool) -> None:
-    """Check the engine and measure T(n): the time of one pass over n new tokens.
+    """Check what is installed, and measure T(n): the time of one pass over n new tokens.
 
     A pass is one run of the model. Without drafts, every token takes a pass over one token, so a model with a T(1) of
     20 ms writes at most 50 tokens per second. A draft of n tokens pays off if T(n+1) is well below n times T(1).
@@ -103,14 +107,54 @@ def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
         ", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False
     )
     console.print(f"kernels: {tested}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]\n", highlight=False, soft_wrap=True)
+    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]", highlight=False, soft_wrap=True)
+    for name, text in (("extras", _extras()), ("microphones", _microphones()), ("models", _models())):
+        console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=True)
+    console.print()
     console.print(_table(found))
-    console.print(f"\n{_verdict(found)}", highlight=False)
+    console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
     for each in found:
         if each.problem:
             name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
             console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]{line}[/dim]", soft_wrap=True, highlight=False)
+    console.print(_verdict(found), highlight=False)
+
+
+def _extras() -> str:
+    """Return which extras are installed, which are not, and how to install them."""
+    from importlib.metadata import distribution, distributions
+
+    installed = {re.sub("[-_.]+", "-", each.metadata["Name"]).lower() for each in distributions()}
+    needed: dict[str, set[str]] = {}
+    for requirement in distribution("redraft").requires or ():
+        if match := re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]", requirement):
+            needed.setdefault(match[2], set()).add(re.sub("[-_.]+", "-", match[1]).lower())
+    known = sorted(set(needed) - _FOR_DEVELOPERS)
+    missing = [name for name in known if not needed[name] <= installed]
+    present = ", ".join(name for name in known if name not in missing) or "none"
+    return f"{present}; not installed: {', '.join(missing)} ({install('NAME')})" if missing else present
+
+
+def _microphones() -> str:
+    from redraft.speech.microphone import devices
+
+    try:
+        return ", ".join(f"{number} {name!r}" for number, name in devices()) or "none found"
+    except RedraftError as error:
+        return f"unknown, since {error}"
+
+
+def _models() -> str:
+    """Return the models that ship or have been downloaded."""
+    from redraft.models import SHIPPED
+    from redraft.models.hub import CATALOGUE, SPEECH, cached_path, speech_folder
+
+    downloaded = []
+    for name in (*CATALOGUE, *SPEECH):
+        with suppress(ModelError):
+            if cached_path(name) or speech_folder(name):
+                downloaded.append(name)
+    return f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded (`redraft models` lists more)"
 
 
 def _verdict(found: Sequence[Measured]) -> str:

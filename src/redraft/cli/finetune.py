@@ -12,7 +12,7 @@ import click
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
 from redraft.cli.shared import options as common
 from redraft.cli.shared.captioning import TEMPLATES
-from redraft.errors import MissingExtra, OptionError
+from redraft.errors import MissingExtra, OptionError, install
 
 if TYPE_CHECKING:
     from redraft.finetune.run import LanguageOutcome
@@ -26,7 +26,15 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(
+    cls=common.Grouped,
+    groups={
+        "Model and data": ("model", "data", "out", "to", "template", "adapter"),
+        "Examples": ("sources", "samples", "beginnings", "spoken", "tolerance", "held_out"),
+        "Training": ("epochs", "rank", "alpha", "rate", "batch", "seed", "device", "dtype", "threads"),
+    },
+    epilog=EXAMPLES,
+)
 @click.option("--model", "-m", metavar="MODEL", required=True, help=common.HF_MODELS)
 @click.option(
     "--data",
@@ -75,12 +83,13 @@ Examples:
 @common.threads
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
 @common.as_json
+@common.needs("finetune")
 def finetune(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> None:
     """Fine-tune a model on its own translations and beginnings of them, so that it flickers less.
 
-    Needs the `finetune` extra. The model translates the sources, then learns its translations and their beginnings with
+    The model translates the sources, then learns its translations and their beginnings with
     LoRA. Each beginning ends where the beginning of the source no longer supports it, by the model's own probabilities.
     Interrupted runs resume. Afterwards a table compares re-translation of held-out sources, 3 words at a time, before
     and after: normalized erasure, chrF if there are translations, and the length of partial outputs (1 keeps pace with
@@ -97,15 +106,13 @@ def finetune(
         from redraft.finetune.sources import divided, read_sources
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        raise MissingExtra(
-            f"finetune needs {library} of the finetune extra: pip install 'redraft[finetune]'"
-        ) from error
+        raise MissingExtra(f"finetune needs {library} of the finetune extra: {install('finetune')}") from error
     learnt, measured = divided(read_sources(data), more["sources"], held_out, seed)
     translated = learnt[0].reference is not None
     if translated and len(languages) > 1:
-        raise OptionError("to must be a single language if the data contain translations")
+        raise OptionError("--to must be a single language if the data contain translations")
     if samples and not translated:
-        raise OptionError("samples must be 0 if the data contain no translations")
+        raise OptionError("--samples must be 0 if the data contain no translations")
     settings = FineTuning(
         out,
         languages,
@@ -134,11 +141,11 @@ def _require_places(model: str, out: Path) -> None:
     from redraft.backends.load import HF_PREFIX, on_transformers
 
     if not on_transformers(model):
-        raise OptionError(f"model must be hf:NAME or the folder of a model of transformers, not {model!r}")
+        raise OptionError(f"--model must be hf:NAME or the folder of a model of transformers, not {model!r}")
     if out.is_file():
-        raise OptionError(f"out must be a folder to write, and {str(out)!r} is a file")
+        raise OptionError(f"--out must be a folder to write, and {str(out)!r} is a file")
     if Path(model.removeprefix(HF_PREFIX)).expanduser().resolve() == out.resolve():
-        raise OptionError(f"out must not be the folder of the model, {str(out)!r}")
+        raise OptionError(f"--out must not be the folder of the model, {str(out)!r}")
 
 
 def _print(outcomes: Sequence[LanguageOutcome], line: str, as_json: bool) -> None:

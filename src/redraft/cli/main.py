@@ -13,7 +13,7 @@ from typing import NoReturn
 import click
 
 from redraft import __version__, interrupt
-from redraft.errors import RedraftError
+from redraft.errors import OptionError, RedraftError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
@@ -39,7 +39,7 @@ COMMANDS = {
     "serve": "Serve live translation to many sessions.",
     "models": "List, download and make models.",
     "methods": "List the decoding methods.",
-    "doctor": "Check the engine and measure the cost of a pass.",
+    "doctor": "Check what is installed and measure the cost of a pass.",
     "viz": "Draw how a translation was decoded.",
     "plan": "Plan the hardware for many sessions.",
     "bench": "Run benchmarks and load tests.",
@@ -104,9 +104,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _run(arguments: Sequence[str] | None) -> int:
     """Return the exit status: 0 success, 1 something could not be translated, 2 error, 130 interrupted."""
     try:
-        return cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
+        status = cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return status
+    except SystemExit:  # click and rich end the program like this if nobody reads standard output, as after `| head`
+        return _unread()
+    except BrokenPipeError:
+        return _unread()
     except click.UsageError as error:
         click.echo(f"redraft: {_sentence(error)}", err=True)
+    except OptionError as error:
+        command = _command(sys.argv[1:] if arguments is None else arguments)
+        click.echo(f"redraft: {_with_option(str(error), command)}", err=True)
     except RedraftError as error:
         click.echo(f"redraft: {error}", err=True)
     except OSError as error:
@@ -117,6 +126,38 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.Abort:
         return 130
     return 2
+
+
+def _unread() -> int:
+    """Drop what is still buffered, which Python would try to write at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
+
+
+#: Parameters that the library names otherwise than the command line.
+_OTHERWISE = {"glossary": "--term"}
+
+
+def _command(arguments: Sequence[str]) -> click.Command:
+    """Return the command that the arguments name."""
+    command: click.Command = cli
+    for word in arguments:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word) or command
+    return command
+
+
+def _with_option(sentence: str, command: click.Command) -> str:
+    """Return the library's message with the option of a command instead of the parameter that it begins with."""
+    names = dict(_OTHERWISE)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name:
+            option = max(parameter.opts, key=len)
+            names |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
+    found = re.match(r"([a-z_]+(?: [a-z]+)?)(?= must | is for |:)", sentence)
+    if found is None or (name := found[1].replace(" ", "_")) not in names:
+        return sentence
+    return f"{names[name]}{sentence[found.end() :]}"
 
 
 def _stdout_fails() -> bool:
@@ -133,10 +174,19 @@ def _sentence(error: click.UsageError) -> str:
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
     text = re.sub(r"\. \(?Did you mean (.*)\?\)?$", r"; did you mean \1", text)
     if isinstance(error, click.NoSuchOption):
-        nearest = f"; the nearest is {error.possibilities[0]}" if error.possibilities else ""
-        text = f"No such option '{error.option_name}'{nearest}"
+        near = _nearest(error.option_name, error.ctx.command if error.ctx else cli)
+        text = f"No such option '{error.option_name}'" + (f"; the nearest is {near}" if near else "")
     if error.ctx is None:
         return text
     if isinstance(error.ctx.command, click.Group):
         text += f"; commands: {', '.join(error.ctx.command.commands)}"
     return f"{text} (see {error.ctx.command_path} --help)"
+
+
+def _nearest(name: str, command: click.Command) -> str:
+    """Return the option most similar to ``name``; empty if none is near, without counting the dashes."""
+    import difflib
+
+    options = {option.lstrip("-"): option for each in command.params for option in each.opts if option.startswith("--")}
+    near = difflib.get_close_matches(name.lstrip("-"), options, 1, cutoff=0.7)
+    return options[near[0]] if near else ""

@@ -30,7 +30,18 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 POSITIVE, SHARE = common.Real(0, min_open=True), common.Real(0, 1, min_open=True)
 
 
-@click.command(epilog=EXAMPLES, short_help="Plan the hardware for many sessions.")
+@click.command(
+    cls=common.Grouped,
+    groups={
+        "Demand": ("sessions", "rate", "targets", "viewers", "deadline"),
+        "Model": ("model", "format", "methods", "context_length", "trace"),
+        "Hardware": ("hardware", "cores", "batch_lanes", "memory_share", "compute_share", "overhead"),
+        "Measured costs": ("costs", "measure", "save_costs"),
+        "Viewers": ("viewer_cost", "replica_load"),
+    },
+    epilog=EXAMPLES,
+    short_help="Plan the hardware for many sessions.",
+)
 @click.option("--sessions", type=common.Whole(1, 10_000_000), required=True, help="Number of simultaneous sessions.")
 @click.option("--words-per-second", "rate", type=POSITIVE, default=2.5, help="Speaking pace.")
 @click.option("--targets", type=common.Whole(1, 64), default=1, help="Target languages of each session.")
@@ -42,7 +53,7 @@ POSITIVE, SHARE = common.Real(0, min_open=True), common.Real(0, 1, min_open=True
 @click.option("--format", type=click.Choice(list(FORMATS)), default="BF16", help="Weight format of a named shape.")
 @click.option("--gpu", "--cpu", "hardware", metavar="NAME", help=f"{', '.join(HARDWARE)}.  [default: this machine]")
 @click.option("--costs", type=FILE, metavar="FILE", help="Costs of a pass, as --save-costs writes them.")
-@click.option("--measure", is_flag=True, help="Measure the costs of batched passes here (needs the plan extra).")
+@click.option("--measure", is_flag=True, help="Measure the costs of batched passes here.")
 @click.option("--save-costs", type=FILE, metavar="FILE", help="Write the costs to this file.")
 @click.option("--trace", type=FILE, metavar="FILE", help="Records of `redraft bench run`.  [default: the demo talk]")
 @click.option(
@@ -63,9 +74,10 @@ POSITIVE, SHARE = common.Real(0, min_open=True), common.Real(0, 1, min_open=True
 @click.option("--overhead", type=common.Real(0), default=2.0, help="Further milliseconds per pass.")
 @click.option("--viewer-cost", type=common.Real(0), default=60.0, help="Microseconds to send a caption to a viewer.")
 @click.option("--replica-load", type=SHARE, default=0.7, help="Share of a core that a replica may use.")
-@click.option("--simulate", is_flag=True, help="Check the formula by a simulation (needs the plan extra).")
+@click.option("--simulate", is_flag=True, help="Check the formula by a simulation.")
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed of the simulation.")
 @common.as_json
+@common.needs("plan", "--measure and --simulate need")
 def plan(methods: tuple[str, ...], as_json: bool, simulate: bool, seed: int, **given: Any) -> None:
     """Plan how many GPUs, or cores, and how many replicas so many sessions need, by decoding method.
 

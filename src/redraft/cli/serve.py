@@ -9,7 +9,7 @@ import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError
+from redraft.errors import MissingExtra, OptionError, install
 
 EXAMPLES = """\b
 Examples:
@@ -19,11 +19,20 @@ Examples:
   redraft serve --host 0.0.0.0 --keys keys.txt
   redraft serve --viewers-only --fanout redis://127.0.0.1:6379/0
   redraft serve --compat deepl,libretranslate,openai
-  redraft serve --recogniser pocketsphinx
+  redraft serve --recogniser
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(
+    cls=common.Grouped,
+    groups={
+        "Network and access": ("config", "host", "port", "keys", "new_key", "compat", "transcripts"),
+        "Model": ("model", "draft_model", "methods", "slots", "threads"),
+        "Speech": ("recogniser", "sentences", "punctuation"),
+        "Several servers": ("fanout", "viewers_only"),
+    },
+    epilog=EXAMPLES,
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -67,16 +76,22 @@ Examples:
 )
 @click.option(
     "--recogniser",
-    metavar="NAME[:MODEL|:URL]",
-    help="Recognise speech that pages and clients send; named as for redraft listen.  [default: none]",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[NAME[:MODEL|:URL]]",
+    help="Recognise speech that pages and clients send; named as for redraft listen, without a name auto.  [default: "
+    "none]",
 )
+@click.option("--source", metavar="POLICY", help=f"{common.SOURCE}  [default: stable]")
 @common.punctuation
+@click.option("--sentences/--no-sentences", default=None, help=f"{common.SENTENCES}  [default: on]")
 @click.option(
     "--fanout",
     metavar="URL",
     help="Redis through which every server with the same one serves the viewers of all sessions; docs/scaling.md.",
 )
 @click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
+@common.needs("serve")
 def serve(
     config: Path | None,
     keys: Path | None,
@@ -99,9 +114,7 @@ def serve(
             from redraft.serve import logs, run, security, settings
             from redraft.serve.engine import Stopped
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"serving needs {error.name}, which is not installed: pip install 'redraft[serve]'"
-        ) from error
+        raise MissingExtra(f"serving needs {error.name}, which is not installed: {install('serve')}") from error
     if new_key is not None:
         if keys is None:
             raise OptionError("--new-key needs --keys, the file to which the key is added")

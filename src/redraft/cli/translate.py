@@ -24,7 +24,9 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES)
+@click.command(
+    cls=common.Grouped, groups=captioning.groups({"Input": ("form", "lag", "rate", "sentences")}), epilog=EXAMPLES
+)
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
 @common.form_or_server
@@ -32,8 +34,10 @@ Examples:
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"
 )
+@common.sentences_too
 @captioning.translation
-def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any) -> None:
+@common.needs("serve", "--server needs")
+def translate(file: str, form: str, lag: int, rate: float | None, sentences: bool, **chosen: Any) -> None:
     """Translate a growing transcript from FILE or standard input.
 
     Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if everything was
@@ -47,22 +51,28 @@ def translate(file: str, form: str, lag: int, rate: float | None, **chosen: Any)
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
         from redraft.cli.shared import stream
+        from redraft.speech.sentences import in_sentences
 
         if "://" in form:
             from redraft.speech.newest import newest
             from redraft.speech.servers import overhear
 
-            yield newest(overhear(form))
+            heard = overhear(form)
+            yield newest(in_sentences(heard) if sentences else heard)
             return
-        with stream.opened(file) as source:
-            yield _hinted(stream.updates(source, form, lag, rate), file, form)
+        with stream.opened(file, form) as source:
+            items = _hinted(stream.updates(source, form, lag, rate), file, form)
+            yield in_sentences(items) if sentences else items
 
-    captioning.caption(opened, **chosen)
+    captioning.caption(opened, live=file == "-", **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
     """Yield the items; print a hint if the program reads from the keyboard."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        what = {"lines": "one growing hypothesis per line, an empty line after each utterance", "text": "plain text"}
-        click.echo(f"redraft: reading {what.get(form, form)} from the keyboard; Ctrl-D ends it", err=True)
+        how = {
+            "lines": "type a sentence as it grows, with Enter after each change; an empty line ends it",
+            "text": "type a sentence per line",
+        }
+        click.echo(f"redraft: {how.get(form, f'reading {form} from the keyboard')}, Ctrl-D ends the input", err=True)
     yield from items

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from redraft.cli.shared import options as common
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError, OptionError, install
 
 if TYPE_CHECKING:
     from redraft.decoding.method import Method
@@ -32,7 +32,7 @@ out = click.option(
     required=True,
     metavar="FILE",
     callback=lambda _context, _parameter, value: _checked(value),
-    help="Output file: .svg, .png or .html. The first two need the `viz` extra.",
+    help=f"Output file: .svg, .png or .html. The first two need an extra: {install('viz')}.",
 )
 
 
@@ -171,7 +171,7 @@ def drafts(
 
     traces: list[Trace] = []
     with (
-        stream.opened(file) as source_file,
+        stream.opened(file, form) as source_file,
         Translator.open(
             model,
             to=[to],

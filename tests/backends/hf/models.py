@@ -204,9 +204,11 @@ def generation(model: Any, **settings: object) -> Iterator[None]:
     before = {name: getattr(model.generation_config, name) for name in settings}
     for name, value in settings.items():
         setattr(model.generation_config, name, value)
-    yield
-    for name, value in before.items():
-        setattr(model.generation_config, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(model.generation_config, name, value)
 
 
 def chain(ids: Sequence[int]) -> Draft:

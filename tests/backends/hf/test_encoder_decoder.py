@@ -178,7 +178,9 @@ def test_captions(make: Make) -> None:
     outputs: dict[str, list[Ids]] = {}
     passes = {}
     for method, options in (("ar", {}), ("ssbd", {"beta": 0.0})):
-        with Translator(backend, ["de", "ja"], method=method, options=options, max_tokens=LIMIT) as translator:
+        with Translator(
+            backend, ["de", "ja"], method=method, options=options, source="raw", max_tokens=LIMIT
+        ) as translator:
             outputs[method] = []
             for update in UPDATES:
                 events = translator.translate(update)

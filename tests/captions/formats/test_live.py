@@ -215,7 +215,12 @@ def test_a_failure_is_shown_and_the_captions_stay() -> None:
     writer.write(caption("1", "Hallo"))
     writer.write(Failure("seq must grow", 4))
     writer.close()
-    assert screen(console) == ["error: line 1: before all", "error: line 4: seq must grow", "source 1.0", "de Hallo"]
+    assert screen(console) == [
+        "redraft: line 1: before all",
+        "redraft: line 4: seq must grow",
+        "source 1.0",
+        "de Hallo",
+    ]
 
 
 def test_close_gives_the_cursor_back_and_may_come_twice() -> None:
@@ -248,7 +253,7 @@ def test_without_a_terminal_captions_are_lines(
     writer.write(Failure("bad", 2))
     writer.close()
     assert out.getvalue() == "partial\tde\tEin langer Satz ohne jeden Umbruch\nfinal\tja\tはい\n"
-    assert capsys.readouterr().err == "error: line 2: bad\n"
+    assert capsys.readouterr().err == "redraft: line 2: bad\n"
 
 
 def test_options_out_of_range() -> None:

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Update
-from redraft.captions.formats.read import Item, ended, paced, prefixes, read_jsonl, read_lines, read_text
+from redraft.captions.formats.read import (
+    MAX_TEXT_WORDS,
+    Item,
+    ended,
+    paced,
+    prefixes,
+    read_jsonl,
+    read_lines,
+    read_text,
+)
 from redraft.errors import OptionError
 
 READERS = (read_lines, read_jsonl, read_text)
@@ -205,6 +214,14 @@ def test_text_reveals_lag_words_at_a_time() -> None:
         Update("1", 1, "one two three four", final=True),
         Update("2", 0, "five", final=True),
     ]
+
+
+def test_text_with_a_line_that_is_too_long() -> None:
+    skipped, *rest = read_text(io.BytesIO(b"word " * 5400 + b"\n" + b"word " * MAX_TEXT_WORDS), lag=100)
+    assert isinstance(skipped, Failure) and skipped.line == 1
+    assert "the line has 5400 words and was skipped" in skipped.message
+    words = [len(update.text.split()) for update in rest if isinstance(update, Update)]
+    assert words == [100, 200, 300, 400, 500]
 
 
 def test_text_with_a_rate_tells_when_the_last_word_is_spoken() -> None:

@@ -144,7 +144,9 @@ def test_line_length_and_empty_input() -> None:
 def test_it_is_a_form_of_the_command_line() -> None:
     assert "simulstreaming" in INPUTS
     row = json.dumps(heard(" a", is_final=True)).encode()
-    assert list(updates_of(io.BytesIO(row), "simulstreaming", 3, None)) == [Update("1", 0, "a", final=True, time=1.0)]
+    assert list(updates_of(io.BufferedReader(io.BytesIO(row)), "simulstreaming", 3, None)) == [
+        Update("1", 0, "a", final=True, time=1.0)
+    ]
 
 
 @given(

@@ -81,8 +81,8 @@ def test_a_caption_is_one_line_and_moves_no_cursor() -> None:
 def test_failures_go_to_the_errors_with_their_place() -> None:
     out, errors = lines(final("1", "a"), Failure("wrong\nhere", 3, "u", 4, "de"), Failure("bad"), final("2", "b"))
     assert out == "final\tde\ta\nfinal\tde\tb\n"
-    assert errors == "error: line 3, utterance u, de: wrong here\nerror: bad\n"
-    assert failure_line(Failure("x", language="ja")) == "error: ja: x"
+    assert errors == "redraft: line 3, utterance u, de: wrong here\nredraft: bad\n"
+    assert failure_line(Failure("x", language="ja")) == "redraft: ja: x"
 
 
 def test_text_has_final_captions_only_and_names_a_language_among_several() -> None:
@@ -212,7 +212,7 @@ def test_a_language_that_never_comes_holds_nothing_back() -> None:
         "1\n00:00:00,000 --> 00:00:01,000\neins",
         "2\n00:00:01,000 --> 00:00:02,000\nzwei\n二",
     ]
-    assert errors == "error: ja: too long\n"
+    assert errors == "redraft: ja: too long\n"
     assert subtitles("srt", final("1", "eins"), languages=("de", "ja"))[0].endswith("eins\n\n")
 
 
@@ -247,7 +247,7 @@ def test_times_since_1970_are_reported_once_and_estimated() -> None:
 )
 def test_times_that_run_backwards_are_reported(events: list[Event], said: str) -> None:
     text, errors = subtitles("srt", *events)
-    assert errors.startswith(f"error: utterance 1: the time of the final update, {said}") and errors.count("\n") == 1
+    assert errors.startswith(f"redraft: utterance 1: the time of the final update, {said}") and errors.count("\n") == 1
     assert len(spans(text)) == len({event.utterance for event in events})
 
 

@@ -38,6 +38,9 @@ from redraft.errors import InputError, OptionError
 
 Item: TypeAlias = Update | Failure
 
+#: Maximum number of words in a line of plain text: some minutes of speech without a pause.
+MAX_TEXT_WORDS = 500
+
 #: C0 and C1 controls, and Unicode's line and paragraph separators.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -156,6 +159,9 @@ def read_text(
 ) -> Iterator[Item]:
     """Stream plain text: every non-blank line is an utterance, revealed ``lag`` words at a time.
 
+    Lines of more than `MAX_TEXT_WORDS` words are skipped with a failure, since each of their many updates would
+    translate all the words so far.
+
     Args:
         source: the text.
         lag: words added by each update, at least 1; see `prefixes`.
@@ -174,9 +180,13 @@ def read_text(
 
 def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float | None) -> Iterator[Item]:
     utterance = spoken = 0
-    for _, text in lines:
+    for number, text in lines:
         if isinstance(text, Failure):
             yield text
+            continue
+        if (length := len(WORD.findall(text))) > MAX_TEXT_WORDS:
+            message = f"the line has {length} words and was skipped, since an utterance may have {MAX_TEXT_WORDS}"
+            yield Failure(f"{message}: put each sentence on a line of its own", number)
             continue
         revealed = _prefixes(printable(text).strip(), lag)
         utterance += bool(revealed)

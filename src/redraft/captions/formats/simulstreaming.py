@@ -13,7 +13,6 @@ the tail.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,7 +29,7 @@ from redraft.captions.formats.parse import (
     whole,
 )
 from redraft.captions.formats.read import Item, finished, or_empty, printable
-from redraft.captions.words import UNSPACED
+from redraft.captions.words import joined
 from redraft.errors import InputError
 
 _STATES = ("COMPLETE", "INCOMPLETE")
@@ -41,8 +40,6 @@ _FIELDS: dict[str, Field] = {
     "unconfirmed_text": TEXT,
     "is_final": FLAG,
 }
-#: Joins that need no added space: next to white space, or to a Chinese or Japanese character.
-_SEAM = re.compile(f"[\\s{UNSPACED}]")
 
 
 def read_simulstreaming(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
@@ -79,7 +76,7 @@ def _read(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             continue
         final = row.get("is_final", False)
         now = _with_new(confirmed, row)
-        said = printable(_joined(now, row.get("unconfirmed_text", ""))).strip()
+        said = printable(joined(now, row.get("unconfirmed_text", ""))).strip()
         if last or said:  # a pause starts no utterance
             last = Update(str(utterance), last.seq + 1 if last else 0, said, final, float(row["emission_time"]))
             yield last
@@ -103,11 +100,4 @@ def _with_new(confirmed: str, row: dict[str, Any]) -> str:
     """Return the confirmed text including the row's."""
     text = row.get("text", "")
     ends_translation = row.get("status") is not None and row.get("is_final", False)
-    return _joined(confirmed, text) if ends_translation else confirmed + text
-
-
-def _joined(before: str, after: str) -> str:
-    """Join two texts, with a space between them if the script needs one and it is missing."""
-    if not before or not after or _SEAM.match(before[-1]) or _SEAM.match(after[0]):
-        return before + after
-    return f"{before} {after}"
+    return joined(confirmed, text) if ends_translation else confirmed + text

@@ -39,11 +39,11 @@ class Writer(Protocol):
 
 
 def failure_line(failure: Failure) -> str:
-    """Format a failure as one line: ``error: line 3, utterance 7, de: what is wrong``, with the known parts."""
+    """Format a failure as one line: ``redraft: line 3, utterance 7, de: what is wrong``, with the known parts."""
     place = [f"line {failure.line}"] if failure.line is not None else []
     place += [f"utterance {failure.utterance}"] if failure.utterance is not None else []
     place += [failure.language] if failure.language is not None else []
-    return printable(": ".join(["error", *([", ".join(place)] if place else []), failure.message]))
+    return printable(": ".join(["redraft", *([", ".join(place)] if place else []), failure.message]))
 
 
 def _put(stream: IO[str], text: str) -> None:

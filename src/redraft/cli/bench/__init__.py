@@ -12,6 +12,7 @@ from redraft.cli.bench.run import run
 from redraft.cli.bench.score import score
 from redraft.cli.bench.stream import stream
 from redraft.cli.bench.viewers import viewers
+from redraft.cli.shared import options as common
 
 EXAMPLES = """\b
 Examples:
@@ -21,8 +22,9 @@ Examples:
 
 
 @click.group(epilog=EXAMPLES)
+@common.needs("eval", "Most commands need")
 def bench() -> None:
-    """Benchmark methods on your model, text and machine. Needs the `eval` extra; load tests need `serve` instead.
+    """Benchmark methods on your model, text and machine.
 
     `redraft bench run` runs a table. Its lines take turns, update by update, so speed-ups are ratios within one run.
     Results are written to --out; the same command resumes an interrupted run, and `redraft bench report` shows all of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError
+from redraft.errors import MissingExtra, OptionError, install
 from redraft.measure.bench.tables import LIVE
 
 if TYPE_CHECKING:
@@ -34,6 +34,26 @@ Examples:
 
 #: Options for starting a server.
 _OF_THE_SERVER = {"model": "--model", "threads": "--threads", "settings": "--set", "admission": "--no-admission"}
+
+#: Headings of the options in the help.
+GROUPS = {
+    "Talks": (
+        "talks",
+        "methods",
+        "option",
+        "to",
+        "data",
+        "rate",
+        "minutes",
+        "talk_minutes",
+        "seconds",
+        "first",
+        "most",
+    ),
+    "Schedule": ("stagger", "warm_up", "seed"),
+    "Server": ("server", "model", "threads", "settings", "admission"),
+    "Limits": ("max_p95", "max_slope"),
+}
 
 shared = common.all_of(
     (
@@ -74,7 +94,12 @@ shared = common.all_of(
 )
 
 
-@click.command(epilog=LOAD_EXAMPLES, short_help="Load a server with many talks: lag, refusals, memory.")
+@click.command(
+    cls=common.Grouped,
+    groups=GROUPS,
+    epilog=LOAD_EXAMPLES,
+    short_help="Load a server with many talks: lag, refusals, memory.",
+)
 @click.option("--talks", type=common.Whole(1, 5000), required=True, help="Number of simultaneous talks.")
 @click.option(
     "--method", "methods", multiple=True, default=("ssbd",), metavar="NAME", help="Method; repeatable, one run each."
@@ -90,6 +115,7 @@ shared = common.all_of(
 @click.option("--max-p95", type=common.Real(0), help="Fail if p95 of the caption lag exceeds this (s).")
 @click.option("--max-slope", type=common.Real(0), help="Fail if the server's memory grows faster (MB/min).")
 @shared
+@common.needs("serve")
 def load(
     talks: int,
     methods: tuple[str, ...],
@@ -121,7 +147,9 @@ def load(
         raise click.exceptions.Exit(1)
 
 
-@click.command(epilog=CAPACITY_EXAMPLES, short_help="Find how many talks a server carries.")
+@click.command(
+    cls=common.Grouped, groups=GROUPS, epilog=CAPACITY_EXAMPLES, short_help="Find how many talks a server carries."
+)
 @click.option(
     "--method",
     "methods",
@@ -137,6 +165,7 @@ def load(
 @click.option("--first", type=common.Whole(1, 5000), default=1, help="Number of talks to try first.")
 @click.option("--most", type=common.Whole(1, 5000), default=512, help="Highest number of talks to try.")
 @shared
+@common.needs("serve")
 def capacity(
     methods: tuple[str, ...],
     seconds: float,
@@ -166,9 +195,7 @@ def need_serve() -> None:
     try:
         import redraft.measure.loadtest.process  # noqa: F401
     except ModuleNotFoundError as error:
-        raise MissingExtra(
-            f"a load test needs {error.name}, which is not installed: pip install 'redraft[serve]'"
-        ) from error
+        raise MissingExtra(f"a load test needs {error.name}, which is not installed: {install('serve')}") from error
 
 
 def _prepared(

@@ -12,7 +12,7 @@ import click
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError
+from redraft.errors import MissingExtra, OptionError, install
 from redraft.models.shape import SHAPES
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ Examples:
 )
 @common.threads
 @common.as_json
+@common.needs("hf", "--shape needs")
 def replay(
     records: Path,
     model: str | None,
@@ -116,7 +117,7 @@ def _opener(
         try:
             from redraft.measure.bench.replay_hf import open_shape
         except ModuleNotFoundError as error:
-            raise MissingExtra(f"--shape needs {error.name} of the hf extra: pip install 'redraft[hf]'") from error
+            raise MissingExtra(f"--shape needs {error.name} of the hf extra: {install('hf')}") from error
         precision = dtype or DTYPES[0]
         return lambda length: open_shape(shape, HfOptions(length, 1, precision, device, threads), seed)
     raise OptionError("give --model, a GGUF file, or --shape, a model of transformers, and not both")

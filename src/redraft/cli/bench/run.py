@@ -38,7 +38,8 @@ data = click.option(
     "--data",
     default=TALK,
     metavar="NAME|FILE",
-    help=f"talk (the demo talk); a test set: {SETS}; {TALKS}; or your own JSON Lines file (docs/streams.md).",
+    help=f"talk (the demo talk); dickens (a reading, as Moonshine hears it); a test set: {SETS}; {TALKS}; or your own "
+    "JSON Lines file (docs/streams.md).",
 )
 data_options = (
     click.option(
@@ -85,14 +86,25 @@ run_options = (
     common.gpu_layers,
     common.exact,
     common.dtype,
+    click.option("--source", "source_policy", default="raw", metavar="POLICY", help=common.SOURCE),
     common.as_json,
 )
 
 
-@click.command(epilog=EXAMPLES, short_help="Run a table of methods on your model, text and machine.")
+@click.command(
+    cls=common.Grouped,
+    groups={
+        "Data": ("data", "form", "limit", "least_words", "noise", "revisions", "seed", "lag", "to"),
+        "Methods and models": ("methods", "model", "small", "drafts"),
+        "Engine": ("threads", "gpu_layers", "exact", "dtype"),
+    },
+    epilog=EXAMPLES,
+    short_help="Run a table of methods on your model, text and machine.",
+)
 @click.argument("name", metavar="TABLE", type=click.Choice(list(TABLES)))
 @common.all_of([data, *data_options, lag, *run_options])
 @click.option("--drafts", metavar="MODEL", help="Model that writes the draft translations, for the table aasd.")
+@common.needs("eval")
 def run(
     name: str,
     as_json: bool,
@@ -141,22 +153,29 @@ def _bench(
 ) -> Bench:
     """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
     from redraft.captions.languages import parse_language
+    from redraft.captions.source import RAW, check_policy
     from redraft.measure.bench.data import open_stream, reveals
     from redraft.measure.bench.drafts import translations
     from redraft.measure.bench.run import Bench
 
     tag = parse_language(language).tag
+    source = check_policy(given.pop("source_policy"))
     of_stream = {
         name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
     }
     data = given.pop("data")
-    facts = {name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"}
+    facts: dict[str, object] = {
+        name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"
+    }
     if not reveals(data):
         if common.is_given("lag"):
             raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
         facts.pop("lag")
+    if source != RAW:  # without it, the text as it comes
+        facts["source"] = source
     stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
-    job = Bench(_only(table, methods, tag, engine.smalls), stream, tag, engine, out, (), facts)
+    chosen = _with_source(_only(table, methods, tag, engine.smalls), source)
+    job = Bench(chosen, stream, tag, engine, out, (), facts)
     if drafts is None:
         return job
     made = translations(drafts, stream, tag, job.engine.options)
@@ -182,6 +201,12 @@ def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[
         )
     return replace(
         table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
+    )
+
+
+def _with_source(table: Table, source: str) -> Table:
+    return replace(
+        table, contenders=lambda to, smalls: [replace(each, source=source) for each in table.contenders(to, smalls)]
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from redraft.cli.shared.options import as_json
+from redraft.cli.shared.options import as_json, needs
 from redraft.errors import OptionError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -19,6 +19,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--references", type=_FILE, metavar="FILE", help="References, one per line.  [default: those in the log]")
 @click.option("--segments", type=_FILE, metavar="FILE", help="Segments of the recordings (wav, offset, duration).")
 @as_json
+@needs("eval")
 def score(log: Path, to: str, references: Path | None, segments: Path | None, as_json: bool) -> None:
     """Score LOG: the instances.log of SimulEval or OmniSTEval, or simulstream's metrics.jsonl.
 

@@ -9,7 +9,7 @@ import click
 
 from redraft.cli.bench.load import need_serve, progress_of, show
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError
+from redraft.errors import MissingExtra, OptionError, install
 
 EXAMPLES = """\b
 Examples:
@@ -43,6 +43,7 @@ Examples:
 @common.threads
 @common.bench_folder("Folder for the rows and the servers' logs.")
 @common.as_json
+@common.needs("serve,fanout")
 def viewers(
     viewers: int,
     replicas: int,
@@ -83,7 +84,7 @@ def viewers(
         with progress_of(f"{viewers} viewers", seconds) as passed:
             row = asyncio.run(run(job, plan, passed))
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"this needs {error.name}: pip install 'redraft[serve,fanout]'") from error
+        raise MissingExtra(f"this needs {error.name}: {install('serve,fanout')}") from error
     show(job, [row], as_json, VIEWERS)
     names = {"not_connected": "viewers could not connect", "lost": "captions were lost", "doubled": "came twice"}
     names["disordered"] = "came in another order"

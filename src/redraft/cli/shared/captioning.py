@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -16,6 +17,7 @@ from redraft.cli.shared import options as common
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
+    from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
     from redraft.captions.formats.write import Writer
     from redraft.captions.reading import Layout
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 UNITS = ("tokens", "words")
-TEMPLATES = ("tower", "qwen3", "chat", "plain-tag")
+TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
 
 #: Opens the input: fails on entry if it is invalid, then yields updates lazily.
 Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
+#: Called with each event once it is written.
+Watch: TypeAlias = "Callable[[Event], object]"
 #: Opens the caption writer.
 Write: TypeAlias = "Callable[[], AbstractContextManager[Writer]]"
 
@@ -35,6 +39,7 @@ _OF_THE_SERVER = (
     "model",
     "draft_model",
     "template",
+    "prompt",
     "threads",
     "context_length",
     "gpu_layers",
@@ -42,6 +47,22 @@ _OF_THE_SERVER = (
     "exact",
     "plain_mask",
 )
+
+
+def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return heading -> options for the help of a command, given the headings of its input options."""
+    return {
+        "Languages": ("to", "source", "term", "context"),
+        **inputs,
+        "Captions": (
+            *("output", "mask_k", "mask_unit", "mask_margin", "mask_survival", "plain_mask"),
+            *("reading", "reading_wait", "push"),
+        ),
+        "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "max_tokens"),
+        "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
+        "Server": ("server", "room", "take_over", "key"),
+    }
+
 
 languages = common.all_of(
     [
@@ -97,11 +118,19 @@ translation = common.all_of(
         common.beta,
         common.option,
         common.max_tokens,
+        common.source,
         click.option("--context", type=common.Whole(0), default=0, help="Number of earlier sentences in the prompt."),
         click.option(
             "--term", multiple=True, metavar="TERM=TRANSLATION", help="Glossary entry, such as hull=Rumpf; repeatable."
         ),
         click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]"),
+        click.option(
+            "--prompt",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Prompt of your own, instead of a template: a text with {source}, and optionally {source_language}, "
+            "{target_language}, {source_code}, {target_code}, {terms} and {context}.",
+        ),
         common.threads,
         click.option(
             "--context-length",
@@ -127,11 +156,13 @@ translation = common.all_of(
 )
 
 
-def caption(opened: Opened, **chosen: Any) -> None:
+def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, **chosen: Any) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
     Args:
         opened: opens the input.
+        watch: called with each event once it is written.
+        live: whether the input may pause in the middle of an utterance.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -142,18 +173,22 @@ def caption(opened: Opened, **chosen: Any) -> None:
     glossary = tuple(_glossary(chosen["term"]).items())
     with interrupt.ends_process():  # slow imports
         from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.own_prompt import prompt_file
+        from redraft.captions.source import check_policy
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
 
     parse_language(chosen["source"], "source language")
+    check_policy(chosen["source_policy"])
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     write = partial(stream.writer, output, languages, _layout(chosen["reading"], chosen["reading_wait"]), pushed)
-    style = Style(chosen["source"], chosen["template"], glossary, chosen["context"])
+    prompt = chosen["prompt"] and prompt_file(chosen["prompt"])
+    style = Style(chosen["source"], chosen["template"], prompt, glossary, chosen["context"])
     wanted = {"mask": _mask(**chosen), "style": style, "method": chosen["method"], "options": options}
     run = _here if chosen["server"] is None else _on_a_server
-    if not run(opened, write, languages, wanted, **chosen):
+    if not run(opened, write, languages, wanted, watch=watch, live=live, **chosen):
         raise click.exceptions.Exit(1)
 
 
@@ -163,9 +198,12 @@ def _here(
     languages: Sequence[str],
     wanted: Mapping[str, Any],
     *,
+    watch: Watch | None,
     model: str,
     draft_model: str | None,
     max_tokens: int,
+    source_policy: str,
+    live: bool,
     threads: int,
     context_length: int,
     gpu_layers: int,
@@ -181,11 +219,12 @@ def _here(
 
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
     more: dict[str, Any] = {"max_tokens": max_tokens, "engine": engine, "draft_model": draft_model, "dtype": dtype}
+    more["source"] = source_policy
     with opened() as items:
         with interrupt.ends_process():
             made = Translator.open(model, to=languages, **wanted, **more)
         with made as translator, write() as writer:
-            whole = stream.run(items, translator, writer)
+            whole = stream.run(items, translator, writer, watch, live=live)
     return whole and stream.is_whole(writer)
 
 
@@ -195,11 +234,13 @@ def _on_a_server(
     languages: Sequence[str],
     wanted: Mapping[str, Any],
     *,
+    watch: Watch | None,
     server: str,
     key: str | None,
     room: str | None,
     take_over: bool,
     max_tokens: int,
+    source_policy: str,
     **_: Any,
 ) -> bool:
     """Translate on a server; return whether everything was translated.
@@ -210,10 +251,12 @@ def _on_a_server(
 
     given = _given()
     asked = dict(wanted) if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
-    limit = {"max_tokens": max_tokens} if "max_tokens" in given else {}
+    limit: dict[str, Any] = {"max_tokens": max_tokens} if "max_tokens" in given else {}
+    if "source_policy" in given:
+        limit["source"] = source_policy
     with opened() as items, write() as writer:
         place = stream.RemoteTarget(server, key, room, take_over)
-        whole = stream.remote(items, writer, place, languages, **asked, **limit)
+        whole = stream.remote(items, writer, place, languages, watch, **asked, **limit)
     return whole and stream.is_whole(writer)
 
 

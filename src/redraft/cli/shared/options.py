@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from redraft.backends.hf.options import DTYPES
-from redraft.errors import OptionError
+from redraft.errors import OptionError, install
 
 INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
@@ -127,6 +128,20 @@ punctuation = click.option(
     metavar="FOLDER",
     help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
 )
+#: Help text of ``--sentences``.
+SENTENCES = "Cut the transcript into sentences: over short pauses, and within long utterances."
+sentences = click.option(
+    "--sentences/--no-sentences", default=True, show_default=False, help=f"{SENTENCES}  [default: on]"
+)
+#: The same, off by default.
+sentences_too = click.option(
+    "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
+)
+SOURCE = (
+    "stable: hold back words that a recogniser may revise. raw: translate everything at once. hold:K: hold back the "
+    "last K words."
+)
+source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
 exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 
@@ -134,6 +149,46 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON o
 def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     """Combine several options into one decorator."""
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+class Grouped(click.Command):
+    """A command whose help lists its options under headings.
+
+    Args:
+        groups: heading -> names of parameters, in the order of the help; the others follow as "Options".
+    """
+
+    def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, "Options")}
+        for each in self.get_params(ctx):
+            if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
+                opts = {each.name, *(option.lstrip("-") for option in each.opts)}
+                found = (heading for heading, names in self.groups.items() if opts & {*names})
+                records[next(found, "Options")].append(record)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:
+    """Return a decorator that adds a sentence to the help of a command: the extra that it needs.
+
+    Args:
+        extra: the extra, or several with commas between.
+        what: the beginning of the sentence.
+    """
+
+    def extended(function: Any) -> Any:
+        function.__doc__ = f"{inspect.cleandoc(function.__doc__)}\n\n{what} an extra: {install(extra)}."
+        return function
+
+    return extended
 
 
 def bench_folder(text: str) -> Callable[[Any], Any]:

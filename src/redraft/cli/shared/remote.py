@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -27,7 +27,14 @@ _NO_KEY = "the server needs an API key: set REDRAFT_KEY in the environment, or u
 _Read: TypeAlias = "Item | Exception | None"
 
 
-def run(items: Iterable[Item], writer: Writer, place: RemoteTarget, to: Sequence[str], **wanted: Any) -> bool:
+def run(
+    items: Iterable[Item],
+    writer: Writer,
+    place: RemoteTarget,
+    to: Sequence[str],
+    watch: Callable[[Event], object] | None = None,
+    **wanted: Any,
+) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
 
     The URL of the viewers' page is printed to standard error when the session starts.
@@ -37,6 +44,7 @@ def run(items: Iterable[Item], writer: Writer, place: RemoteTarget, to: Sequence
         writer: writes the captions.
         place: the server and the room.
         to: target languages.
+        watch: called with each event once it is written.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
@@ -46,7 +54,7 @@ def run(items: Iterable[Item], writer: Writer, place: RemoteTarget, to: Sequence
     client = Client(place.server, to, key=place.key, room=place.room, take_over=place.take_over, **wanted)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
-        return asyncio.run(_run(items, ordered, client))
+        return asyncio.run(_run(items, ordered, client, watch))
     except ServerError as error:
         if error.code != "key":
             raise
@@ -58,7 +66,7 @@ def run(items: Iterable[Item], writer: Writer, place: RemoteTarget, to: Sequence
             ordered.close()
 
 
-async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
+async def _run(items: Iterable[Item], writer: Writer, client: Client, watch: Callable[[Event], object] | None) -> bool:
     whole = True
     async with client:
         print(f"viewers: {client.viewers_page}", file=sys.stderr, flush=True)
@@ -68,6 +76,8 @@ async def _run(items: Iterable[Item], writer: Writer, client: Client) -> bool:
                 # The error message may be lost with a connection, but the truncated final caption is not.
                 whole = whole and not (isinstance(event, Failure) or (event.final and event.cut))
                 writer.write(event)
+                if watch:
+                    watch(event)
             return await reading and whole
         finally:
             reading.cancel()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, cast
 
-from redraft.captions.events import Failure
+from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
@@ -17,36 +19,83 @@ from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.captions.reading import Layout
+from redraft.captions.source import LONGEST
 from redraft.errors import InputError
 from redraft.translator import Translator
 
+#: First bytes of recordings, and the name of their format.
+RECORDINGS = {
+    b"RIFF": "WAV",
+    b"OggS": "Ogg",
+    b"fLaC": "FLAC",
+    b"ID3": "MP3",
+    b"\xff\xf2": "MP3",
+    b"\xff\xf3": "MP3",
+    b"\xff\xfb": "MP3",
+}
 
-def opened(file: str) -> AbstractContextManager[BinaryIO]:
+
+@contextmanager
+def opened(file: str, form: str) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes; ``-`` is standard input.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it cannot be read, or evidently has another format.
     """
     if file == "-":
         if sys.stdin is None:
             raise InputError("standard input is closed: name a file to read")
-        return nullcontext(sys.stdin.buffer)
+        stdin = sys.stdin.buffer  # of programs that call commands, it may be any stream
+        yield stdin if isinstance(stdin, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stdin))
+        return
+    with _opened(Path(file)) as source:
+        refuse_other(source, form, f"input file {file!r}")
+        yield source
+
+
+def _opened(file: Path) -> io.BufferedReader:
     try:
-        return Path(file).open("rb")
+        return file.open("rb")
     except OSError as error:
-        raise InputError(f"input file {file!r} cannot be read: {error.strerror}") from error
+        raise InputError(f"input file {str(file)!r} cannot be read: {error.strerror}") from error
 
 
-def updates(source: BinaryIO, form: str, lag: int, rate: float | None) -> Iterator[Item]:
-    """Yield the items of a file line by line; ``form`` is one of `redraft.cli.shared.options.INPUTS`."""
+def refuse_other(source: io.BufferedReader, form: str, name: str = "standard input") -> None:
+    """Look at the first bytes without consuming them; waits for them if the source is a pipe.
+
+    Raises:
+        InputError: they are those of a recording, of another binary file, or of JSON Lines read as text.
+    """
+    first = source.peek(1)
+    for start, kind in RECORDINGS.items():
+        if first.startswith(start):
+            raise InputError(
+                f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech"
+            )
+    if b"\0" in first.partition(b"\n")[0]:
+        raise InputError(
+            f"{name} is binary, not a transcript in UTF-8 (`redraft listen FILE` translates WAV, FLAC, MP3 and Ogg)"
+        )
+    if form in ("lines", "text") and first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b'{"'):
+        raise InputError(f"{name} has JSON Lines: read them with --input jsonl")
+
+
+def updates(source: io.BufferedReader, form: str, lag: int, rate: float | None) -> Iterator[Item]:
+    """Yield the items of a file line by line; ``form`` is one of `redraft.cli.shared.options.INPUTS`.
+
+    Raises:
+        InputError: standard input evidently has another format.
+    """
+    refuse_other(source, form)
     if form == "lines":
-        return read_lines(source)
-    if form == "jsonl":
-        return ended(read_jsonl(source))
-    if form == "simulstreaming":
-        return read_simulstreaming(source)
-    items = read_text(source, lag=lag, rate=rate)
-    return items if rate is None else paced(items)
+        yield from read_lines(source)
+    elif form == "jsonl":
+        yield from ended(read_jsonl(source))
+    elif form == "simulstreaming":
+        yield from read_simulstreaming(source)
+    else:
+        items = read_text(source, lag=lag, rate=rate)
+        yield from items if rate is None else paced(items)
 
 
 @contextmanager
@@ -91,14 +140,76 @@ def _writer(form: str, languages: Sequence[str]) -> Writer:
     return SubtitleWriter(sys.stdout, sys.stderr, form, languages)
 
 
-def run(items: Iterable[Item], translator: Translator, writer: Writer) -> bool:
-    """Translate a stream; return whether everything succeeded."""
-    whole = True
-    for item in items:
-        for event in [item] if isinstance(item, Failure) else translator.translate(item):
-            whole = whole and not isinstance(event, Failure)
-            writer.write(event)
-    return whole
+def run(
+    items: Iterable[Item],
+    translator: Translator,
+    writer: Writer,
+    watch: Callable[[Event], object] | None = None,
+    *,
+    live: bool = False,
+) -> bool:
+    """Translate a stream; return whether everything succeeded.  ``watch`` is called with each event once written.
+
+    Words that are held back are translated at the end and, if the input is ``live``, when it pauses.
+    """
+    captions = _Captions(translator, writer, watch)
+    try:
+        for item in items:
+            captions.take(item)
+            if live and isinstance(item, Update) and not item.final:
+                captions.wait()
+    finally:
+        captions.stop()
+    captions.rest()
+    return captions.whole
+
+
+class _Captions:
+    """Translates and writes; a timer's thread translates at pauses, since reading cannot be interrupted."""
+
+    def __init__(self, translator: Translator, writer: Writer, watch: Callable[[Event], object] | None) -> None:
+        self.whole = True
+        self._translator, self._writer, self._watch = translator, writer, watch
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._error: BaseException | None = None
+
+    def take(self, item: Item) -> None:
+        """Translate an update, or pass on a failure; raises what went wrong during a pause."""
+        self.stop()
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            self._write([item] if isinstance(item, Failure) else self._translator.translate(item))
+
+    def rest(self) -> None:
+        """Translate the words that are held back."""
+        with self._lock:
+            self._write(self._translator.rest())
+
+    def wait(self) -> None:
+        """Call `rest` after a while, unless `stop` is called first."""
+        self._timer = threading.Timer(LONGEST, self._paused)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Stop waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _paused(self) -> None:
+        try:
+            self.rest()
+        except BaseException as error:
+            self._error = error
+
+    def _write(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.whole = self.whole and not isinstance(event, Failure)
+            self._writer.write(event)
+            if self._watch:
+                self._watch(event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +229,14 @@ class RemoteTarget:
     take_over: bool = False
 
 
-def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages: Sequence[str], **wanted: Any) -> bool:
+def remote(
+    items: Iterable[Item],
+    writer: Writer,
+    place: RemoteTarget,
+    languages: Sequence[str],
+    watch: Callable[[Event], object] | None = None,
+    **wanted: Any,
+) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
 
     Args:
@@ -126,6 +244,7 @@ def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages
         writer: writes the captions.
         place: the server and the room.
         languages: target languages.
+        watch: called with each event once it is written.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
@@ -135,4 +254,4 @@ def remote(items: Iterable[Item], writer: Writer, place: RemoteTarget, languages
     """
     from redraft.cli.shared.remote import run as run_remote  # needs an extra
 
-    return run_remote(items, writer, place, languages, **wanted)
+    return run_remote(items, writer, place, languages, watch, **wanted)
