@@ -47,6 +47,7 @@ check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.check_layers
+	@find benchmarks plugins recipe src tests tools -name '*.py' -exec awk 'FNR == 601 { print FILENAME " has more than 600 lines"; long = 1 } END { exit long }' {} +
 	$(BIN)/python -m tools.build_docs --check
 	$(BIN)/python -m tools.build_benchmarks --check
 

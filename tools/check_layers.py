@@ -36,8 +36,10 @@ CORE = (
     "errors",
     "interrupt",
     "captions/events",
+    "captions/answer",
     "captions/session",
     "captions/settings",
+    "captions/source",
     "captions/stabilise",
     "captions/words",
 )

@@ -354,7 +354,7 @@ def test_bad_input(open_: Opened, tmp_path: Path) -> None:
 def test_a_library_that_is_absent_is_named(open_: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "transformers.utils", raising=False)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match=r"'transformers' needs transformers, .*'redraft\[hf,gguf\]'"):
+    with pytest.raises(MissingExtra, match=r"'transformers' needs transformers, .*'\.\[hf,gguf\]'"):
         open_("transformers")
 
 

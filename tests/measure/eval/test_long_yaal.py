@@ -77,5 +77,5 @@ def test_what_it_cannot_score_is_one_sentence(tmp_path: Path) -> None:
 
 def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[omnisteval\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[omnisteval\]'"):
         long_yaal([GOLDEN], GOLDEN_STREAM, "de")

@@ -106,7 +106,7 @@ def test_a_missing_dictionary_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    with pytest.raises(MissingExtra, match=r"ja-mecab needs the eval extra: pip install 'redraft\[eval\]'"):
+    with pytest.raises(MissingExtra, match=r"ja-mecab needs the eval extra: pip install '\.\[eval\]'"):
         quality(HYPOTHESES, REFERENCES, "ja", "ja-mecab")
 
 

@@ -101,7 +101,7 @@ def test_times_are_needed() -> None:
 
 def test_the_library_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[stream-laal\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[stream-laal\]'"):
         stream_laal([GOLDEN], GOLDEN_STREAM, "de")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from redraft.captions.events import Update
 from redraft.errors import InputError, OptionError
+from redraft.measure.bench.data import open_stream
 from redraft.measure.eval.stream import Stream
 from redraft.measure.eval.talks import RECOGNISED, recogniser_stream, talk_stream
 
@@ -150,3 +151,12 @@ def test_a_limited_stream_is_the_beginning_of_the_stream() -> None:
     assert recogniser_stream(limit=7).segments == recogniser_stream().segments[:7]
     with pytest.raises(OptionError, match="limit must be a whole number of 0 or more, not -1"):
         recogniser_stream(limit=-1)
+
+
+def test_a_real_voice_recognised() -> None:
+    made = open_stream("dickens", "de")
+    assert made.name == "dickens" and len(made.segments) == 7
+    assert all(segment.updates[-1].final for segment in made.segments)
+    texts = [update.text for update in made.segments[0].updates]
+    assert len(texts) > 10 and not texts[-1].startswith(texts[0])  # it is revised
+    assert len(open_stream("dickens", "de", limit=2).segments) == 2

@@ -166,5 +166,5 @@ def test_a_second_font_that_is_installed_is_used(tmp_path: Path, monkeypatch: py
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[viz\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[viz\]'"):
         figure.require_matplotlib()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from redraft.measure.eval.talks import recogniser_stream, talk_stream
 
 #: The demo talk, which ships with the package and has no references.
 TALK = "talk"
+#: What Moonshine tiny (moonshine-voice 0.0.73) has sent for a reading of Dickens, with its revisions; no references.
+DICKENS = "dickens"
 TALKS = ("acl6060.talks", "recogniser")
 
 
@@ -39,8 +42,8 @@ def open_stream(
         form: format of the file, one of `redraft.measure.eval.stream.FORMS`.
         limit: maximum number of segments; 0 takes all.
         least_words: minimum number of source words of a segment; test sets only.
-        lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser`` and ``talk`` have updates of
-            their own, of which 0 keeps only the final ones.
+        lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``dickens`` and ``talk`` have
+            updates of their own, of which 0 keeps only the final ones.
         noise: whether to simulate recognition errors in the newest words.
         revisions: share of updates that rewrite earlier words, in utterances of several sentences
             (`redraft.measure.eval.revise`); 0 leaves the data unchanged.
@@ -56,6 +59,9 @@ def open_stream(
         utterances = groupby(load_talk(), key=lambda update: update.utterance)
         segments = tuple(Segment(tuple(updates)) for _, updates in utterances)
         stream = Stream(TALK, segments[: limit or None])
+    elif name == DICKENS:
+        stream = Stream.load(Path(str(files(__package__) / "dickens.jsonl")), "jsonl")
+        stream = replace(stream, name=DICKENS, segments=stream.segments[: limit or None])
     elif name == "acl6060.talks":
         stream = talk_stream(languages=(to,), lag=lag, limit=limit)
     elif name == "recogniser":
@@ -64,7 +70,9 @@ def open_stream(
         stream = Stream.load(Path(name), form)
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
-        raise InputError(f"--data must be one of {', '.join((TALK, *SETS, *TALKS))} or a JSON Lines file, not {name!r}")
+        raise InputError(
+            f"--data must be one of {', '.join((TALK, DICKENS, *SETS, *TALKS))} or a JSON Lines file, not {name!r}"
+        )
     if revisions:
         if noise or lag == 0:
             raise OptionError("revisions cannot be combined with noise, or with whole sentences (lag 0)")

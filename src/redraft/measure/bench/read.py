@@ -29,6 +29,7 @@ SETS = {
     "flores200.devtest": "Flores-200 devtest",
     "acl6060.dev": "ACL 60/60 dev",
     "acl6060.talks": "ACL 60/60 talks",
+    "dickens": "a reading of Dickens, recognised",
     "mexpresso": "mExpresso",
     "recogniser": "a recogniser's output",
     "talk": "the demo talk",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redraft.captions.source import RAW
 from redraft.captions.stabilise import OFF, Mask
 from redraft.decoding.method import Value
 
@@ -15,6 +16,7 @@ class Contender:
     Attributes:
         method: a method of Redraft, or the name of a peer (`redraft.measure.bench.peers`).
         small: name of its draft model.
+        source: which part of an unfinished source is translated (`redraft.captions.source`).
     """
 
     method: str
@@ -23,6 +25,7 @@ class Contender:
     mask: Mask = Mask()
     max_tokens: int = 256
     small: str = ""
+    source: str = RAW
 
     @property
     def settings(self) -> str:
@@ -48,5 +51,6 @@ class Contender:
     @property
     def name(self) -> str:
         """A name that is unique within a run: title, draft model, mask and language."""
-        more = self.small and f"with {self.small}", self.masking and f"hides {self.masking}", self.language
+        source = self.source != RAW and f"source {self.source}"
+        more = self.small and f"with {self.small}", self.masking and f"hides {self.masking}", source, self.language
         return ", ".join(part for part in (self.title, *more) if part)

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from redraft.captions.languages import parse_language
-from redraft.errors import InputError, MissingExtra
+from redraft.errors import InputError, MissingExtra, install
 from redraft.measure.eval.delays import unit
 from redraft.measure.eval.logs import write_omnisteval
 from redraft.measure.eval.record import Record
@@ -78,7 +78,7 @@ def score_log(log: Path, segments: Path, references: Path, language: str) -> Lon
         OptionError: the language is unknown.
     """
     if find_spec("omnisteval") is None:
-        raise MissingExtra("LongYAAL needs the omnisteval extra: pip install 'redraft[omnisteval]'")
+        raise MissingExtra(f"LongYAAL needs the omnisteval extra: {install('omnisteval')}")
     code, by_character = parse_language(language).code, unit(language) == "char"
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-c", "from omnisteval.cli import main; main()", "longform"]

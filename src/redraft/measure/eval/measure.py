@@ -60,6 +60,7 @@ class MethodSystem:
             small=small,
             watch=self._meter,
             curve=curve,
+            source=contender.source,
         )
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from redraft.errors import MissingExtra, ModelError, OptionError
+from redraft.errors import MissingExtra, ModelError, OptionError, install
 from redraft.measure.eval.bootstrap import Array, Statistic
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _metrics(language: str, tokenizer: str | None) -> tuple[BLEU, CHRF]:
     try:
         from sacrebleu.metrics import BLEU, CHRF
     except ImportError as error:
-        raise MissingExtra("BLEU and chrF need the eval extra: pip install 'redraft[eval]'") from error
+        raise MissingExtra(f"BLEU and chrF need the eval extra: {install('eval')}") from error
     name = tokenizer or TOKENIZERS.get(language, "13a")
     if name not in CHOICES:
         raise OptionError(f"tokenizer must be one of {', '.join(CHOICES)}, not {name!r}")
@@ -84,4 +84,4 @@ def _metrics(language: str, tokenizer: str | None) -> tuple[BLEU, CHRF]:
             f"downloaded: {error}"
         ) from error
     except (ImportError, RuntimeError) as error:  # sentencepiece, or MeCab and its dictionary, is missing
-        raise MissingExtra(f"the tokenizer {name} needs the eval extra: pip install 'redraft[eval]'") from error
+        raise MissingExtra(f"the tokenizer {name} needs the eval extra: {install('eval')}") from error

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from statistics import fmean
 
 from redraft.captions.languages import parse_language
-from redraft.errors import InputError, MissingExtra
+from redraft.errors import InputError, MissingExtra, install
 from redraft.measure.eval.delays import Delays, delays, pairs, split, unit
 from redraft.measure.eval.latency import laal
 from redraft.measure.eval.record import Record
@@ -119,7 +119,7 @@ def _cut(recordings: Sequence[_Recording], language: str) -> list[list[int]]:
     The library runs in a separate process, since it prints to stderr, configures logging, and can crash.
     """
     if find_spec("mweralign") is None:
-        raise MissingExtra("StreamLAAL needs the stream-laal extra: pip install 'redraft[stream-laal]'")
+        raise MissingExtra(f"StreamLAAL needs the stream-laal extra: {install('stream-laal')}")
     by_character = unit(language) == "char"
     space = "" if by_character else " "
     texts = [

@@ -16,7 +16,7 @@ from redraft.captions.session import Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import TARGET
-from redraft.errors import MissingExtra
+from redraft.errors import MissingExtra, install
 from redraft.measure.loadtest.script import Script
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.load import Load
@@ -119,7 +119,7 @@ def need_simpy() -> Any:
     try:
         import simpy
     except ModuleNotFoundError as error:
-        raise MissingExtra("a simulation needs simpy, which is not installed: pip install 'redraft[plan]'") from error
+        raise MissingExtra(f"a simulation needs simpy, which is not installed: {install('plan')}") from error
     return simpy
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from redraft.errors import MissingExtra
+from redraft.errors import MissingExtra, install
 from redraft.measure.viz.labels import width
 
 #: Font size in points; then the width of a character (0.602 of that) and the height of a line in inches.
@@ -57,7 +57,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise MissingExtra("SVG and PNG files need matplotlib: pip install 'redraft[viz]'") from error
+        raise MissingExtra(f"SVG and PNG files need matplotlib: {install('viz')}") from error
 
 
 class Sheet:

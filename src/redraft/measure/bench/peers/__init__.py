@@ -20,7 +20,7 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.method import Option, Value
-from redraft.errors import CapabilityError, MissingExtra, OptionError
+from redraft.errors import CapabilityError, MissingExtra, OptionError, install
 from redraft.measure.bench.peers.llama_cpp_python import LlamaCppPython
 from redraft.measure.bench.peers.local_agreement import AGREEMENT, LocalAgreement
 from redraft.measure.bench.peers.retranslate import Retranslation, Task
@@ -216,5 +216,5 @@ def _installed(peer: Peer) -> Iterator[None]:
             raise
         library = str(error.name).partition(".")[0]
         raise MissingExtra(
-            f"peer {peer.name!r} needs {library}, which is not installed: pip install 'redraft[{peer.needs}]'"
+            f"peer {peer.name!r} needs {library}, which is not installed: {install(peer.needs)}"
         ) from error

@@ -41,7 +41,9 @@ class Task:
         self.context_length = min(context_length, backend.context_length)
         self._max_tokens, self._glossary = max_tokens, style.glossary
         source = parse_language(style.source, "source language")
-        self._prompter = Prompter.for_model(backend.metadata, source, parse_language(language), style.template)
+        self._prompter = Prompter.for_model(
+            backend.metadata, source, parse_language(language), style.template, style.prompt
+        )
         self._mark = final_mark(backend.metadata)
         self.encode("test")  # fails now if the model's template does not support a glossary
 
