@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, play, session_of, wait_for_finals, watch_sent
+from tests.serve.browsers import CHROMIUM, play, session_of, shortened, wait_for_finals, watch_sent
 from tests.serve.servers import Running, running
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 expect = sync_api.expect
 
-FOCUSED = "document.activeElement.name"
 REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
     ("beta", "none", "beta must be a number from 0 to 1, not 'none'"),
@@ -74,8 +73,8 @@ def test_what_is_refused_is_said_at_its_field(visit: Callable[..., Any], name: s
     play(page)
     wrong = page.locator(f"#{name}-wrong")
     expect(wrong).to_contain_text(sentence)
-    assert page.evaluate(FOCUSED) == name
     field = page.locator(f"[name={name}]")
+    expect(field).to_be_focused()
     assert f"{name}-wrong" in (field.get_attribute("aria-describedby") or "")
     assert field.get_attribute("aria-invalid") == "true"
     expect(page.locator("#problem")).not_to_be_visible()
@@ -85,6 +84,27 @@ def test_what_is_refused_is_said_at_its_field(visit: Callable[..., Any], name: s
     expect(wrong).not_to_be_visible()
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
+
+
+def test_refused_before_the_talk_is_there(visit: Callable[..., Any]) -> None:
+    page = visit()
+    sent = watch_sent(page)
+    open_options(page)
+    page.fill("[name=beta]", "3")
+    waiting: list[Any] = []
+    page.route("**/v1/talk", lambda route: waiting.append(route))
+    play(page)
+    expect(page.locator("#beta-wrong")).to_be_visible()
+    while not waiting:
+        page.wait_for_timeout(20)
+    with page.expect_response("**/v1/talk"):
+        waiting[0].fulfill(json=shortened(4))
+    expect(page.locator("[name=beta]")).to_be_focused()
+    expect(page.locator("[name=beta]")).to_be_enabled()
+    page.fill("[name=beta]", "")
+    play(page)
+    expect(page.locator("#state")).to_have_text("Live")
+    assert [message["options"] for message in sent if message["type"] == "start"] == [{"beta": 3}, {}]
 
 
 def test_a_glossary_reaches_the_server_in_pairs(visit: Callable[..., Any], server: Running) -> None:

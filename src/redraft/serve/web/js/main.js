@@ -196,8 +196,10 @@ function stopPlaying() {
 
 at("talk-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  if (!ready()) return;
+  const begun = ready();
+  if (!begun) return;
   const { body } = await ask("/v1/talk");
+  if (session !== begun) return; // refused or ended before the talk came: it must not begin another one
   if (body) play(body, Number(at("speed").value), true);
   else problem(`${GONE}. Try again in a moment.`);
 });
