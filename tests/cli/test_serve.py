@@ -55,7 +55,7 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 def test_killed_and_started_again_the_transcript_has_every_final_once() -> None:
     talk = [update for update in load_talk() if int(update.utterance) <= 6]
     kills = [2, 5, 9]  # each as soon as there are so many finals, whatever else is under way
-    #: Utterance -> number of reconnections for which its final update waits, so that it is open when the server is killed.
+    #: Utterance -> number of reconnections for which its final update waits, so that it is open when a server dies.
     held = {"3": 1, "5": 2, "6": 3}
     seen: list[Event] = []
 
