@@ -27,7 +27,7 @@ from redraft.measure.plan.simulate import simulate
 from redraft.measure.plan.stage import LoadResult, TalkLoad
 from redraft.measure.plan.supply import opened, stored
 from redraft.measure.plan.trace import Work, shipped_trace
-from redraft.serve.batch import MOST_LANES, USUAL_LANES, budget
+from redraft.serve.scheduler import MOST_LANES, USUAL_LANES, budget
 
 RATE, DEADLINE = 2.5, 1.0
 #: Simulated seconds of a rehearsal, and of its warm-up.

@@ -15,9 +15,8 @@ from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.load import Load
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import PassReport, Scheduler
+from redraft.serve.scheduler import Load, PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool

@@ -12,7 +12,7 @@ import pytest
 
 from redraft.captions.events import Caption
 from redraft.captions.reading import Layout, Reading
-from redraft.serve.names import new_token, public_name
+from redraft.serve.protocol import new_token, public_name
 from tests.serve.browsers import CHROMIUM, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
 from tests.serve.test_sockets import expected

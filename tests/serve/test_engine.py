@@ -13,12 +13,10 @@ from redraft.captions.events import Caption, Update
 from redraft.captions.talk import load_talk
 from redraft.decoding.types import TARGET
 from redraft.models import shipped_path
-from redraft.serve.batch import budget
 from redraft.serve.engine import Engine, Stopped
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.load import Load
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import PassReport, Scheduler
+from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool

@@ -19,11 +19,11 @@ from websockets.exceptions import ConnectionClosed
 from redraft.captions.events import Update
 from redraft.serve import protocol
 from redraft.serve.admission import Line
-from redraft.serve.archive import Archive
 from redraft.serve.lanes import Lane
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.sockets import _act
+from redraft.serve.transcript import Archive
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import FUZZED, Running, running
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from redraft.serve import greeting
+from redraft.serve import run
 from redraft.serve.settings import ServeSettings
 
 
 def greeted(**settings: object) -> str:
     console = Console(file=io.StringIO(), width=80)
-    greeting.greet(ServeSettings(**settings), 9000, console)
+    run.greet(ServeSettings(**settings), 9000, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -48,14 +48,14 @@ def test_rooms_that_the_operator_has_named_are_listed() -> None:
 def test_the_address_is_one_under_which_others_reach_it(
     monkeypatch: pytest.MonkeyPatch, host: str, hosts: tuple[str, ...], own: str, named: str
 ) -> None:
-    monkeypatch.setattr(greeting, "_own_address", lambda: own)
+    monkeypatch.setattr(run, "_own_address", lambda: own)
     shown = greeted(host=host, hosts=hosts, keys=Path("keys"))
     assert named in shown and "An API key is needed" in shown
     assert ("Only this machine" in shown) is (host == "::1")
 
 
 def test_the_own_address_is_an_address_or_nothing() -> None:
-    assert greeting._own_address().count(".") in (0, 3)
+    assert run._own_address().count(".") in (0, 3)
 
 
 def test_a_server_for_viewers_lists_what_they_can_open() -> None:

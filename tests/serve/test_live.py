@@ -14,15 +14,15 @@ from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.session import EMPTY
 from redraft.decoding.tally import Tally
 from redraft.serve import protocol
-from redraft.serve.archive import Archive
+from redraft.serve.delivery import Outbox
 from redraft.serve.inbox import MOST_PENDING
 from redraft.serve.lanes import Answer
 from redraft.serve.live import LiveSession
 from redraft.serve.messages import caption_of, final_of, partial_of
 from redraft.serve.metrics import Metrics
-from redraft.serve.outbox import Outbox
 from redraft.serve.refusals import FULL
 from redraft.serve.sockets import _act
+from redraft.serve.transcript import Archive
 
 
 class Kept(Archive):

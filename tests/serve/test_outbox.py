@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from redraft.serve.outbox import Outbox, close_reason
+from redraft.serve.delivery import Outbox, close_reason
 
 
 def test_what_is_replaced_again_and_again_is_sent_to_a_slow_reader_all_the_same() -> None:

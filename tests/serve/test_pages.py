@@ -17,10 +17,9 @@ import segno
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.decoding.methods import BETA
 from redraft.decoding.types import TARGET
-from redraft.serve.offer import offer_of
 from redraft.serve.pages import PAGES, WEB
 from redraft.serve.security import HEADERS, new_key
-from redraft.serve.service import Service
+from redraft.serve.service import Service, offer_of
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE, CachedModel
 from tests.serve.servers import SECONDS, Running, running

@@ -25,7 +25,7 @@ def leave(server: Running, socket: Socket, room: str | None = None) -> str:
         for _ in range(2):
             socket.until("final")
     socket.connection.close()
-    eventually(lambda: not server.hub.has(name))
+    eventually(lambda: name not in server.hub._by_name)
     return name
 
 

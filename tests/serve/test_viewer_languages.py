@@ -12,11 +12,11 @@ from websockets.exceptions import ConnectionClosed
 from redraft.captions.events import Caption, Failure, Update
 from redraft.decoding.tally import Tally
 from redraft.serve import protocol
-from redraft.serve.archive import Archive
+from redraft.serve.delivery import Outbox
 from redraft.serve.lanes import Answer
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
-from redraft.serve.outbox import Outbox
+from redraft.serve.transcript import Archive
 from tests.serve.servers import Running, Socket, running
 from tests.serve.test_sockets import expected, finals, say
 

@@ -10,8 +10,7 @@ from typing import TypeAlias
 from redraft.captions.events import Update
 from redraft.decoding.tally import Tally
 from redraft.errors import RedraftError
-from redraft.serve.engine import Engine, Stopped
-from redraft.serve.engines import Engines
+from redraft.serve.engine import Engine, Engines, Stopped
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics
 from redraft.serve.protocol import Wanted

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, models, and what starts and stops with it."""
+"""The ASGI application: checks before it starts, models, routes, and what starts and stops with it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import WebSocketRoute
 
+from redraft import interrupt
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import (
     BRANCHES_OF_A_TREE,
@@ -29,20 +30,65 @@ from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
 from redraft.serve import operations, pages, schema
-from redraft.serve.batch import UNLIMITED, budget
-from redraft.serve.compat import compat_routes
-from redraft.serve.engine import Engine
-from redraft.serve.engines import Engines
+from redraft.serve.audio.recognisers import check_recognition, try_recogniser
+from redraft.serve.compat import check_compat, compat_routes
+from redraft.serve.engine import Engine, Engines
 from redraft.serve.hub import Hub
-from redraft.serve.load import Load
 from redraft.serve.metrics import Metrics
 from redraft.serve.requests import refusal
-from redraft.serve.scheduler import Scheduler
-from redraft.serve.security import Guard
+from redraft.serve.rooms import check_rooms
+from redraft.serve.scheduler import UNLIMITED, Load, Scheduler, budget
+from redraft.serve.security import Guard, Keys
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch, watch_room
+
+
+def check(settings: ServeSettings) -> None:
+    """Check everything that can be checked without loading a model.
+
+    Raises:
+        MissingExtra: a package is not installed.
+        OptionError: a file of API keys, a room, an imitated API, a recogniser or the fan-out cannot be used.
+    """
+    if not settings.viewers_only:
+        check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
+    check_compat(settings)
+    check_recognition(settings)
+    if settings.fanout:
+        asyncio.run(_check_fanout(settings))
+
+
+async def _check_fanout(settings: ServeSettings) -> None:
+    """Check that captions can go through Redis.
+
+    Raises:
+        MissingExtra: a package is not installed.
+        OptionError: the address is invalid, or Redis does not respond.
+    """
+    from redraft.serve.fanout.store import Store  # needs an extra
+
+    store = Store(settings)
+    try:
+        await store.check()
+    finally:
+        await store.close()
+
+
+def open_hub(settings: ServeSettings) -> Hub:
+    """Return the hub, with the models loaded unless the server has only viewers.
+
+    Raises:
+        RedraftError: a model or a recogniser in the settings cannot be used.
+    """
+    if settings.viewers_only:
+        return make_hub(settings, None, [])
+    with interrupt.ends_process():
+        engines = open_backends(settings)
+    service = Service(engines[0], settings)
+    try_recogniser(settings, service.languages[0])
+    return make_hub(settings, service, engines)
 
 
 def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:

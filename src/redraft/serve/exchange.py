@@ -8,7 +8,7 @@ from collections.abc import Callable
 from redraft.captions.events import Event, Update
 from redraft.decoding.tally import Tally
 from redraft.serve.admission import STOPPED, Admission, Line
-from redraft.serve.engines import Engines
+from redraft.serve.engine import Engines
 from redraft.serve.lanes import Answer
 from redraft.serve.protocol import Wanted
 

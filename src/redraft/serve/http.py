@@ -1,24 +1,30 @@
-"""The HTTP endpoints: translation, transcripts, captions by POST, health and metrics."""
+"""The HTTP endpoints: translation, sentences, transcripts, captions by POST, QR codes, health and metrics."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 from dataclasses import asdict
+from functools import lru_cache
+from urllib.parse import urlsplit
 
+import segno
+from pydantic import Field
+from sentencex import segment
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
+from redraft.captions.languages import parse_language
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.serve import protocol
-from redraft.serve.bodies import Translate, Translations
 from redraft.serve.control import control
 from redraft.serve.hub import Hub
 from redraft.serve.past import Past
-from redraft.serve.qr import qr_code
+from redraft.serve.protocol import Language, Message, Wanted
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.requests import (
     address_of,
@@ -35,11 +41,85 @@ from redraft.serve.requests import (
     viewed,
     whole,
 )
-from redraft.serve.sentences import MOST_BYTES, Text, split
 from redraft.serve.sockets import started_of
 from redraft.serve.transcript import FORMS
-from redraft.serve.viewing import check_places
 from redraft.serve.watched import Watched
+
+#: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
+MOST_CHARACTERS = 500_000
+MOST_BYTES = 6 * MOST_CHARACTERS
+
+
+class Translate(Wanted):
+    """A text to translate (HTTP)."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+
+
+class Translations(Message):
+    """The translations of one text (HTTP)."""
+
+    translations: dict[str, str] = Field(description="by target language")
+    failures: list[str] = Field(default_factory=list, description="what went wrong, one sentence each")
+
+
+class Text(Message):
+    """A text to split into sentences (HTTP)."""
+
+    text: str = Field(min_length=1, max_length=MOST_CHARACTERS)
+    language: Language = "en"
+
+
+class Sentences(Message):
+    """The sentences of a text (HTTP)."""
+
+    sentences: tuple[str, ...]
+
+
+def split(text: Text) -> Sentences:
+    """Split a text into sentences, stripped of spaces.  A line break always ends a sentence.
+
+    Browsers can split text too (`Intl.Segmenter`), but end a sentence after "Dr.": they do not use ICU's lists of
+    abbreviations, even with ``en-u-ss-standard``.
+
+    Raises:
+        OptionError: the language is unknown.
+    """
+    language = parse_language(text.language, "language").canonical.partition("-")[0]
+    parts = (part.strip() for line in text.text.splitlines() for part in segment(language, line))
+    return Sentences(sentences=tuple(filter(None, parts)))
+
+
+#: Maximum length of a link in characters; making the code for one of this length takes 0.1 seconds.
+MOST_LINK = 500
+#: End of the path of a link to a session or a room.
+_WATCH = re.compile(r"/watch(/[^/]+)?$")
+
+
+@lru_cache(maxsize=256)
+def qr_code(link: str) -> bytes:
+    """Make the QR code of a viewer's link as an SVG: black on white, with the quiet zone that readers need.
+
+    The caller passes the full link, since a server behind a proxy does not know its public address.
+
+    Raises:
+        Refused: it is not a viewer's link.
+    """
+    try:
+        parts = urlsplit(link)
+        fits = parts.scheme in ("http", "https") and parts.hostname and _WATCH.search(parts.path)
+    except ValueError:
+        fits = False
+    if not fits or len(link) > MOST_LINK or not link.isascii() or not link.isprintable():
+        raise Refused(
+            "option",
+            f"link must be a viewer's, as https://example.org/watch?session=NAME, of at most {MOST_LINK} characters",
+        )
+    out = io.BytesIO()
+    segno.make(link, error="m", micro=False).save(
+        out, kind="svg", xmldecl=False, omitsize=True, border=4, dark="#000", light="#fff"
+    )
+    return out.getvalue()
 
 
 async def translate(request: Request) -> Response:
@@ -148,7 +228,7 @@ async def transcript(request: Request) -> Response:
         raise Refused("option", "original needs format=txt without live")
     kind = f"{FORMS[form]}; charset=utf-8"
     if live and request.method == "GET" and isinstance(session, Watched):
-        check_places(request.app.state.hub, session)
+        request.app.state.hub.check_places(session)
         return StreamingResponse(session.read(form, targets), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
     if form == "txt" and (original or len(targets) > 1):

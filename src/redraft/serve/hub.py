@@ -13,21 +13,21 @@ from functools import partial
 
 from redraft.serve import protocol
 from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission
-from redraft.serve.archive import Archive
 from redraft.serve.audio.recognisers import Recognisers
-from redraft.serve.bodies import Offer
-from redraft.serve.engines import Engines
+from redraft.serve.delivery import Outbox
+from redraft.serve.engine import Engines
 from redraft.serve.exchange import Exchanges
 from redraft.serve.fanout import open_fanout
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
-from redraft.serve.names import new_token, public_name
-from redraft.serve.offer import offer_of
 from redraft.serve.past import PastSessions
+from redraft.serve.protocol import new_token, public_name
 from redraft.serve.rooms import Room, Rooms, check_rooms
 from redraft.serve.security import Keys, Rates
-from redraft.serve.service import Service
+from redraft.serve.service import Offer, Service, offer_of
 from redraft.serve.settings import ServeSettings
+from redraft.serve.transcript import Archive
+from redraft.serve.watched import Watched
 
 log = logging.getLogger(__name__)
 
@@ -203,10 +203,6 @@ class Hub:
             most = settings.sessions_per_address
             raise self.admission.refused("limit", f"all {most} sessions that one address may have are in use")
 
-    def has(self, name: str) -> bool:
-        """Whether this server has the session that viewers know by this name."""
-        return name in self._by_name
-
     def find(self, name: str) -> LiveSession:
         """Return the session with a public name.
 
@@ -228,6 +224,51 @@ class Hub:
         if found is None:
             raise self.admission.refused("missing", "no session has this token")
         return found
+
+    # Viewers, of sessions on any replica
+
+    async def session_named(self, name: str) -> Watched:
+        """Return the session with a public name.
+
+        Raises:
+            Refused: the session does not exist, or Redis cannot be reached.
+        """
+        if name not in self._by_name and self.fanout and (found := await self.fanout.find(name)):
+            return found
+        return self.find(name)
+
+    async def room_named(self, name: str) -> Room:
+        """Return a room, which need not have a session.
+
+        Raises:
+            Refused: the room does not exist.
+        """
+        self.rooms.find(name)  # rejects unknown rooms first
+        if self.fanout:
+            await self.fanout.enter_room(name)
+        return self.rooms.find(name)
+
+    async def enter(self, name: str, viewer: Outbox) -> Room:
+        """Admit a viewer to a room.
+
+        Raises:
+            Refused: the room does not exist, or is full.
+        """
+        await self.room_named(name)
+        room = self.rooms.enter(name, viewer, self.settings.viewers)
+        if self.fanout:
+            await self.fanout.follow_room(name)
+        return room
+
+    def check_places(self, session: Watched) -> None:
+        """Check that a session can have another viewer here.
+
+        Raises:
+            Refused: the maximum number of viewers is reached.
+        """
+        most = self.settings.viewers
+        if session.audience >= most:
+            raise self.admission.refused("limit", f"all {most} places for viewers of this session are taken")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
         self._sessions.pop(session.token, None)

@@ -17,17 +17,14 @@ from redraft.captions.source import LONGEST
 from redraft.decoding.tally import Tally
 from redraft.serve import protocol
 from redraft.serve.admission import Line
-from redraft.serve.archive import Archive, SessionFile
 from redraft.serve.audio.session import SessionAudio
-from redraft.serve.delivery import Delivery
+from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.inbox import Inbox
 from redraft.serve.lanes import Answer
 from redraft.serve.messages import caption_of, error_of
-from redraft.serve.metrics import Metrics
-from redraft.serve.names import public_name
-from redraft.serve.outbox import Outbox
-from redraft.serve.stats import SessionCounts
-from redraft.serve.transcript import Transcript
+from redraft.serve.metrics import Metrics, SessionCounts
+from redraft.serve.protocol import public_name
+from redraft.serve.transcript import Archive, SessionFile, Transcript
 from redraft.serve.watched import Watched
 
 #: Overhead of an utterance besides its texts, in characters.

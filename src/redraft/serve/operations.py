@@ -13,10 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from redraft.serve import http, protocol
-from redraft.serve.bodies import Offer, Translate, Translations
-from redraft.serve.qr import MOST_LINK
+from redraft.serve.http import MOST_LINK, Sentences, Text, Translate, Translations
 from redraft.serve.requests import Endpoint, answering
-from redraft.serve.sentences import Sentences, Text
+from redraft.serve.service import Offer
 from redraft.serve.transcript import FORMS
 
 

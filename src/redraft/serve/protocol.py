@@ -9,20 +9,123 @@ If the server recognises speech, a client can send audio instead of updates: `Au
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+import hashlib
+import secrets
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from redraft.captions import events
+from redraft.captions.formats.read import printable
 from redraft.captions.stabilise import OFF, USUAL, Mask
-from redraft.serve import wrong
-from redraft.serve.fields import Language, Line, RoomName, Seconds, ShortText, Token, Utterance
-from redraft.serve.fields import Message as Message
-from redraft.serve.protocol_audio import Audio as Audio
-from redraft.serve.protocol_audio import AudioEnd as AudioEnd
-from redraft.serve.protocol_audio import Listening as Listening
-from redraft.serve.protocol_audio import Recognised as Recognised
-from redraft.serve.refusals import CODES
+from redraft.serve.refusals import CODES, describe
+
+#: Allowed names of rooms, which are part of URLs: as a regular expression and in words.
+ROOM_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+ROOM_RULE = "1 to 63 lower-case letters, digits, hyphens and underscores, the first a letter or a digit"
+
+
+def new_token() -> str:
+    """Return a new secret token, by which the owner of a session resumes it."""
+    return secrets.token_urlsafe(24)
+
+
+def public_name(token: str) -> str:
+    """Return the name of a session for viewers: stable across server restarts, and not reversible to the token."""
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+class Message(BaseModel):
+    """A message: a JSON object; unknown fields are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def wire(self) -> str:
+        """Return the message as JSON, without fields that are None."""
+        return str(self.model_dump_json(exclude_none=True))
+
+
+#: Names of languages and methods.
+ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+Language: TypeAlias = Annotated[
+    ShortText, Field(description="BCP 47 tag or English name of a language", examples=["de"])
+]
+Token: TypeAlias = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_-]{22,128}$",
+        json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
+    ),
+]
+#: Name of a room; it is part of URLs.
+RoomName: TypeAlias = Annotated[
+    str,
+    Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"]),
+]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Line: TypeAlias = Annotated[
+    str, BeforeValidator(lambda value: printable(value).strip() if isinstance(value, str) else value)
+]
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+#: Name of an utterance; 7 and "7" are the same.
+Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]
+
+
+class Audio(Message):
+    """Audio follows in binary frames: signed 16-bit little-endian samples, mono.  Begins a stream of it, or resumes it.
+
+    The utterances that are recognised in it are named ``STREAM.1``, ``STREAM.2`` and so on.
+    """
+
+    type: Literal["audio"] = "audio"
+    stream: Annotated[str, Field(min_length=1, max_length=50)] = Field(description="name of the stream of audio")
+    rate: Literal[16000] = Field(16000, description="samples per second")
+    time: Seconds = Field(0.0, description="when the stream's first sample was spoken, in seconds")
+    samples: int = Field(0, ge=0, le=2**53, description="position in the stream of the next sample that can be sent")
+    utterance: int = Field(
+        1, ge=1, le=2**53, description="number of the first utterance whose final text is not known to the client"
+    )
+
+
+class AudioEnd(Message):
+    """No more audio follows in this stream; the last utterance becomes final."""
+
+    type: Literal["audio_end"] = "audio_end"
+
+
+class Listening(Message):
+    """How far a stream of audio has been received and recognised; sent about every second of it.
+
+    If the recogniser is more than five seconds behind, it is sent every second even without progress.
+    """
+
+    type: Literal["listening"] = "listening"
+    stream: str
+    listening: bool = Field(description="false once the stream has ended")
+    received: int = Field(description="position of the sample that the server wants next")
+    recognised: int = Field(description="position up to which the audio was recognised")
+
+
+class Recognised(Message):
+    """What the server has recognised: an update of the session as if the client had sent it.
+
+    If a restarted server has forgotten the session, the client sends those that are unanswered as `update`.
+    """
+
+    type: Literal["recognised"] = "recognised"
+    stream: str
+    utterance: str
+    seq: int
+    text: str
+    final: bool = False
+    time: float | None = None
+    recognised: int = Field(description="position in the stream up to which the audio was recognised")
+
 
 #: Increased when a message changes in a way that older clients or servers would misread.
 VERSION = 1
@@ -296,5 +399,5 @@ FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
 
 
 def sentence(error: ValidationError, *kinds: type[BaseModel]) -> str:
-    """Describe what is wrong with a message, see `redraft.serve.wrong`; by default, one from a client."""
-    return wrong.sentence(error, *(kinds or CLIENT))
+    """Describe what is wrong with a message, see `redraft.serve.refusals`; by default, one from a client."""
+    return describe(error, *(kinds or CLIENT))

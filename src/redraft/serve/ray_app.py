@@ -25,11 +25,10 @@ from redraft.backends.load import usual_contexts
 from redraft.backends.remote.address import is_remote
 from redraft.serve import logs
 from redraft.serve.admission import STOPPED
-from redraft.serve.app import make_app
+from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.files import allow_open_files
 from redraft.serve.refusals import error_body
 from redraft.serve.settings import ServeSettings, load
-from redraft.serve.startup import check, open_hub
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.refusals import CODES, Refused, error_body
 from redraft.serve.rooms import Room
-from redraft.serve.viewing import room_named, session_named
 from redraft.serve.watched import Watched
 
 T = TypeVar("T")
@@ -82,7 +81,7 @@ async def viewed(request: Request) -> Watched:
     Raises:
         Refused: the session does not exist.
     """
-    return await session_named(request.app.state.hub, request.path_params["session"])
+    return await request.app.state.hub.session_named(request.path_params["session"])
 
 
 async def room_of(request: Request) -> Room:
@@ -92,7 +91,7 @@ async def room_of(request: Request) -> Room:
         Refused: the room does not exist.
     """
     try:
-        return await room_named(request.app.state.hub, request.path_params["room"])
+        return await request.app.state.hub.room_named(request.path_params["room"])
     except Refused as refused:
         raise Refused("missing", refused.sentence) from None
 

@@ -15,8 +15,8 @@ from typing import Literal
 
 from redraft.errors import OptionError
 from redraft.serve import protocol
-from redraft.serve.names import ROOM_NAME, ROOM_RULE
-from redraft.serve.outbox import Outbox
+from redraft.serve.delivery import Outbox
+from redraft.serve.protocol import ROOM_NAME, ROOM_RULE
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys
 from redraft.serve.watched import Watched

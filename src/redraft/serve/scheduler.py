@@ -4,22 +4,167 @@ Verifying a draft, decoding a token and reading a prompt are the same kind of re
 turns: after a pass, its lanes go to the end of the queue.  The number of updates under way is limited: more would not
 make passes cheaper, and would all wait for each other half done.  There are no threads and no network here; one thread
 makes all calls (`redraft.serve.engine`).
+
+`choose` picks the requests of a pass within a budget of new tokens.  `Load` measures the engine's load, to refuse new
+sessions before the captions of the running ones lag.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from redraft.decoding.backend import Backend
-from redraft.decoding.types import Rows
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import EMPTY_DRAFT, Rows, Score
 from redraft.errors import RedraftError
-from redraft.serve.batch import USUAL_LANES, Part, choose
 from redraft.serve.lanes import Lane
-from redraft.serve.load import WINDOW, Load
 from redraft.serve.slots import Slot, SlotPool
+
+#: Longest pass in seconds; a new request waits at most this long for the next one.
+LONGEST_PASS = 0.1
+LEAST_BUDGET, MOST_BUDGET = 16, 2048
+#: Budget for backends whose passes cost the same at any size.
+UNLIMITED = 1 << 40
+#: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
+#: cheap.
+MOST_LANES, USUAL_LANES = 256, 32
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A lane's share of a pass.
+
+    Attributes:
+        lane: the lane.
+        slot: its cache slot.
+        score: the lane's request, or an earlier piece of its prompt, whose rows are discarded.
+        new: tokens of ``score`` that are not in the cache.
+    """
+
+    lane: Lane
+    slot: Slot
+    score: Score
+    new: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the lane's complete request."""
+        return self.score is self.lane.score
+
+
+def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
+    """Return the largest number of new tokens that one pass processes within ``seconds``.
+
+    The result is between `LEAST_BUDGET` and `MOST_BUDGET`.
+    """
+    low, high = LEAST_BUDGET, MOST_BUDGET
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if curve(middle) <= seconds else (low, middle - 1)
+    return low
+
+
+def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
+    """Choose the requests of the next pass, in the order of ``ready``.
+
+    All are for the same model, and together they stay within the budget.  A prompt that does not fit is split: this
+    pass takes the piece that fits, the cache keeps it, and later passes take the rest.  A request that cannot be split
+    and is larger than the budget gets a pass of its own.
+
+    Args:
+        ready: lanes that wait for rows, the longest waiting first.
+        budget: maximum number of new tokens.
+    """
+    parts: list[Part] = []
+    room = budget
+    for lane, slot in ready:
+        score = lane.score
+        if score is None or (parts and score.model != parts[0].score.model):
+            continue
+        part = _fitting(lane, slot, score, room, first=not parts)
+        if part is not None:
+            parts.append(part)
+            room -= part.new
+        if room <= 0:
+            break
+    return parts
+
+
+def _fitting(lane: Lane, slot: Slot, score: Score, room: int, *, first: bool) -> Part | None:
+    reused = slot.reused(score)
+    new = len(score.prefix) + len(score.draft) - reused
+    if new <= room:
+        return Part(lane, slot, score, new)
+    # The rows at the end of the prompt and the draft must be in one pass; encoder input cannot be split either.
+    end = min(reused + room, len(score.prefix) - score.prompt_rows)
+    if end > reused and not score.encoder:
+        piece = replace(score, prefix=score.prefix[:end], draft=EMPTY_DRAFT, prompt_rows=1)
+        return Part(lane, slot, piece, end - reused)
+    return Part(lane, slot, score, new) if first else None
+
+
+#: Assumed passes per second of live speech in one language, until there are measurements: 2.5 words per second, an
+#: update every two words, about 16 tokens of plain re-translation each.  Methods that draft need fewer.
+PASSES_A_SECOND = 20.0
+#: Seconds over which the load is measured.
+WINDOW = 10.0
+_BUCKET = 0.5
+
+
+class Load:
+    """Measures which share of its time the engine works.
+
+    Args:
+        most: maximum share of busy time, 0-1, up to which new lanes are admitted.
+        curve: cost of a pass; used to estimate the cost of a lane before there are measurements.
+    """
+
+    def __init__(self, most: float, curve: CostCurve) -> None:
+        self._most = most
+        self._estimate = PASSES_A_SECOND * curve(1)
+        #: Start time of each bucket, and seconds of work in it.
+        self._buckets: deque[tuple[float, float]] = deque()
+
+    def worked(self, seconds: float, now: float) -> None:
+        """Record ``seconds`` of work that ended at ``now``."""
+        if self._buckets and now - self._buckets[-1][0] < _BUCKET:
+            start, before = self._buckets.pop()
+            self._buckets.append((start, before + seconds))
+        else:
+            self._buckets.append((now, seconds))
+        while now - self._buckets[0][0] > WINDOW:
+            self._buckets.popleft()
+
+    def busy(self, now: float) -> float:
+        """Return the share of the last `WINDOW` seconds spent working, 0-1.  Thread-safe."""
+        worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
+        return min(1.0, worked / WINDOW)
+
+    def refusal(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> str:
+        """Return why no more lanes can be admitted, in one sentence; empty if they can.
+
+        Args:
+            wanted: number of new lanes.
+            speaking: number of lanes that worked in the last `WINDOW` seconds or were just admitted.
+            lane_seconds: total time in seconds that the lanes that worked have existed, each counted up to `WINDOW`.
+            now: the time in seconds.
+        """
+        # Average share of time per lane.  The estimate counts as one lane of a full window, since the first moments of
+        # a lane say little.  With batching another lane costs less than the average, never more.
+        share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
+        expected = max(self.busy(now), share * speaking) + share * wanted
+        if expected > self._most:
+            more = "1 more language" if wanted == 1 else f"{wanted} more languages"
+            return (
+                f"the server is at its capacity: {more} would keep it busy for "
+                f"{expected:.0%} of the time, and {self._most:.0%} are allowed; try again later"
+            )
+        return ""
+
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +185,7 @@ class Scheduler:
         backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
         pool: their cache slots.
         load: records the time spent.
-        budget: maximum number of new tokens per pass (`redraft.serve.batch.budget`).
+        budget: maximum number of new tokens per pass (`budget`).
         watch: called with the report of every pass.
         clock: returns the time in seconds.
         most: maximum number of updates under way, at least 1; 1 disables batching.

@@ -1,8 +1,13 @@
-"""The models and the limits that the operator sets; makes the lanes of sessions."""
+"""The models and the limits that the operator sets; makes the lanes of sessions, and the offer to clients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
 
 from redraft.backends.costs import known_curve
 from redraft.backends.pair import check_same_vocabulary
@@ -15,12 +20,15 @@ from redraft.captions.source import check_policy
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.method import Choice, Method, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
-from redraft.errors import CapabilityError, OptionError
+from redraft.errors import CapabilityError, OptionError, RedraftError
+from redraft.models import SHIPPED
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.protocol import Wanted
+from redraft.serve.protocol import VERSION, Message, Wanted
 from redraft.serve.settings import ServeSettings
+from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import prompt_encoder, vocabulary_of
 
 
@@ -114,3 +122,91 @@ class Service:
 
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag.strip() for tag in text.split(",") if tag.strip())
+
+
+class OfferedOption(Message):
+    """An option of a decoding method: a number, or one of ``words``."""
+
+    name: str
+    help: str = Field(description="what it is")
+    default: float | str
+    allowed: str = Field(description="the allowed values in words")
+    words: tuple[str, ...] = Field((), description="the allowed values, if they are words")
+
+
+class OfferedMethod(Message):
+    """A decoding method."""
+
+    summary: str = Field(description="what it does")
+    options: tuple[OfferedOption, ...]
+
+
+class Offer(Message):
+    """What a client may ask for on this server (HTTP)."""
+
+    protocol: int = VERSION
+    methods: tuple[str, ...] = Field(description="decoding methods, the default first")
+    about: dict[str, OfferedMethod] = Field(description="these methods with their options")
+    source_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
+    target_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
+    most_targets: int = Field(description="maximum target languages per session")
+    most_context: int = Field(description="maximum earlier sentences in a prompt")
+    most_glossary: int = Field(description="maximum entries of a glossary")
+    key: bool = Field(description="whether an API key is needed")
+    model: str = Field(description="name of the model that translates")
+    recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
+    source_policy: str = Field("stable", description="which part of an unfinished source is translated by default")
+    sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
+    audio_backlog: float = Field(0, description="seconds of audio that may wait to be recognised")
+    transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")
+    demo: bool = Field(description="whether that is the small model for trying Redraft out")
+
+
+def offer_of(service: Service, *, key: bool, model: str) -> Offer:
+    """Return what clients may ask of the models.
+
+    Args:
+        service: the models and the operator's limits.
+        key: whether an API key is needed.
+        model: name or path of the model as set by the operator; clients get its name only, never a path.
+    """
+    allowed = service.settings
+    sources, targets = service.languages
+    return Offer(
+        methods=allowed.methods,
+        about={name: _method(method) for name, method in service.methods.items()},
+        source_languages=sources,
+        target_languages=targets,
+        most_targets=allowed.targets,
+        most_context=allowed.context,
+        most_glossary=allowed.glossary,
+        key=key,
+        model=service.backends[TARGET].metadata.get("general.name") or Path(model).name,
+        recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
+        source_policy=allowed.source,
+        sentences=allowed.sentences,
+        audio_backlog=allowed.audio_backlog,
+        transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
+        demo=model in SHIPPED,
+    )
+
+
+@cache
+def offered_recogniser(spec: str, language: str) -> str:
+    """Return a recogniser's name, and its model if that is a public name rather than a place."""
+    with suppress(RedraftError):  # it may still recognise another language
+        spec = resolve(spec, language)
+    name, _, model = spec.partition(":")
+    public = model in getattr(all_recognisers().get(name), "MODELS", ())
+    return spec if public else name
+
+
+def _method(method: Method) -> OfferedMethod:
+    return OfferedMethod(summary=method.summary, options=tuple(map(_option, method.options)))
+
+
+def _option(option: Option | Choice) -> OfferedOption:
+    words = option.words if isinstance(option, Choice) else ()
+    return OfferedOption(
+        name=option.name, help=option.help, default=option.default, allowed=option.allowed, words=words
+    )

@@ -23,7 +23,7 @@ from pydantic_settings import (
 
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.errors import OptionError
-from redraft.serve.batch import MOST_LANES, USUAL_LANES
+from redraft.serve.scheduler import MOST_LANES, USUAL_LANES
 from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"

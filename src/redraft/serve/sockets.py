@@ -14,13 +14,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from redraft.serve import protocol
 from redraft.serve.audio.session import SessionAudio
 from redraft.serve.control import control
+from redraft.serve.delivery import Outbox, close_reason
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
-from redraft.serve.outbox import Outbox, close_reason
 from redraft.serve.refusals import CODES, FULL, Refused
 from redraft.serve.requests import bearer, wanted_languages
 from redraft.serve.security import Rate
-from redraft.serve.viewing import check_places, enter, session_named
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +60,8 @@ async def watch(websocket: WebSocket) -> None:
     await websocket.accept()
     try:
         outbox = Outbox(hub.settings.waiting_messages, languages=wanted_languages(websocket.query_params))
-        session = await session_named(hub, websocket.path_params["session"])
-        check_places(hub, session)
+        session = await hub.session_named(websocket.path_params["session"])
+        hub.check_places(session)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
@@ -80,7 +79,7 @@ async def watch_room(websocket: WebSocket) -> None:
     try:
         languages = wanted_languages(websocket.query_params)
         outbox = Outbox(hub.settings.waiting_messages, stays=True, languages=languages)
-        room = await enter(hub, websocket.path_params["room"], outbox)
+        room = await hub.enter(websocket.path_params["room"], outbox)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return

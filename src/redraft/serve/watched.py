@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from redraft.serve.delivery import Delivery
-from redraft.serve.outbox import Outbox
+from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.protocol import Begin
 from redraft.serve.transcript import Transcript
 

@@ -10,8 +10,8 @@ from redraft.errors import OptionError
 from redraft.serve.audio import recognisers
 from redraft.serve.audio.recognisers import Recognisers, check_recognition, command_of, try_recogniser
 from redraft.serve.metrics import Metrics
-from redraft.serve.offer import offered_recogniser
 from redraft.serve.refusals import Refused
+from redraft.serve.service import offered_recogniser
 from redraft.serve.settings import ServeSettings
 from redraft.speech import registry
 from tests.serve.hearing import command

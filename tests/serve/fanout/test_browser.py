@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redraft.serve.names import new_token, public_name
+from redraft.serve.protocol import new_token, public_name
 from tests.serve.browsers import CHROMIUM, finals, wait_for_finals
 from tests.serve.fanout.conftest import RedisServer
 from tests.serve.servers import Running

@@ -19,8 +19,7 @@ from redraft.decoding.types import TARGET
 from redraft.errors import MissingExtra, install
 from redraft.measure.loadtest.script import Script
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.load import Load
-from redraft.serve.scheduler import PassReport, Scheduler
+from redraft.serve.scheduler import Load, PassReport, Scheduler
 from redraft.serve.slots import SlotPool
 
 

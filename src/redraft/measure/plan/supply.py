@@ -19,7 +19,7 @@ from redraft.measure.plan.model import ModelSize
 from redraft.measure.plan.rehearse import fitted, rehearse
 from redraft.measure.plan.stage import TalkLoad, need_simpy
 from redraft.measure.plan.trace import RecordedWork
-from redraft.serve.batch import MOST_LANES, USUAL_LANES, budget
+from redraft.serve.scheduler import MOST_LANES, USUAL_LANES, budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.serve import protocol
-from redraft.serve.audio.process import Progress, RecogniserProcess
-from redraft.serve.audio.recognisers import Recognisers
+from redraft.serve.audio.recognisers import Progress, RecogniserProcess, Recognisers
 from redraft.serve.audio.stream import WIDTH, AudioStream
 from redraft.serve.refusals import FULL, Refused
 from redraft.speech.audio import RATE, container

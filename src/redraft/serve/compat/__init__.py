@@ -2,7 +2,7 @@
 
 Captioning tools send such a service a growing sentence again and again.  `continuation` finds out which requests belong
 to the same sentence, `callers` translates them as one utterance, `wrappers` removes what a tool adds around the text,
-and `prompts` finds the languages.  Each API has a module.
+and `openai` finds the languages in prompts.  Each API has a module.
 """
 
 from __future__ import annotations

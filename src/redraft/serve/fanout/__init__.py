@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from redraft.serve.bodies import Offer
 from redraft.serve.live import LiveSession
 from redraft.serve.rooms import Rooms
+from redraft.serve.service import Offer
 from redraft.serve.settings import ServeSettings
 
 if TYPE_CHECKING:

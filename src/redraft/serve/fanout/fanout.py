@@ -11,7 +11,6 @@ from typing import Any
 
 from redraft.serve import protocol
 from redraft.serve.admission import DRAINING
-from redraft.serve.bodies import Offer
 from redraft.serve.fanout.feed import Publisher
 from redraft.serve.fanout.listener import Listener
 from redraft.serve.fanout.mirror import Mirror
@@ -20,6 +19,7 @@ from redraft.serve.fanout.store import TROUBLE, Store, room_key, session_key
 from redraft.serve.live import LiveSession
 from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Rooms
+from redraft.serve.service import Offer
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from contextlib import suppress
 
 from redraft.backoff import Backoff
 from redraft.serve import protocol
+from redraft.serve.delivery import Outbox
 from redraft.serve.fanout.store import TROUBLE, Entry, Position, Store, Superseded
 from redraft.serve.live import LiveSession
-from redraft.serve.outbox import Outbox
 
 log = logging.getLogger(__name__)
 

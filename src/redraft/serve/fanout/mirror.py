@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from redraft.serve import protocol
-from redraft.serve.delivery import Delivery
+from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.fanout.store import GONE, Position, Store, parse_news
 from redraft.serve.messages import caption_of
-from redraft.serve.outbox import Outbox
 from redraft.serve.transcript import Key, Transcript
 from redraft.serve.watched import Watched
 
