@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from recipe.composition import composition, table
 from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split
 from recipe.held_out import measure
 from recipe.loop import Hardware
-from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, VOCABULARY, Stage
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, VOCABULARY, Stage
 from recipe.restart import read_tokenizer
 from recipe.stages import FINAL, PAIRS, adopt, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
@@ -92,6 +94,11 @@ format_option = click.option(
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
 @click.option("--begin", metavar="MODEL", help="Weights to begin the first stage with: demo, or a GGUF of the recipe.")
 @click.option("--within", type=click.FloatRange(0, min_open=True), help="Shorten every stage to so many minutes.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    help="Share so many minutes among the stages for a GPU, the most useful first, instead of --only and --within.",
+)
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
 @click.option("--export/--no-export", "exported", default=True, help="Write the GGUF files; needs llama.cpp.")
 @format_option
@@ -100,32 +107,32 @@ def train(
     out: Path,
     only: tuple[str, ...],
     begin: str | None,
+    budget: float | None,
     exported: bool,
     format: str,
     device: str,
     **chosen: Any,
 ) -> None:
     """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
+    if budget is not None and (only or chosen["within"] is not None):
+        raise click.UsageError("--budget chooses the stages and their times: leave out --only and --within")
     out.mkdir(parents=True, exist_ok=True)
     settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **settings)
-    stages = only or DEFAULT_STAGES
+    stages = only or tuple(GPU_SHARES if budget else DEFAULT_STAGES)
+    started = time.monotonic()
     if begin is not None:
-        before = STAGES[stages[0]].start
-        if before is None:
-            raise click.UsageError(
-                f"--begin needs a stage that continues another one first, and {stages[0]!r} does not"
-            )
-        if not (out / before / FINAL).exists():
-            adopt(resolve(begin), out, before)
+        begin_with(begin, stages[0], out)
     if not (out / "tokenizer.json").exists():
         train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
     for name in stages:
         stage, folder = STAGES[name], out / name
+        if budget is not None:
+            hardware = replace(hardware, within=budget * GPU_SHARES[name])
         if (folder / FINAL).exists():
             click.echo(f"stage {name}: finished before")
         else:
-            train_stage(name, stage, folder, data, hardware)
+            train_stage(name, stage, folder, data, left(hardware, started))
         if not (folder / FINAL).exists():
             click.echo(f"stage {name}: out of time; run the same command again to resume")
             return
@@ -165,6 +172,26 @@ def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: i
             click.echo(json.dumps(row))
 
 
+def begin_with(model: str, first: str, out: Path) -> None:
+    """Make ``model`` the result of the stage that stage ``first`` continues, unless that has been run.
+
+    Raises:
+        click.UsageError: ``first`` continues no stage.
+    """
+    before = STAGES[first].start
+    if before is None:
+        raise click.UsageError(f"--begin needs a stage that continues another one first, and {first!r} does not")
+    if not (out / before / FINAL).exists():
+        adopt(resolve(model), out, before)
+
+
+def left(hardware: Hardware, started: float) -> Hardware:
+    """Return the hardware with the minutes that are left of this run, which ``started`` by `time.monotonic`."""
+    if hardware.minutes is None:
+        return hardware
+    return replace(hardware, minutes=max(0.01, hardware.minutes - (time.monotonic() - started) / 60))
+
+
 def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware) -> None:
     """Train one stage to its end, from its last checkpoint if there is one.
 
@@ -173,6 +200,8 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     """
     out = folder.parent
     examples = taught(stage, out, data, hardware)
+    if examples and not examples.exists():
+        return
     click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {hardware.processes} x {hardware.device}")
     meet = out / f".rendezvous-{os.getpid()}-{name}"
     mp.spawn(work, (stage, folder, data, out / PAIRS, hardware, examples, meet), nprocs=hardware.processes)

@@ -107,6 +107,8 @@ def adopt(model: Path, out: Path, name: str) -> None:
 def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | None:
     """Return the file of a teacher's examples for a stage, made if it does not exist; None without a teacher.
 
+    The file does not exist if ``hardware.minutes`` ended the translation; another run continues it.
+
     Raises:
         ModelError: the teacher has not been trained.
     """
@@ -114,18 +116,10 @@ def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | No
         return None
     teacher, file = checkpoint(out, stage.teacher), out / f"{stage.teacher}-{EXAMPLES}"
     if not file.exists():
-        processes = max(hardware.processes, hardware.workers)
-        made = teach(
-            teacher,
-            out / "tokenizer.json",
-            data,
-            out / PAIRS,
-            stage.distillation,
-            out / f"{stage.teacher}-parts",
-            processes,
-            hardware.device,
-        )
-        made.save(file)
+        parts = out / f"{stage.teacher}-parts"
+        made = teach(teacher, out / "tokenizer.json", data, out / PAIRS, stage.distillation, parts, hardware)
+        if made is not None:
+            made.save(file)
     return file
 
 

@@ -12,6 +12,7 @@ others (`recipe.consensus`).
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from recipe.consensus import consensus
 from recipe.corpus import Pair, cached_split
 from recipe.examples import MAX_LENGTH, Example, Mixture
 from recipe.generate import epsilon_sample, generate
+from recipe.loop import Hardware
 from recipe.model import Decoder, product_type
 from recipe.packed import Packed
 from recipe.restart import read_model
@@ -41,6 +43,8 @@ from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs,
 POSITIONS = {"cpu": 16_384, "cuda": 75_000}
 #: Share of outputs that may be left unfinished.
 SPARE = 0.01
+#: Sources of a part.  Finished parts survive the end of a run; a small part loses little.
+PART = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,11 @@ def teach(
     cache: Path,
     how: Distillation,
     folder: Path,
-    processes: int,
-    device: str,
-) -> Packed:
-    """Make examples of ``teacher``'s translations; parts from an earlier run in ``folder`` are reused.
+    hardware: Hardware,
+) -> Packed | None:
+    """Make examples of ``teacher``'s translations; parts from earlier runs in ``folder`` are reused.
+
+    After ``hardware.within`` minutes of translation, over all runs, the parts that are finished are all.
 
     Args:
         teacher: a checkpoint of the recipe or a GGUF.
@@ -89,27 +94,59 @@ def teach(
         cache: as in `recipe.corpus.cached_split`.
         how: number and kinds of examples.
         folder: folder of the parts.
-        processes: number of parallel processes, and of parts.
-        device: device of all processes.
+        hardware: the hardware.
+
+    Returns:
+        The examples; None if ``hardware.minutes`` ended the run.
 
     Raises:
         ModelError: none of its translations is usable.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{number}-of-{processes}.npz" for number in range(processes)]
-    missing = [number for number, file in enumerate(files) if not file.exists()]
+    number = -(-how.sources // PART)
+    files = [folder / f"{part}-of-{number}.npz" for part in range(number)]
+    missing = [part for part, file in enumerate(files) if not file.exists()]
+    spent = Stopwatch(folder / "seconds")
     if missing:
         cached_split(data, cache)  # once, rather than in every process
-        share = replace(how, sources=-(-how.sources // processes))
-        task = (teacher, tokenizer, data, cache, share, device)
+        share = replace(how, sources=-(-how.sources // number))
+        task = (teacher, tokenizer, data, cache, share, hardware.device)
+        processes = min(max(hardware.processes, hardware.workers), len(missing))
         with mp.get_context("spawn").Pool(processes, _load, task) as pool, tqdm(total=len(missing), unit="part") as bar:
-            for number, part in pool.imap_unordered(_part, missing):
-                part.save(files[number])
+            for part, made in pool.imap_unordered(_part, missing):
+                made.save(files[part])
+                spent.add()
                 bar.update()
-    made = Packed.joined([Packed.load(file) for file in files])
-    if not len(made):
+                if spent.of_this_run > 60 * (hardware.minutes or float("inf")):
+                    return None
+                if spent.in_all > 60 * (hardware.within or float("inf")):
+                    break
+    joined = Packed.joined([Packed.load(file) for file in files if file.exists()])
+    if not len(joined):
         raise ModelError(f"model {str(teacher)!r} has translated none of {how.sources} sources: train it for longer")
-    return made
+    return joined
+
+
+class Stopwatch:
+    """Seconds of work, in this run and in all; kept in a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._since = file, time.monotonic()
+        self._before = float(file.read_text()) if file.exists() else 0.0
+
+    @property
+    def of_this_run(self) -> float:
+        """Seconds since this object was made."""
+        return time.monotonic() - self._since
+
+    @property
+    def in_all(self) -> float:
+        """Seconds of all runs."""
+        return self._before + self.of_this_run
+
+    def add(self) -> None:
+        """Write the seconds of all runs to the file."""
+        self._file.write_text(str(self.in_all))
 
 
 _loaded: list[tuple[Decoder, Tokenizer, Mapping[str, Sequence[Pair]], Distillation]] = []

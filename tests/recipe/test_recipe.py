@@ -21,7 +21,7 @@ from recipe.export import write_gguf  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
 from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
-from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
 from recipe.stages import FINAL, adopt, taught, work  # noqa: E402
 from recipe.teach import Distillation, every_source  # noqa: E402
@@ -103,6 +103,19 @@ class TestCommand:
         with pytest.raises(ModelError, match="has another vocabulary than"):
             adopt(out / "toy.gguf", out, "demo-mbr")
 
+    def test_budget_of_a_gpu(self, out: Path, monkeypatch) -> None:
+        """All stages begin and end in their shares of the time, and leave models to export."""
+        small(monkeypatch)
+        write_pairs(out, toy_pairs(60))
+        write_gguf(Decoder(SHAPE), load_tokenizer(out / "tokenizer.json"), out / "toy.gguf", "toy", {})
+        Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / "teacher-examples.npz")
+        settings = ["--begin", str(out / "toy.gguf"), "--budget", "0.02", "--processes", "1", "--no-export"]
+        done = recipe(out, *settings)
+        assert done.exit_code == 0, done.output
+        assert [name for name in GPU_SHARES if (out / name / FINAL).exists()] == list(GPU_SHARES)
+        assert sum(GPU_SHARES.values()) + GPU_SHARES["demo-taught"] <= 0.9
+        assert "leave out --only" in recipe(out, *settings, "--only", "demo").output
+
     def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
         result = recipe(out, "--only", "demo-taught")
         assert result.exit_code == 1
@@ -159,15 +172,18 @@ class TestTeaching:
                 f"0\t{language}\t1.0\teveryday\t{text}\t-\n" for language in LANGUAGES for text in EVERYDAY
             )
         stage = replace(STAGES["demo-taught"], distillation=Distillation(24, joined=0.0, samples=2))
-        file = taught(stage, out, out, Hardware(workers=2))
-        assert file is not None
+        monkeypatch.setattr(teaching, "PART", 12)
+        file = out / "teacher-examples.npz"
+        assert taught(stage, out, out, Hardware(minutes=1e-6)) == file and not file.exists()  # stopped after a part
+        assert len(list((out / "teacher-parts").glob("*.npz"))) == 1
+        assert taught(stage, out, out, Hardware(workers=2)) == file
         made = Packed.load(file)
         assert len(made) >= 24
         end = tokenizer.token_to_id("</s>")
         for ids, start in made:
             assert tokenizer.id_to_token(ids[start]) in ("<2de>", "<2zh>", "<2ja>")
             assert ids[-1] == end
-        assert len(list((out / "teacher-parts").iterdir())) == 2
+        assert len(list((out / "teacher-parts").glob("*.npz"))) == 2
         monkeypatch.setattr(teaching, "_part", None)
         file.unlink()
         assert list(Packed.load(taught(stage, out, out, Hardware(workers=2)) or file)) == list(made)
