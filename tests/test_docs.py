@@ -240,9 +240,7 @@ def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
     (tmp_path / "docs" / "protocol.md").write_text("a\n<!-- codes -->\nold\n<!-- /codes -->\nz\n", encoding="utf-8")
-    marks = "<!-- plan -->\n<!-- /plan -->\n<!-- holds -->\n<!-- /holds -->\n"
-    (tmp_path / "docs" / "planning.md").write_text(marks, encoding="utf-8")
-    pages = ("cli", "methods", "serving", "protocol", "planning")
+    pages = ("cli", "methods", "serving", "protocol")
     assert stale(tmp_path) == [f"docs/{name}.md" for name in pages]
     write(tmp_path)
     assert stale(tmp_path) == []

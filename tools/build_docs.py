@@ -22,7 +22,7 @@ from redraft.cli.main import cli
 from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.serve.refusals import CODES
 from redraft.serve.settings import ServeSettings, allowed
-from tools import demo_picture, planning_page
+from tools import demo_picture
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -52,15 +52,11 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return path -> text of every page that is generated from the code, completely or in part."""
     serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
     protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
-    planning = (root / "docs" / "planning.md").read_text(encoding="utf-8")
-    planning = between(planning, "plan", planning_page.example(table))
-    measured = planning_page.comparison(ROOT / "benchmarks" / "results" / "planning.jsonl", table)
     return {
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
         root / "docs" / "serving.md": between(serving, "settings", settings_table()),
         root / "docs" / "protocol.md": between(protocol, "codes", codes_table()),
-        root / "docs" / "planning.md": between(planning, "holds", measured),
     }
 
 

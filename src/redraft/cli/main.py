@@ -41,7 +41,6 @@ COMMANDS = {
     "methods": "List the decoding methods.",
     "doctor": "Check what is installed and measure the cost of a pass.",
     "viz": "Draw how a translation was decoded.",
-    "plan": "Plan the hardware for many sessions.",
     "bench": "Run benchmarks and load tests.",
     "finetune": "Fine-tune a model so that it flickers less.",
 }
