@@ -3,12 +3,12 @@
 # command; EXTRAS, the optional dependencies of `test`, `check` and `fix`.
 
 PYTHON ?= python3
-EXTRAS ?= dev,eval,serve
+EXTRAS ?= dev,serve
 ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := pyproject.toml constraints.txt tools/setup_env.py
+SETUP := pyproject.toml packages/redraft-bench/pyproject.toml constraints.txt tools/setup_env.py
 
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run
@@ -47,7 +47,7 @@ check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.check_layers
-	@find benchmarks plugins recipe src tests tools -name '*.py' -exec awk 'FNR == 601 { print FILENAME " has more than 600 lines"; long = 1 } END { exit long }' {} +
+	@find benchmarks packages plugins recipe src tests tools -name '*.py' -exec awk 'FNR == 601 { print FILENAME " has more than 600 lines"; long = 1 } END { exit long }' {} +
 	$(BIN)/python -m tools.build_docs --check
 	$(BIN)/python -m tools.build_benchmarks --check
 
@@ -75,7 +75,7 @@ $(RUN_READY): $(SETUP)
 	@touch $@
 
 $(RECIPE_READY): $(RUN_READY) recipe/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt -e packages/redraft-bench
 	@touch $@
 
 # vLLM's build for CPUs finds torchvision and the like only for other builds of torch, and does without them.

@@ -28,16 +28,15 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
 from redraft.backends.machine import processor
 from redraft.backends.quantise import quantise
-from redraft.backends.random_gguf import write_random
 from redraft.captions.events import Update
 from redraft.decoding.cost import CostCurve, least, sample
 from redraft.decoding.method import Value
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import MethodSystem
-from redraft.measure.eval.sets import SETS, lag_stream, load_set
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.table import print_json
-from redraft.models.shape import FORMATS, SHAPES
+from redraft.signature import print_json, signature
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.measure import MethodSystem
+from redraft_bench.eval.sets import SETS, lag_stream, load_set
+from redraft_bench.models.random_gguf import write_random
+from redraft_bench.models.shape import FORMATS, SHAPES
 
 #: Column -> method and options.
 METHODS: Mapping[str, tuple[str, tuple[tuple[str, Value], ...]]] = {

@@ -24,11 +24,11 @@ from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter, Request
 from redraft.decoding.loops import longest_output
 from redraft.decoding.types import Prompt
-from redraft.measure.eval.figures import Row
-from redraft.measure.eval.quality import quality
-from redraft.measure.eval.sets import SETS, load_set
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.table import print_json, print_table
+from redraft.signature import print_json, signature
+from redraft_bench.eval.figures import Row
+from redraft_bench.eval.quality import quality
+from redraft_bench.eval.sets import SETS, load_set
+from redraft_bench.eval.table import print_table
 
 BEAMS = (1, 5)
 

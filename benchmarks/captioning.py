@@ -22,13 +22,13 @@ from redraft.captions.events import Caption, Update
 from redraft.captions.talk import load_talk
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Rows, Score
-from redraft.measure.eval.metrics import Erasure
 from redraft.serve.app import make_hub, open_backends
 from redraft.serve.compat.callers import Caller, Callers
 from redraft.serve.hub import Hub
 from redraft.serve.protocol import Wanted
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
+from redraft_bench.eval.metrics import Erasure
 
 POLL = 0.025
 WORD = 0.4

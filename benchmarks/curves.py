@@ -23,9 +23,8 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import resolve
 from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.cost import CostCurve, least, sample
-from redraft.measure.eval.record import Step, read_records
-from redraft.measure.eval.signature import signature, text_hash
-from redraft.measure.eval.table import print_json
+from redraft.signature import print_json, signature, text_hash
+from redraft_bench.eval.record import Step, read_records
 
 SHIPPED = "as it is"
 FLAT = CostCurve((1, 2), (1.0, 1.0))

@@ -33,16 +33,16 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Drafter, Rule, common_prefix
-from redraft.measure.eval.figures import Row
-from redraft.measure.eval.quality import quality
-from redraft.measure.eval.record import Record, Step
-from redraft.measure.eval.sets import lag_stream, load_set
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.stream import Stream
-from redraft.measure.eval.table import print_json, print_table
-from redraft.measure.eval.talks import talk_stream
-from redraft.measure.eval.timing import latency_figures
+from redraft.signature import print_json, signature
 from redraft.translator import Translator
+from redraft_bench.eval.figures import Row
+from redraft_bench.eval.quality import quality
+from redraft_bench.eval.record import Record, Step
+from redraft_bench.eval.sets import lag_stream, load_set
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.table import print_table
+from redraft_bench.eval.talks import talk_stream
+from redraft_bench.eval.timing import latency_figures
 
 DATA = {"flores": "flores200.devtest", "acl": "acl6060.dev"}
 DISPLAYS = {

@@ -29,10 +29,10 @@ from redraft.captions.events import Update
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import MethodSystem, Run, compare, open_runs
-from redraft.measure.eval.sets import SETS, lag_stream, load_set
-from redraft.measure.eval.signature import signature
+from redraft.signature import signature
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.measure import MethodSystem, Run, compare, open_runs
+from redraft_bench.eval.sets import SETS, lag_stream, load_set
 
 Ids = tuple[int, ...]
 

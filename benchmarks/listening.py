@@ -31,8 +31,8 @@ import numpy as np
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.stabilise import Mask
-from redraft.measure.eval.signature import file_hash, machine
 from redraft.models import shipped_path
+from redraft.signature import file_hash, machine
 from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, library
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.isolated import isolated

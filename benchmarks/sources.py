@@ -25,13 +25,13 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import common_prefix
-from redraft.measure.eval.delays import split
-from redraft.measure.eval.metrics import Erasure
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.stream import Stream
 from redraft.models import shipped_path
+from redraft.signature import signature
 from redraft.speech.sentences import Sentences
 from redraft.translator import Translator
+from redraft_bench.eval.delays import split
+from redraft_bench.eval.metrics import Erasure
+from redraft_bench.eval.stream import Stream
 
 POLICIES = ("raw", "hold:0", "hold:1", "stable")
 METHODS = ("ar", "ssbd")

@@ -5,7 +5,7 @@ runs updates of a live translation, each a pass over 20 new tokens and seven ove
 processes are loops in separate sessions, like a browser.
 
 python -m benchmarks.threads --seconds 3 > benchmarks/results/threads.jsonl
-redraft models shape --like qwen3-0.6b --quant Q8_0 --out qwen3-0.6b-shape-Q8_0.gguf
+redraft bench shape --like qwen3-0.6b --quant Q8_0 --out qwen3-0.6b-shape-Q8_0.gguf
 python -m benchmarks.threads --seconds 5 --model qwen3-0.6b-shape-Q8_0.gguf >> benchmarks/results/threads.jsonl
 """
 
@@ -29,8 +29,7 @@ from redraft.backends.llama_model import usable_cores
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.table import print_json
+from redraft.signature import print_json, signature
 
 #: Name -> number of threads, and OpenMP's environment variables.
 SETTINGS: Mapping[str, tuple[int, Mapping[str, str]]] = {

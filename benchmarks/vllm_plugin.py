@@ -30,12 +30,11 @@ from redraft.backends.remote.joint import JointRequests
 from redraft.backends.remote.open import open_remote
 from redraft.captions.events import Update
 from redraft.decoding.method import Value
-from redraft.measure.eval.figures import Figure
-from redraft.measure.eval.sets import SETS, lag_stream, load_set
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.table import print_json
 from redraft.models import shipped_path
+from redraft.signature import print_json, signature
 from redraft.translator import Translator
+from redraft_bench.eval.figures import Figure
+from redraft_bench.eval.sets import SETS, lag_stream, load_set
 
 NAME, LENGTH, VERSION = "demo", 768, "0.32.0"
 PROGRESS = Console(stderr=True)

@@ -30,9 +30,8 @@ from recipe.stages import FINAL, PAIRS, adopt, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.backends.load import resolve
 from redraft.errors import RedraftError
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.table import print_json
-from redraft.models.shape import FORMATS  # the quantiser's list needs llama.cpp
+from redraft.signature import print_json, signature
+from redraft_bench.models.shape import FORMATS  # the quantiser's list needs llama.cpp
 
 #: Default settings by device.
 DEVICES: dict[str, dict[str, Any]] = {

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from redraft.errors import InputError
-from redraft.measure.bench.read import read_results
-from redraft.measure.eval.signature import file_hash
 from redraft.models import shipped_path
+from redraft.signature import file_hash
+from redraft_bench.bench.read import read_results
 from tools import build_benchmarks as build
 from tools.benchmark_pages import page
 from tools.checks import below, checks

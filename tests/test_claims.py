@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from redraft.measure.eval.figures import Row
+from redraft_bench.eval.figures import Row
 from tools.claims import broken, verdicts
 from tools.claims.verdicts import ALWAYS, CLAIMS
 

@@ -19,10 +19,10 @@ from redraft.backends.quantise import quantise
 from redraft.captions.events import Caption
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import TableLine, lines, rows
-from redraft.measure.eval.measure import compare, open_runs
-from redraft.measure.eval.sets import lag_stream, load_set
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import TableLine, lines, rows
+from redraft_bench.eval.measure import compare, open_runs
+from redraft_bench.eval.sets import lag_stream, load_set
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ from redraft.captions.events import Caption
 from redraft.captions.reading import Layout
 from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
-from redraft.measure.eval.sets import reveal
-from redraft.measure.eval.stream import Segment, Stream
 from redraft.translator import Translator
+from redraft_bench.eval.sets import reveal
+from redraft_bench.eval.stream import Segment, Stream
 
 SENTENCES = (
     "Good evening, everyone, and thank you for coming to this talk about the sea.",

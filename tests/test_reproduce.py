@@ -10,9 +10,9 @@ from typing import Any
 import click
 import pytest
 
-from redraft.cli.bench.replay import replay
 from redraft.cli.main import cli
-from redraft.measure.bench.read import Result
+from redraft_bench.bench.read import Result
+from redraft_bench.cli.bench.replay import replay
 from tools.reproduce import reproduce
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from redraft.measure.bench.read import ENDING
-from redraft.measure.bench.tables import TABLES
+from redraft_bench.bench.read import ENDING
+from redraft_bench.bench.tables import TABLES
 from tools.run_benchmarks import RESULTS, main, runs
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from redraft.measure.bench.read import Result
-from redraft.measure.eval.columns import column, named
-from redraft.measure.eval.figures import Row
+from redraft_bench.bench.read import Result
+from redraft_bench.eval.columns import column, named
+from redraft_bench.eval.figures import Row
 from tools.benchmark_pages import groups, page_name, title
 from tools.checks import Check, earlier, span
 
@@ -37,7 +37,7 @@ ABOUT = {
     "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
     "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
 }
-#: Page -> lines (named as by `redraft.measure.eval.columns.named`) and columns shown in the index.
+#: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
     "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),

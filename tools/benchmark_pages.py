@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from redraft.measure.bench.plots.kinds import PLOTS, Plot, plots_of
-from redraft.measure.bench.read import Result
-from redraft.measure.bench.report import LIVE as LOAD_TESTS
-from redraft.measure.bench.report import heading
-from redraft.measure.bench.tables import LIVE, STREAMED, TABLES
-from redraft.measure.eval.columns import COLUMNS, cell, column, filled
+from redraft_bench.bench.plots.kinds import PLOTS, Plot, plots_of
+from redraft_bench.bench.read import Result
+from redraft_bench.bench.report import LIVE as LOAD_TESTS
+from redraft_bench.bench.report import heading
+from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
+from redraft_bench.eval.columns import COLUMNS, cell, column, filled
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.claims import verdicts

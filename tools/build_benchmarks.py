@@ -17,9 +17,9 @@ from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 
-from redraft.measure.bench.plots.kinds import Plot, draw
-from redraft.measure.bench.read import Result, read_results
-from redraft.measure.eval.columns import named
+from redraft_bench.bench.plots.kinds import Plot, draw
+from redraft_bench.bench.read import Result, read_results
+from redraft_bench.eval.columns import named
 from tools.benchmark_index import index
 from tools.benchmark_pages import groups, page, page_name, pictures
 from tools.build_docs import between

@@ -18,9 +18,9 @@ PACKAGE = "redraft"
 #: Layers from top to bottom; a module may import from its own layer and from those below.
 LAYERS = (
     "cli __main__",
-    "measure finetune",
+    "finetune",
     "serve client",
-    "__init__ translator",
+    "__init__ translator signature",
     "backends",
     "speech",
     "models",

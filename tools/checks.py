@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from redraft.measure.bench.read import Result
-from redraft.measure.eval.signature import file_hash, with_processor
 from redraft.models import SHIPPED, shipped_path
+from redraft.signature import file_hash, with_processor
+from redraft_bench.bench.read import Result
 from tools.build_docs import table
 
 Row: TypeAlias = dict[str, Any]

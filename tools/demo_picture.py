@@ -31,12 +31,12 @@ from redraft.cli.demo import demo
 from redraft.cli.demo.scene import EARLIER, MOST_LINES, Scene, View, draw
 from redraft.cli.demo.stage import Stage, contenders, signed, talk_hash
 from redraft.decoding.types import common_prefix
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import lines, rows
-from redraft.measure.eval.measure import Run, compare, open_runs
-from redraft.measure.eval.signature import file_hash
-from redraft.measure.eval.table import print_table
 from redraft.models import shipped_path
+from redraft.signature import file_hash
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import lines, rows
+from redraft_bench.eval.measure import Run, compare, open_runs
+from redraft_bench.eval.table import print_table
 
 #: Columns of the picture and of the text in a panel; rows that suffice for everything.
 WIDTH, HEIGHT = 114, 40

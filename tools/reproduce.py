@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from redraft.measure.bench.read import PERTURBED, Result
-from redraft.measure.bench.tables import TABLES
-from redraft.measure.eval.revise import REVISED
 from redraft.models import SHIPPED
+from redraft_bench.bench.read import PERTURBED, Result
+from redraft_bench.bench.tables import TABLES
+from redraft_bench.eval.revise import REVISED
 
 
 def reproduce(group: Sequence[Result]) -> str:

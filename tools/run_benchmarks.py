@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.measure.bench.read import ENDING, LANGUAGES
-from redraft.measure.eval.signature import file_hash
 from redraft.models import shipped_path
+from redraft.signature import file_hash
+from redraft_bench.bench.read import ENDING, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -31,6 +32,7 @@ from tools import compilers
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
+BENCH = ROOT / "packages" / "redraft-bench"
 ENGINE = "llama-cpp-python"
 SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-tiny-q8_0.gguf"
 
@@ -64,7 +66,12 @@ OTHER_COMPILER = "remove .venv and try another compiler, such as CXX=clang++ CC=
 
 
 def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
-    """Create ``venv`` if necessary, and install this project with ``extras`` (names separated by commas).
+    """Create ``venv`` if necessary, and install Redraft in it.
+
+    Args:
+        venv: folder of the environment.
+        extras: names separated by commas, of Redraft or Redraft Bench; with any, both are installed.
+        editable: whether the installation uses the sources here.
 
     Raises:
         SystemExit: something is missing or fails; the message is one sentence.
@@ -76,9 +83,20 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
     version = engine_version(ROOT / "constraints.txt")
     if installed_engine(python) != version:
         install_engine(python, version)
-    target = f"{ROOT}[{extras}]" if extras else str(ROOT)
-    options = ["--constraint", str(ROOT / "constraints.txt"), *(["--editable"] if editable else [])]
-    run([*pip(python, "install"), *options, target], f"installing redraft{extras and f'[{extras}]'} into {venv}")
+    options = ["--constraint", str(ROOT / "constraints.txt")]
+    for target in targets(extras):
+        options += ["--editable", target] if editable else [target]
+    run([*pip(python, "install"), *options], f"installing redraft{extras and f'[{extras}]'} into {venv}")
+
+
+def targets(extras: str) -> list[str]:
+    """Return what pip installs: this project, and with extras Redraft Bench too, each with those that it has."""
+    if not extras:
+        return [str(ROOT)]
+    bench = tomllib.loads((BENCH / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    theirs = ",".join(name for name in extras.split(",") if name in bench)
+    ours = ",".join(name for name in extras.split(",") if name not in bench)
+    return [f"{folder}[{names}]" if names else str(folder) for folder, names in ((ROOT, ours), (BENCH, theirs))]
 
 
 def check_python() -> None:

@@ -19,7 +19,7 @@ from redraft.speech import isolated, registry
 from tests.speech.recognisers import Scripted
 
 #: What needs the extra `serve`.
-collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_bench_load.py", "test_serve.py"]
+collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_serve.py"]
 
 
 @dataclass(frozen=True)

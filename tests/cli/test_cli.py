@@ -22,7 +22,7 @@ from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions import prompt, stabilise
 from redraft.cli import translate as command
-from redraft.cli.main import COMMANDS, cli
+from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared import captioning
 from redraft.cli.shared.options import Grouped
 from redraft.decoding.cost import SIZES
@@ -31,7 +31,8 @@ from redraft.errors import OptionError, install
 from redraft.models.hub import CATALOGUE, SPEECH
 from tests.cli.conftest import Run
 
-doctor = import_module("redraft.cli.doctor")  # the package has the command under this name
+# The package has a function and a command under these names.
+doctor, main = import_module("redraft.cli.doctor"), import_module("redraft.cli.main")
 
 SHORT = ["translate", "--to", "de", "--threads", "1", "--max-tokens", "4", "--output", "jsonl"]
 
@@ -102,15 +103,12 @@ class TestHelp:
             ("listen", "listen"),
             ("serve", "serve"),
             ("finetune", "finetune"),
-            ("bench run", "eval"),
             ("bench load", "serve"),
             ("bench capacity", "serve"),
             ("bench viewers", "serve,fanout"),
             ("models get", "hub"),
-            ("models shape", "gguf"),
+            ("bench shape", "gguf"),
             ("translate", "serve"),
-            ("plan", "plan"),
-            ("viz ddg", "viz"),
         ],
     )
     def test_extra_is_named(self, redraft: Run, path: str, extra: str) -> None:
@@ -310,3 +308,11 @@ def test_every_command_of_the_list_is_there_and_listing_them_imports_none() -> N
     query += "; print([name for name in COMMANDS if f'redraft.cli.{name}' in sys.modules])"
     done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_command_not_installed(redraft: Run, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(main, "entry_points", lambda group: ())
+    assert name not in redraft("--help").out.partition("Commands:")[2].split()
+    done = redraft(name)
+    assert (done.status, done.out) == (2, "") and f"pip install ./{ELSEWHERE[name]}" in done.err

@@ -20,10 +20,10 @@ from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
 from redraft.cli.demo.scene import Scene, View, draw, minutes
-from redraft.measure.eval.measure import Run
 from redraft.speech import isolated
 from redraft.speech.audio import RATE, Samples, at_speed
 from redraft.speech.recogniser import Hypothesis
+from redraft_bench.eval.measure import Run
 from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
-from redraft.measure.eval.columns import COLUMNS, named
-from redraft.measure.eval.figures import Row
+from redraft_bench.eval.columns import COLUMNS, named
+from redraft_bench.eval.figures import Row
 
 #: None for each comparison that holds; for others, a sentence with the rows and their values.
 Compared: TypeAlias = Iterator[str | None]

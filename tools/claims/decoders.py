@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import inf
 
-from redraft.measure.bench.pick import number, options, pick
-from redraft.measure.eval.figures import Row
+from redraft_bench.bench.pick import number, options, pick
+from redraft_bench.eval.figures import Row
 from tools.claims.compare import Claim, Compared, against, bounded, ranked
 from tools.claims.streams import ROUNDED, as_ar
 

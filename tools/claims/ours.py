@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.measure.bench.pick import options, pick
-from redraft.measure.bench.tables import PARTS
-from redraft.measure.eval.figures import Row
+from redraft_bench.bench.pick import options, pick
+from redraft_bench.bench.tables import PARTS
+from redraft_bench.eval.figures import Row
 from tools.claims.compare import Claim, Compared, against, bounded
 
 OURS = ("redraft", "redraft-tree")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from redraft.captions.languages import parse_language
 from redraft.decoding.methods import all_methods
-from redraft.measure.bench.pick import number, options, pick
-from redraft.measure.bench.tables import BETA as USUAL
-from redraft.measure.bench.tables import MASKS
-from redraft.measure.eval.figures import Row
+from redraft_bench.bench.pick import number, options, pick
+from redraft_bench.bench.tables import BETA as USUAL
+from redraft_bench.bench.tables import MASKS
+from redraft_bench.eval.figures import Row
 from tools.claims.compare import Claim, Compared, against, bounded, present, ranked
 
 #: NE of systems that retract nothing, except for loops that are cut off.

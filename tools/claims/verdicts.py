@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from redraft.decoding.methods import all_methods
-from redraft.measure.bench.pick import pick
-from redraft.measure.eval.figures import Row
+from redraft_bench.bench.pick import pick
+from redraft_bench.eval.figures import Row
 from tools.claims import decoders, ours, streams
 from tools.claims.compare import Claim, Compared, bounded, present
 

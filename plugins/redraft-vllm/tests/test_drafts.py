@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+
 from redraft_vllm.drafts import Draft, problem
 
 DRAFT = Draft([5, 6, 7, 8, 9], 0.2)

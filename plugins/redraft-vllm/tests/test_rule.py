@@ -10,12 +10,12 @@ pytest.importorskip("torch", reason="needs the extra hf")
 
 import numpy as np
 import torch
-from redraft_vllm.drafts import Draft
-from redraft_vllm.rule import Judged, lift
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.biased import Biased
 from redraft.decoding.types import ROOT
+from redraft_vllm.drafts import Draft
+from redraft_vllm.rule import Judged, lift
 
 VOCABULARY, END = 12, 3
 

@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 
 import pytest
+
 import redraft_vllm
 
 

@@ -57,8 +57,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     from redraft.backends import costs, kernels, stopwatch
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
-    from redraft.measure.eval.signature import signature
-    from redraft.measure.eval.table import print_json
+    from redraft.signature import print_json, signature
 
     tested = kernels.report()
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)

@@ -151,7 +151,7 @@ def _require_places(model: str, out: Path) -> None:
 def _print(outcomes: Sequence[LanguageOutcome], line: str, as_json: bool) -> None:
     rows = [outcome.flat() for outcome in outcomes]
     if as_json:
-        from redraft.measure.eval.table import print_json
+        from redraft.signature import print_json
 
         print_json(rows, line, sys.stdout)
         return

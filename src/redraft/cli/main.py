@@ -8,12 +8,14 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import NoReturn, cast
 
 import click
 
 from redraft import __version__, interrupt
-from redraft.errors import OptionError, RedraftError
+from redraft.errors import MissingExtra, OptionError, RedraftError
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
@@ -31,45 +33,66 @@ Shell completion (also zsh_source, fish_source):
 """
 
 
-#: Commands in the order of use; each is a module here and the command in it.
+#: Built-in commands in the order of use; each is a module here and the command in it.
 COMMANDS = {
     "demo": "Watch a talk being translated live by two methods.",
     "translate": "Translate a live transcript or a text.",
     "listen": "Translate speech from a microphone or a recording.",
     "serve": "Serve live translation to many sessions.",
-    "models": "List, download and make models.",
+    "models": "List and download models.",
     "methods": "List the decoding methods.",
     "doctor": "Check what is installed and measure the cost of a pass.",
-    "viz": "Draw how a translation was decoded.",
-    "bench": "Run benchmarks and load tests.",
     "finetune": "Fine-tune a model so that it flickers less.",
 }
 
+#: Other distributions add commands here; each entry point has a command's name and refers to a `click.Command`.
+ENTRY_POINT_GROUP = "redraft.commands"
+#: Commands of this repository's other distributions, and the folder to install for them.
+ELSEWHERE = {"bench": "packages/redraft-bench", "viz": "packages/redraft-bench"}
+
 
 class Commands(click.Group):
-    """Imports a command only when it is run or prints its help; the list uses stand-ins with the short help."""
+    """Imports a built-in command only when it is run or prints its help; the list uses its short help from here."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names."""
-        return list(self.commands)
+        """Return the names: the built-in commands, then those of other distributions."""
+        return [*COMMANDS, *sorted(added())]
 
-    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        """Return the command with a name."""
-        if cmd_name not in self.commands:
-            return None
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command with a name.
+
+        Raises:
+            MissingExtra: it belongs to a distribution that is not installed.
+        """
         with interrupt.ends_process():
-            found: click.Command = getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name)
-        return found
+            if cmd_name in COMMANDS:
+                return cast(click.Command, getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name))
+            if point := added().get(cmd_name):
+                return cast(click.Command, point.load())
+        if cmd_name in ELSEWHERE:
+            folder = ELSEWHERE[cmd_name]
+            raise MissingExtra(
+                f"{cmd_name} is a command of {Path(folder).name}: pip install ./{folder} in a clone of Redraft"
+            )
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list in ``redraft --help``."""
+        rows = [*COMMANDS.items()]
+        for name in sorted(added()):
+            if (command := self.get_command(ctx, name)) is not None:
+                rows.append((name, command.get_short_help_str(80)))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str()) for name, command in self.commands.items()])
+            formatter.write_dl(rows)
+
+
+def added() -> dict[str, EntryPoint]:
+    """Return the commands that other distributions add, by name."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 @click.group(
     cls=Commands,
-    commands=[click.Command(name, short_help=text) for name, text in COMMANDS.items()],
     epilog=EXAMPLES,
     invoke_without_command=True,
     context_settings=SETTINGS,
@@ -178,7 +201,7 @@ def _sentence(error: click.UsageError) -> str:
     if error.ctx is None:
         return text
     if isinstance(error.ctx.command, click.Group):
-        text += f"; commands: {', '.join(error.ctx.command.commands)}"
+        text += f"; commands: {', '.join(error.ctx.command.list_commands(error.ctx))}"
     return f"{text} (see {error.ctx.command_path} --help)"
 
 

@@ -13,8 +13,8 @@ from redraft.backends.load import HF_PREFIX, open_transformers
 from redraft.decoding.backend import Backend
 from redraft.finetune.adapt import FineTuning, adapt
 from redraft.finetune.sources import Sentence
-from redraft.measure.eval.signature import signature, text_hash
-from redraft.measure.eval.steadiness import Steadiness, steadiness
+from redraft.signature import signature, text_hash
+from redraft_bench.eval.steadiness import Steadiness, steadiness
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class TargetCounts:
         tally: the decoder's counts.
         shown: words of final captions.
         erased: words that were shown and retracted; ``erased / shown`` is normalized erasure in words
-            (`redraft.measure.eval.metrics.Erasure` counts tokens).
+            (`redraft_bench.eval.metrics.Erasure` counts tokens).
     """
 
     tally: Tally = field(default_factory=Tally)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from redraft.measure.eval.record import PassRecord, Record, Step
+from redraft_bench.eval.record import PassRecord, Record, Step
 
 AR, SSBD = "ar, de", "ssbd beta=0.2, de"
 

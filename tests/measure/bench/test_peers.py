@@ -18,15 +18,15 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.prompt import PLAIN_KEY
 from redraft.captions.style import Style
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
-from redraft.measure.bench.peers import PEERS, get_peer, open_peer, version
-from redraft.measure.bench.peers.engine import PassLog
-from redraft.measure.bench.peers.local_agreement import LocalAgreement
-from redraft.measure.bench.peers.retranslate import Task
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import MethodSystem, Run, System
-from redraft.measure.eval.record import PassRecord as Pass
-from redraft.measure.eval.record import Step
 from redraft.models import shipped_path
+from redraft_bench.bench.peers import PEERS, get_peer, open_peer, version
+from redraft_bench.bench.peers.engine import PassLog
+from redraft_bench.bench.peers.local_agreement import LocalAgreement
+from redraft_bench.bench.peers.retranslate import Task
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.measure import MethodSystem, Run, System
+from redraft_bench.eval.record import PassRecord as Pass
+from redraft_bench.eval.record import Step
 from tests.fakes import RandomModel
 
 CONTEXT = 192

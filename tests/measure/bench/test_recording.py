@@ -8,8 +8,8 @@ import pytest
 
 from redraft.decoding import cost
 from redraft.errors import InputError
-from redraft.measure.bench.recording import read_recording
-from redraft.measure.eval.record import PassRecord, Record, write_records
+from redraft_bench.bench.recording import read_recording
+from redraft_bench.eval.record import PassRecord, Record, write_records
 from tests.measure.bench.passes import AR, DRAFTED, ONE_BY_ONE, SSBD, record
 
 

@@ -23,14 +23,14 @@ from redraft.captions.events import Update
 from redraft.captions.stabilise import Mask
 from redraft.decoding import cost
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
-from redraft.measure.bench.read import read_results
-from redraft.measure.bench.recording import Recording, read_recording
-from redraft.measure.bench.replay import FIELDS, Player, replay, rows, signature, write_rows
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import compare, open_runs
-from redraft.measure.eval.meter import Meter
-from redraft.measure.eval.record import PassRecord, Record, write_records
 from redraft.models import shipped_path
+from redraft_bench.bench.read import read_results
+from redraft_bench.bench.recording import Recording, read_recording
+from redraft_bench.bench.replay import FIELDS, Player, replay, rows, signature, write_rows
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.measure import compare, open_runs
+from redraft_bench.eval.meter import Meter
+from redraft_bench.eval.record import PassRecord, Record, write_records
 from tests.fakes import RandomModel
 from tests.measure.bench.passes import AR, DRAFTED, ONE_BY_ONE, SSBD, record
 
@@ -318,7 +318,7 @@ def test_transformers_reads_as_many_ids_as_recorded(recorded: Recording, dtype: 
     pytest.importorskip("transformers", reason="the hf extra is not installed")
     from redraft.backends.hf.decoder_only import HfDecoder
     from redraft.backends.hf.options import HfOptions
-    from redraft.measure.bench.replay_hf import open_shape
+    from redraft_bench.bench.replay_hf import open_shape
     from tests.backends.hf.models import Watched
 
     backend, facts = open_shape("tiny", HfOptions(recorded.context_length, 1, dtype, "cpu", 1))

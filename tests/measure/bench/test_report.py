@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError
-from redraft.measure.bench import report
-from redraft.measure.bench.plots.labels import spread
-from redraft.measure.bench.read import Result, read_result, read_results
-from redraft.measure.eval.columns import COLUMNS, cell, column, filled
+from redraft_bench.bench import report
+from redraft_bench.bench.plots.labels import spread
+from redraft_bench.bench.read import Result, read_result, read_results
+from redraft_bench.eval.columns import COLUMNS, cell, column, filled
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]
 CURVE = {"sizes": [1, 2, 4, 8], "seconds": [0.001, 0.0011, 0.0014, 0.002]}
@@ -325,7 +325,7 @@ def test_no_two_labels_overlap(bench: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from redraft.measure.bench.plots.kinds import plots_of
+    from redraft_bench.bench.plots.kinds import plots_of
 
     result = Result(bench, "x", "de", tuple(rows(bench)))
     plots = [plot for plot in plots_of(result) if plot.name not in ("speedups", "limit")]
@@ -346,7 +346,7 @@ def test_margins_are_a_line_of_the_lag_plot() -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    from redraft.measure.bench.plots import masks
+    from redraft_bench.bench.plots import masks
 
     first = next(row for row in rows("mask") if row["mask"])
     figures = [("0.05", 8.0, 0.03), ("0", 6.0, 0.08), ("0.02", 7.0, 0.05)]

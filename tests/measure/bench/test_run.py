@@ -12,12 +12,12 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.errors import InputError
-from redraft.measure.bench.results import acceptance, finish
-from redraft.measure.bench.run import Bench, BenchModels
-from redraft.measure.bench.tables import TABLES, Table
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.record import read_records
-from redraft.measure.eval.stream import Segment, Stream
+from redraft_bench.bench.results import acceptance, finish
+from redraft_bench.bench.run import Bench, BenchModels
+from redraft_bench.bench.tables import TABLES, Table
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.record import read_records
+from redraft_bench.eval.stream import Segment, Stream
 
 SENTENCES = (
     ("I have a small dog that sleeps all day.", "Ich habe einen kleinen Hund, der den ganzen Tag schläft."),

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import InputError, MissingExtra
-from redraft.measure.bench.results import finish
-from redraft.measure.bench.run import Bench
-from redraft.measure.bench.score import add_comet
+from redraft_bench.bench.results import finish
+from redraft_bench.bench.run import Bench
+from redraft_bench.bench.score import add_comet
 from tests.measure.bench.test_run import bench
 
 

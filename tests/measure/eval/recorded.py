@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from random import Random
 
 from redraft.captions.events import Update
-from redraft.measure.eval.record import Record, Step
-from redraft.measure.eval.stream import Segment, Stream
+from redraft_bench.eval.record import Record, Step
+from redraft_bench.eval.stream import Segment, Stream
 
 
 def record(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from redraft.errors import OptionError
-from redraft.measure.eval.bootstrap import Interval, difference, interval, ratio, speedup
-from redraft.measure.eval.quality import statistics
+from redraft_bench.eval.bootstrap import Interval, difference, interval, ratio, speedup
+from redraft_bench.eval.quality import statistics
 
 RANDOM = np.random.default_rng(7)
 VALUES = np.column_stack([RANDOM.normal(5.0, 2.0, 400), np.ones(400)])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redraft.errors import MissingExtra, ModelError
-from redraft.measure.eval.comet import MODEL, Comet, comet
+from redraft_bench.eval.comet import MODEL, Comet, comet
 
 
 class Library(ModuleType):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.stabilise import Mask
-from redraft.measure.eval.contender import Contender
+from redraft_bench.eval.contender import Contender
 
 
 @pytest.mark.parametrize(

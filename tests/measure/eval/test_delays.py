@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError, OptionError
-from redraft.measure.eval.delays import Change, changes, delays, join, split, unit, words
-from redraft.measure.eval.record import Record
-from redraft.measure.eval.stream import Stream
+from redraft_bench.eval.delays import Change, changes, delays, join, split, unit, words
+from redraft_bench.eval.record import Record
+from redraft_bench.eval.stream import Stream
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, record, segment_of
 
 

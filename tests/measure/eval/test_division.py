@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.measure.eval.division import divide, division, kinds
-from redraft.measure.eval.record import PassRecord, Record, Step
+from redraft_bench.eval.division import divide, division, kinds
+from redraft_bench.eval.record import PassRecord, Record, Step
 
 
 def step(tokens: tuple[int, ...], *accepted: int, seq: int = 0, finished: bool = True) -> Step:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from redraft.decoding.cost import CostCurve
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import TableLine, rows
-from redraft.measure.eval.limit import Oracle, distance, tails
-from redraft.measure.eval.record import PassRecord as Pass
-from redraft.measure.eval.record import Record, Step
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import TableLine, rows
+from redraft_bench.eval.limit import Oracle, distance, tails
+from redraft_bench.eval.record import PassRecord as Pass
+from redraft_bench.eval.record import Record, Step
 
 FLAT = CostCurve((1, 100), (1.0, 1.0))
 LINE = CostCurve((1, 2), (1.0, 2.0))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.measure.eval.latency import al, ap, atd, dal, laal
+from redraft_bench.eval.latency import al, ap, atd, dal, laal
 
 DELAYS = st.lists(st.floats(0, 50), min_size=1, max_size=20).map(sorted)
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from redraft.errors import InputError
-from redraft.measure.eval.logs import write_simuleval, write_simulstream
-from redraft.measure.eval.stream import Stream
-from redraft.measure.eval.stream_laal import stream_laal
-from redraft.measure.eval.timing import METRICS, instances, latency_figures, unit_erasure
+from redraft_bench.eval.logs import write_simuleval, write_simulstream
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.stream_laal import stream_laal
+from redraft_bench.eval.timing import METRICS, instances, latency_figures, unit_erasure
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import InputError, MissingExtra
-from redraft.measure.eval import long_yaal as module
-from redraft.measure.eval.long_yaal import long_yaal, score_log
-from redraft.measure.eval.stream import Stream
+from redraft_bench.eval import long_yaal as module
+from redraft_bench.eval.long_yaal import long_yaal, score_log
+from redraft_bench.eval.stream import Stream
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
 
 close = pytest.approx
@@ -77,5 +77,5 @@ def test_what_it_cannot_score_is_one_sentence(tmp_path: Path) -> None:
 
 def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[omnisteval\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'packages/redraft-bench\[omnisteval\]'"):
         long_yaal([GOLDEN], GOLDEN_STREAM, "de")

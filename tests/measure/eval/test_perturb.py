@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import OptionError
-from redraft.measure.eval.perturb import perturb
-from redraft.measure.eval.sets import TestSet, lag_stream
-from redraft.measure.eval.stream import Stream
+from redraft_bench.eval.perturb import perturb
+from redraft_bench.eval.sets import TestSet, lag_stream
+from redraft_bench.eval.stream import Stream
 
 SENTENCE = "One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve"
 NONE = {"late": 0.0, "drop": 0.0, "split": 0.0, "casing": 0.0, "cut": 0.0}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from urllib.error import URLError
 
 import pytest
 
-from redraft.errors import MissingExtra, ModelError, OptionError
-from redraft.measure.eval.quality import CHOICES, quality, statistics
+from redraft.errors import ModelError, OptionError
+from redraft_bench.eval.quality import CHOICES, quality, statistics
 
 HYPOTHESES = ["Ich habe einen Hund.", "Das ist nicht gut!", "", "Sie kam spät nach Hause."]
 REFERENCES = ["Ich habe einen Hund.", "Das ist gar nicht so gut.", "Nichts", "Sie ist spät nach Hause gekommen."]
@@ -100,17 +99,3 @@ def test_a_model_that_cannot_be_downloaded_is_named(tokenizer: str, monkeypatch:
     monkeypatch.setattr(tokenizer_spm, "download_file", fail)
     with pytest.raises(ModelError, match=f"the model of the tokenizer {tokenizer} is not in .*no route to host"):
         quality(HYPOTHESES, REFERENCES, "de", tokenizer)
-
-
-def test_a_missing_dictionary_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sacrebleu.tokenizers import tokenizer_ja_mecab
-
-    monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
-    with pytest.raises(MissingExtra, match=r"ja-mecab needs the eval extra: pip install '\.\[eval\]'"):
-        quality(HYPOTHESES, REFERENCES, "ja", "ja-mecab")
-
-
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
-    with pytest.raises(MissingExtra, match="BLEU and chrF need the eval extra"):
-        quality(HYPOTHESES, REFERENCES, "de")

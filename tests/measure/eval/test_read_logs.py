@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from redraft.errors import InputError
-from redraft.measure.eval.logs import write_simuleval, write_simulstream
-from redraft.measure.eval.read_logs import read_log
-from redraft.measure.eval.timing import METRICS, latency_figures, unit_erasure
+from redraft_bench.eval.logs import write_simuleval, write_simulstream
+from redraft_bench.eval.read_logs import read_log
+from redraft_bench.eval.timing import METRICS, latency_figures, unit_erasure
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance
 
 close = pytest.approx

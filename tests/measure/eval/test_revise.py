@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Update
 from redraft.errors import InputError, OptionError
-from redraft.measure.bench.data import open_stream
-from redraft.measure.eval.revise import SENTENCES, revise
-from redraft.measure.eval.sets import TestSet, lag_stream
-from redraft.measure.eval.stream import Segment, Stream
+from redraft_bench.bench.data import open_stream
+from redraft_bench.eval.revise import SENTENCES, revise
+from redraft_bench.eval.sets import TestSet, lag_stream
+from redraft_bench.eval.stream import Segment, Stream
 
 SOURCES = [
     " ".join(f"{letter}{number}" for number in range(4 + 3 * (n % 5))) for n, letter in enumerate("ABCDEFGH" * 6)

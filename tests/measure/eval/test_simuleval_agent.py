@@ -18,7 +18,7 @@ from redraft.translator import Translator
 
 segments = pytest.importorskip("simuleval.data.segments")
 
-AGENT = Path(__file__).parents[3] / "src" / "redraft" / "measure" / "eval" / "simuleval_agent.py"
+AGENT = Path(__file__).parents[3] / "packages/redraft-bench/src/redraft_bench/eval/simuleval_agent.py"
 
 
 class Translations:
@@ -37,7 +37,7 @@ class Translations:
 
 
 def agent(*arguments: str, captions: list[str] | None = None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from redraft.measure.eval.simuleval_agent import RedraftAgent
+    from redraft_bench.eval.simuleval_agent import RedraftAgent
 
     translations = Translations(captions or [])
     monkeypatch.setattr(Translator, "open", lambda *_args, **_options: translations)
@@ -109,7 +109,7 @@ def test_a_failure_is_logged_and_the_last_caption_stays(
 
 
 def test_options_reach_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
-    from redraft.measure.eval.simuleval_agent import RedraftAgent
+    from redraft_bench.eval.simuleval_agent import RedraftAgent
 
     given: dict[str, Any] = {}
     monkeypatch.setattr(Translator, "open", lambda model, **options: given.update(model=model, **options))
@@ -128,7 +128,7 @@ def test_a_lag_of_no_words_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_simuleval_finds_the_agent() -> None:
-    from redraft.measure.eval.simuleval_agent import RedraftAgent
+    from redraft_bench.eval.simuleval_agent import RedraftAgent
 
     listed = pytest.importorskip("simuleval.utils.agent").EVALUATION_SYSTEM_LIST
     assert RedraftAgent in listed

@@ -8,10 +8,10 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.errors import OptionError
-from redraft.measure.eval import steadiness as measuring
-from redraft.measure.eval.measure import Run
-from redraft.measure.eval.record import Step
-from redraft.measure.eval.steadiness import Steadiness, steadiness
+from redraft_bench.eval import steadiness as measuring
+from redraft_bench.eval.measure import Run
+from redraft_bench.eval.record import Step
+from redraft_bench.eval.steadiness import Steadiness, steadiness
 
 
 class Parrot:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from redraft.captions.events import Update
 from redraft.cli.shared.stream import updates as updates_of
 from redraft.errors import InputError, OptionError
-from redraft.measure.eval.stream import Segment, Stream, beside
+from redraft_bench.eval.stream import Segment, Stream, beside
 
 PARTIAL, FINAL = Update("u", 0, "one", time=0.0), Update("u", 1, "one two", True, 0.5)
 SEGMENT = Segment((PARTIAL, FINAL), {"de": "eins zwei"}, 0.0, 0.5, "talk")

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 import pytest
 
 from redraft.errors import InputError, MissingExtra
-from redraft.measure.eval import stream_laal as module
-from redraft.measure.eval.stream import Stream
-from redraft.measure.eval.stream_laal import StreamLaal, stream_laal
+from redraft_bench.eval import stream_laal as module
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.stream_laal import StreamLaal, stream_laal
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
 
 needs_mweralign = pytest.mark.skipif(find_spec("mweralign") is None, reason="mweralign is not installed")
@@ -101,7 +101,7 @@ def test_times_are_needed() -> None:
 
 def test_the_library_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _name: None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[stream-laal\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'packages/redraft-bench\[stream-laal\]'"):
         stream_laal([GOLDEN], GOLDEN_STREAM, "de")
 
 

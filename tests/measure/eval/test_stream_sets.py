@@ -8,7 +8,7 @@ import pytest
 
 from redraft.captions.events import Update
 from redraft.errors import InputError, OptionError
-from redraft.measure.eval.sets import SETS, TestSet, data_folder, lag_stream, load_set
+from redraft_bench.eval.sets import SETS, TestSet, data_folder, lag_stream, load_set
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 from redraft.captions.events import Update
 from redraft.errors import InputError, OptionError
-from redraft.measure.bench.data import open_stream
-from redraft.measure.eval.stream import Stream
-from redraft.measure.eval.talks import RECOGNISED, recogniser_stream, talk_stream
+from redraft_bench.bench.data import open_stream
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.talks import RECOGNISED, recogniser_stream, talk_stream
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from redraft.errors import InputError
-from redraft.measure.eval.stream import Stream
-from redraft.measure.eval.timing import instances, latency_figures, unit_erasure
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.timing import instances, latency_figures, unit_erasure
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
 
 

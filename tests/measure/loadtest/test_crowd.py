@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from redraft.client import ServerError
-from redraft.measure.loadtest.crowd import Outcome, Plan, hold
-from redraft.measure.loadtest.script import Script, open_script
+from redraft_bench.loadtest.crowd import Outcome, Plan, hold
+from redraft_bench.loadtest.script import Script, open_script
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import running
 

@@ -10,13 +10,13 @@ import pytest
 
 from redraft.captions.events import Caption, Update
 from redraft.client import ServerError
-from redraft.measure.bench.tables import LIVE
-from redraft.measure.eval import columns
-from redraft.measure.loadtest.crowd import Outcome, Plan
-from redraft.measure.loadtest.figures import beyond, row
-from redraft.measure.loadtest.gauges import Sample, memory_slope, slope
-from redraft.measure.loadtest.hearing import Hearing
-from redraft.measure.loadtest.search import greatest
+from redraft_bench.bench.tables import LIVE
+from redraft_bench.eval import columns
+from redraft_bench.loadtest.crowd import Outcome, Plan
+from redraft_bench.loadtest.figures import beyond, row
+from redraft_bench.loadtest.gauges import Sample, memory_slope, slope
+from redraft_bench.loadtest.hearing import Hearing
+from redraft_bench.loadtest.search import greatest
 
 
 def sample(time: float, megabytes: float, cpu: float = 0.0, passes: float = 0.0) -> Sample:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redraft.captions.events import Caption, Failure, Update
-from redraft.measure.loadtest.hearing import Hearing, Lag
+from redraft_bench.loadtest.hearing import Hearing, Lag
 
 
 def caption(utterance: str, seq: int, text: str = "", final: bool = False) -> Caption:

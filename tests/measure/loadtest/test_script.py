@@ -7,9 +7,9 @@ from itertools import islice, takewhile
 import pytest
 
 from redraft.captions.events import Update
-from redraft.measure.eval.delays import words
-from redraft.measure.eval.stream import Segment, Stream
-from redraft.measure.loadtest.script import Script, open_script
+from redraft_bench.eval.delays import words
+from redraft_bench.eval.stream import Segment, Stream
+from redraft_bench.loadtest.script import Script, open_script
 
 
 @pytest.mark.parametrize("rate", [2.5, 5.0])

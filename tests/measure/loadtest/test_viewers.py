@@ -15,10 +15,10 @@ import pytest
 
 from redraft.client import ServerError
 from redraft.errors import OptionError
-from redraft.measure.loadtest import viewers
-from redraft.measure.loadtest.audience import Heard
-from redraft.measure.loadtest.redis import RedisProcess
-from redraft.measure.loadtest.viewers import Seen, Show, figures
+from redraft_bench.loadtest import viewers
+from redraft_bench.loadtest.audience import Heard
+from redraft_bench.loadtest.redis import RedisProcess
+from redraft_bench.loadtest.viewers import Seen, Show, figures
 
 PARTIAL, FIRST, SECOND = ("partial", "1", "de", 0), ("final", "1", "de", 1), ("final", "2", "de", 0)
 JAPANESE = ("final", "1", "ja", 1)

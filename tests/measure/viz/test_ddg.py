@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from redraft.decoding.types import Draft, Provenance
-from redraft.measure.viz.ddg import SOURCE, Graph, Guess, graph
-from redraft.measure.viz.trace import Trace
+from redraft_bench.viz.ddg import SOURCE, Graph, Guess, graph
+from redraft_bench.viz.trace import Trace
 from tests.fakes import END, RandomModel, greedy
 from tests.measure.viz.traces import decoded, iterations, step
 

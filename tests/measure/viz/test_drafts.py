@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.decoding.types import Provenance
-from redraft.measure.viz.drafts import DraftRow, summary_of, view
-from redraft.measure.viz.trace import Given, Trace
+from redraft_bench.viz.drafts import DraftRow, summary_of, view
+from redraft_bench.viz.trace import Given, Trace
 from tests.fakes import END
 from tests.measure.viz.traces import step
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.measure.viz.figure import wrapped
-from redraft.measure.viz.labels import label, shortened, texts, width
+from redraft_bench.viz.figure import wrapped
+from redraft_bench.viz.labels import label, shortened, texts, width
 
 
 @pytest.mark.parametrize(

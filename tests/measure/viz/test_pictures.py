@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from redraft.decoding.types import Provenance
-from redraft.errors import MissingExtra
-from redraft.measure.viz import figure
-from redraft.measure.viz.ddg import graph
-from redraft.measure.viz.drafts import ORIGINS, Cell, DraftRow
-from redraft.measure.viz.draw import COLORS, draw_drafts, draw_graph
-from redraft.measure.viz.labels import width
-from redraft.measure.viz.page import NAMES, drafts_page, graph_page
-from redraft.measure.viz.trace import Given, Token
+from redraft_bench.viz import figure
+from redraft_bench.viz.ddg import graph
+from redraft_bench.viz.drafts import ORIGINS, Cell, DraftRow
+from redraft_bench.viz.draw import COLORS, draw_drafts, draw_graph
+from redraft_bench.viz.labels import width
+from redraft_bench.viz.page import NAMES, drafts_page, graph_page
+from redraft_bench.viz.trace import Given, Token
 from tests.measure.viz.traces import iterations
 
 GRAPH = graph(iterations([1] * 4, [5, 9, 9, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
@@ -162,9 +160,3 @@ def test_a_second_font_that_is_installed_is_used(tmp_path: Path, monkeypatch: py
     sheet.text(1, 1, "a 𝒜")  # a letter that STIXGeneral has and DejaVu Sans Mono has not
     assert sheet.save(tmp_path / "sheet.svg") == ""
     assert "STIXGeneral" in (tmp_path / "sheet.svg").read_text(encoding="utf-8")
-
-
-def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[viz\]'"):
-        figure.require_matplotlib()

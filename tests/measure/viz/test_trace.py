@@ -11,7 +11,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import Draft, Provenance, Verdict
-from redraft.measure.viz.trace import Given, Trace, TracedPass
+from redraft_bench.viz.trace import Given, Trace, TracedPass
 from tests.fakes import END, RandomModel, greedy
 from tests.measure.viz.traces import decoded, step
 

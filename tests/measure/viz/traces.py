@@ -10,7 +10,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Draft, Output, Provenance, Verdict
-from redraft.measure.viz.trace import Trace, TracedPass, traced
+from redraft_bench.viz.trace import Trace, TracedPass, traced
 from tests.fakes import END, RandomModel
 
 

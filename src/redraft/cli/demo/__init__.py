@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
     from redraft.cli.demo.stage import Played
-    from redraft.measure.eval.figures import Row
+    from redraft_bench.eval.figures import Row
 
 EXAMPLES = """\b
 Examples:
@@ -155,8 +155,9 @@ def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
 
 def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
     """Print the table of costs if a sentence was finished."""
-    from redraft.measure.eval.figures import lines, rows
-    from redraft.measure.eval.table import print_json, print_table
+    from redraft.signature import print_json
+    from redraft_bench.eval.figures import lines, rows
+    from redraft_bench.eval.table import print_table
 
     if not played.sentences:
         return

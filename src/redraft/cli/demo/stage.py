@@ -23,14 +23,14 @@ from redraft.captions.talk import RECORDING
 from redraft.cli.demo.scene import EARLIER, Scene, View, draw
 from redraft.decoding.methods import BETA, get_method
 from redraft.errors import RedraftError
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.measure import Run, compare, open_runs
-from redraft.measure.eval.signature import signature, text_hash
+from redraft.signature import signature, text_hash
 from redraft.speech.audio import at_speed, file_blocks
 from redraft.speech.loudspeaker import playing
 from redraft.speech.newest import newest
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import Sentences
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.measure import Run, compare, open_runs
 
 
 def contenders(

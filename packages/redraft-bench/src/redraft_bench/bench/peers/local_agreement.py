@@ -1,0 +1,89 @@
+"""LocalAgreement-n with a forced prefix, the policy of whisper_streaming and SimulStreaming, on Redraft's backend.
+
+Liu et al. 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial Hypothesis Selection":
+the prefix on which the last n hypotheses agree is committed.  As in SimulStreaming's translation, the committed prefix
+is appended to the prompt, so later hypotheses start with it, and only the committed prefix is shown.  SimulStreaming
+compares words; this implementation compares ids, so exactly the ids that the model chose are forced.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import reduce
+
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.backend import Backend
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.method import Option
+from redraft.decoding.types import TARGET, common_prefix
+from redraft_bench.bench.peers.engine import Generated
+from redraft_bench.bench.peers.retranslate import Retranslation, Task
+from redraft_bench.eval.meter import Meter
+
+AGREEMENT = Option("n", 2, 2, 10, "how many hypotheses in a row must agree", whole=True)
+
+
+class Greedy:
+    """Plain greedy decoding with Redraft, in one slot of a backend."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._meter = backend, Meter()
+        self._slot = backend.open_slot()
+
+    def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
+        """Decode greedily after ``prompt``, up to ``limit`` tokens."""
+        asking = decode(prompt, Nothing(), Exact(), end_tokens=self._backend.end_tokens, limit=limit)
+        started = time.perf_counter()
+        (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
+        seconds = time.perf_counter() - started
+        passes, model_seconds = self._meter.take(len(prompt), len(output.tokens), output.finished)
+        return Generated(output.tokens, output.finished, seconds, model_seconds, passes)
+
+    def close(self) -> None:
+        """Release the slot."""
+        self._backend.close_slot(self._slot)
+
+
+class LocalAgreement(Retranslation):
+    """Commits the prefix on which n successive hypotheses agree; shown text is never retracted.
+
+    An update with an unchanged source does not count as another hypothesis.  The final update shows its whole
+    hypothesis.
+
+    Args:
+        n: number of hypotheses that must agree, within `AGREEMENT`.
+
+    Raises:
+        OptionError: ``n`` is out of range.
+        CapabilityError: the backend has no free slot.
+    """
+
+    def __init__(self, task: Task, n: int = 2) -> None:
+        self._n = int(AGREEMENT.check(n))
+        super().__init__(task, Greedy(task.backend))
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._committed: tuple[int, ...] = ()
+        self._hypotheses: list[tuple[int, ...]] = []
+
+    def _decode(self, prompt: tuple[int, ...], limit: int) -> Generated:
+        forced = self._committed
+        if not prompt or len(forced) >= limit:  # the source became empty, or the prompt too long
+            return Generated(forced, finished=not prompt)
+        answer = self.engine.generate(prompt + forced, limit - len(forced))
+        hypothesis = forced + answer.tokens
+        self._hypotheses = [*self._hypotheses, hypothesis][-self._n :]
+        if len(self._hypotheses) == self._n:
+            self._committed = reduce(_agreed, self._hypotheses)
+        return replace(answer, tokens=hypothesis)
+
+    def _unstable(self) -> int:
+        return len(self._latest.tokens) - len(self._committed)
+
+
+def _agreed(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    return first[: common_prefix(first, second)]

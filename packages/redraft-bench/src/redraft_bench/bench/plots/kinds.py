@@ -1,0 +1,159 @@
+"""All plots of the benchmarks, with the results they apply to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from redraft_bench.bench.plots import bands, live, masks, scatter
+from redraft_bench.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
+from redraft_bench.bench.read import Result
+from redraft_bench.bench.results import LAST_POSITION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A kind of plot.
+
+    Attributes:
+        name: used in file names.
+        about: what it shows, in a sentence.
+        has: returns whether a result has the figures for it.
+        draw: draws a result on axes.
+        benches: benchmarks to which it applies.
+        inches: height of the axes, if it depends on the result.
+        left: left margin in inches.
+        right: right margin in inches.
+    """
+
+    name: str
+    about: str
+    has: Callable[[Result], bool]
+    draw: Callable[[Axes, Result], None]
+    benches: tuple[str, ...]
+    inches: Callable[[Result], float] = lambda _result: HEIGHT - BOTTOM
+    left: float = LEFT
+    right: float = RIGHT
+
+
+_STREAMS = ("ssbd", "beta", "peers")
+_ALL = ("ssbd", "beta", "mask", "cold", "jacobi", "aasd", "peers", "replay")
+
+PLOTS = (
+    Plot(
+        "quality",
+        "Quality against flicker: up and to the left is better. Vertical lines are 95% intervals.",
+        scatter.has_quality,
+        scatter.quality,
+        _STREAMS,
+    ),
+    Plot(
+        "speed",
+        "Speed-up over re-translation (ar), as the bias grows.",
+        scatter.has_speed,
+        scatter.speed,
+        ("beta",),
+        right=1.15,
+    ),
+    Plot(
+        "flicker",
+        "Visible flicker, by how much of a partial caption is hidden.",
+        masks.has_flicker,
+        masks.flicker,
+        ("mask",),
+        right=1.2,
+    ),
+    Plot(
+        "lag",
+        "Visible flicker against lag: down and to the left is better.",
+        masks.has_lag,
+        masks.lag,
+        ("mask",),
+    ),
+    Plot(
+        "tradeoff",
+        "Quality against speed: up and to the right is better. Each line is a rollback threshold, each point on it a "
+        "fallback threshold; the lowest is labelled with the rollback threshold.",
+        scatter.has_tradeoff,
+        scatter.tradeoff,
+        ("bild",),
+    ),
+    Plot(
+        "tradeoff-passes",
+        "The same, counted in passes of the large model.",
+        scatter.has_tradeoff,
+        scatter.tradeoff_passes,
+        ("bild",),
+    ),
+    Plot(
+        "speedups",
+        "Speed-up over ar, in time and in passes.",
+        bands.has_speedups,
+        bands.speedups,
+        ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay"),
+        bands.height_of_speedups,
+        bands.LEFT,
+        bands.RIGHT,
+    ),
+    Plot(
+        "limit",
+        "Distance to the limit: time relative to a drafter that knows the output beforehand. Shorter is better.",
+        bands.has_limit,
+        bands.limit,
+        ("ssbd", "redraft", "beta", "cold", "jacobi", "aasd", "peers", "replay"),
+        bands.height_of_limit,
+        bands.LEFT,
+        bands.RIGHT,
+    ),
+    Plot(
+        "acceptance",
+        f"Share of the draft tokens accepted at each position. Position {LAST_POSITION} includes all further ones; "
+        "positions with less than 1% of the drafts are omitted.",
+        bands.has_acceptance,
+        bands.acceptance,
+        _ALL,
+        bands.height_of_acceptance,
+    ),
+    Plot(
+        "cost",
+        "Cost of a pass over n new tokens, T(n), compared with n passes over one token each.",
+        scatter.has_curve,
+        scatter.curve,
+        (*_ALL, "bild", "quality"),
+        right=0.75,
+    ),
+    Plot(
+        "talks",
+        "Caption lag by the number of simultaneous talks; the dotted line is one second.",
+        live.has_trials,
+        live.talks,
+        ("capacity",),
+        right=1.6,
+    ),
+)
+
+
+def plots_of(result: Result) -> list[Plot]:
+    """Return the plots that a result has the figures for."""
+    return [plot for plot in PLOTS if result.bench in plot.benches and plot.has(result)]
+
+
+def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
+    """Draw a plot as SVG, with a panel per result; several panels are titled by language.
+
+    Args:
+        plot: the plot.
+        results: results of one benchmark on one data set.
+        name: prefix of all ids in the document.
+    """
+    return svg([_panel(plot, result, len(results) > 1) for result in results], name)
+
+
+def _panel(plot: Plot, result: Result, several: bool) -> Panel:
+    words = [result.language_name] * several + ["replay"] * result.replayed
+    height = plot.inches(result) + BOTTOM
+    return Panel(lambda axes: plot.draw(axes, result), ", ".join(words), height, plot.left, plot.right)

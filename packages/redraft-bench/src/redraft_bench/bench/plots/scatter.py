@@ -1,0 +1,208 @@
+"""Scatter plots: quality, flicker, lag, speed, cost of a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+from redraft_bench.bench.pick import number, options, pick
+from redraft_bench.bench.plots.chart import BLUE, COLOURS, GREEN, INK, ORANGE, PURPLE
+from redraft_bench.bench.plots.labels import Label, at_ends, beside
+from redraft_bench.bench.read import Result
+from redraft_bench.eval.figures import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Points = list[tuple[float, float]]
+
+
+def value(row: Row, field: str) -> float:
+    """Return a figure as a number; only for fields that `measured` has checked."""
+    return float(cast(float, row[field]))
+
+
+def measured(rows: Iterable[Row], *fields: str) -> list[Row]:
+    """Return the rows that have all of these figures."""
+    return [row for row in rows if all(isinstance(row.get(field), int | float) for field in fields)]
+
+
+def points_of(rows: Iterable[Row], x: str, y: str) -> Points:
+    """Return two figures of each row."""
+    return [(value(row, x), value(row, y)) for row in rows]
+
+
+def draw_line(axes: Axes, points: Points, colour: str, style: str = "-") -> None:
+    """Draw a line with a marker at each point."""
+    axes.plot(*zip(*points, strict=True), style, marker="o", color=colour)
+
+
+def leave_room(axes: Axes, share: float = 0.1) -> None:
+    """Add margins around the points; axes start at 0 if that is close."""
+    axes.margins(share, share)
+    axes.autoscale_view()
+    if 0 <= axes.dataLim.x0 < 0.3 * axes.dataLim.x1:
+        axes.set_xlim(left=-0.06 * axes.dataLim.x1)
+
+
+# Quality against flicker
+
+
+def has_quality(result: Result) -> bool:
+    """Whether at least two rows have both figures."""
+    return len(measured(_unmasked(result), "chrf", "ne_output")) > 1
+
+
+def _unmasked(result: Result) -> list[Row]:
+    return [row for row in result.rows if not row.get("mask")]
+
+
+def quality(axes: Axes, result: Result) -> None:
+    """Draw chrF over NE; SSBD rows are connected by ascending beta."""
+    rows = measured(_unmasked(result), "chrf", "ne_output")
+    several = sum(row["method"] == "ssbd" for row in rows) > 1
+    lines = [points_of(_by_beta(rows), "ne_output", "chrf")] if several else []
+    for line in lines:
+        draw_line(axes, line, BLUE)
+    labels = []
+    for row in rows:
+        x, y = value(row, "ne_output"), value(row, "chrf")
+        text = str(row["method"])
+        colour = {"ssbd": BLUE, "ar": ORANGE, "cd": GREEN}.get(text, PURPLE)
+        if row["method"] == "ssbd" and several:
+            text = f"β {options(row)['beta']}"
+        for low, high in points_of(measured([row], "chrf_low", "chrf_high"), "chrf_low", "chrf_high"):
+            axes.vlines(x, low, high, color=colour, alpha=0.4)
+            lines.append([(x, low), (x, high)])
+        axes.plot(x, y, "o", color=colour)
+        labels.append(Label(x, y, text, colour))
+    axes.set_xlabel("NE (retracted tokens per final token)")
+    axes.set_ylabel("chrF")
+    leave_room(axes)
+    beside(axes, labels, lines)
+
+
+def _by_beta(rows: Iterable[Row]) -> list[Row]:
+    found = [row for row in pick(rows, "ssbd") if "beta" in options(row)]
+    return sorted(found, key=lambda row: number(row, "beta"))
+
+
+# Speed-up against the bias
+
+SPEEDS = {"speedup": ("in time", BLUE), "pass_speedup": ("in passes", ORANGE)}
+
+
+def has_speed(result: Result) -> bool:
+    """Whether there are at least two values of beta."""
+    return len(measured(_by_beta(result.rows), *SPEEDS)) > 1
+
+
+def speed(axes: Axes, result: Result) -> None:
+    """Draw speed-ups in time and in passes over beta."""
+    rows = measured(_by_beta(result.rows), *SPEEDS)
+    labels = []
+    axes.axhline(1, color=INK, linewidth=1)
+    for field, (text, colour) in SPEEDS.items():
+        points = [(number(row, "beta"), value(row, field)) for row in rows]
+        draw_line(axes, points, colour)
+        labels.append(Label(*points[-1], f"{text} {points[-1][1]:.2f}", colour))
+    axes.set_xlabel("bias β")
+    axes.set_ylabel("speed-up over ar (×)")
+    axes.set_ylim(bottom=0)
+    at_ends(axes, [*labels, Label(0, 1, "ar 1.00", INK)])
+
+
+# BiLD's trade-off
+
+
+def _drafted(result: Result) -> list[Row]:
+    found = measured(pick(result.rows, "bild"), "chrf", *SPEEDS)
+    found = [row for row in found if {"fallback", "rollback"} <= options(row).keys()]
+    return sorted(found, key=lambda row: (_small(row), number(row, "rollback"), number(row, "fallback")))
+
+
+def _small(row: Row) -> str:
+    return str(row.get("small_model") or "")
+
+
+def has_tradeoff(result: Result) -> bool:
+    """Whether BiLD was run with at least two settings."""
+    return len(_drafted(result)) > 1
+
+
+def tradeoff(axes: Axes, result: Result, field: str = "speedup") -> None:
+    """Draw chrF over speed-up: a colour per rollback threshold, a line style per draft model."""
+    rows = _drafted(result)
+    smalls, rollbacks = list(dict.fromkeys(map(_small, rows))), list(dict.fromkeys(map(_rollback, rows)))
+    colours = dict(zip(rollbacks, COLOURS * len(rollbacks), strict=False))
+    styles = dict(zip(smalls, ("-", "--", ":", "-.") * len(smalls), strict=False))
+    labels, lines = [], []
+    for (small, rollback), group in groupby(rows, key=lambda row: (_small(row), _rollback(row))):
+        lines.append(points_of(group, field, "chrf"))
+        draw_line(axes, lines[-1], colours[rollback], styles[small])
+        labels.append(Label(*lines[-1][0], f"{rollback:g}", colours[rollback]))
+    for row in measured(pick(result.rows, "ar"), "chrf", field):
+        axes.plot(value(row, field), value(row, "chrf"), "o", color=INK)
+        labels.append(Label(value(row, field), value(row, "chrf"), "ar", INK))
+    if len(smalls) > 1:
+        for small in smalls:
+            axes.plot([], [], styles[small], color=INK, label=small)
+        axes.legend(frameon=False, fontsize="small", loc="best")
+    axes.set_xlabel(f"speed-up over ar, {SPEEDS[field][0]} (×)")
+    axes.set_ylabel("chrF")
+    leave_room(axes)
+    beside(axes, labels, lines)
+
+
+def _rollback(row: Row) -> float:
+    return number(row, "rollback")
+
+
+def tradeoff_passes(axes: Axes, result: Result) -> None:
+    """Draw chrF over the speed-up in passes."""
+    tradeoff(axes, result, "pass_speedup")
+
+
+# The cost of a pass
+
+
+def has_curve(result: Result) -> bool:
+    """Whether T(n) was measured."""
+    return result.curve is not None
+
+
+def curve(axes: Axes, result: Result) -> None:
+    """Draw T(n), with n T(1) for comparison."""
+    if result.curve is None:
+        return
+    sizes = result.curve.sizes
+    taken = [1e3 * seconds for seconds in result.curve.seconds]
+    singly = [taken[0] * size for size in sizes]
+    draw_line(axes, list(zip(sizes, taken, strict=True)), BLUE)
+    axes.plot(sizes, singly, "--", color=INK)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(_apart(sizes, 1.4), labels=[str(size) for size in _apart(sizes, 1.4)])
+    axes.minorticks_off()
+    low, high = axes.get_ylim()
+    ticks = _round(low, high)
+    axes.set_yticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("new tokens in the pass, n")
+    axes.set_ylabel("time of the pass (ms)")
+    at_ends(axes, [Label(sizes[-1], taken[-1], "T(n)", BLUE), Label(sizes[-1], singly[-1], "n · T(1)", INK)])
+
+
+def _apart(sizes: Sequence[int], ratio: float) -> list[int]:
+    """Return the sizes that are at least ``ratio`` apart."""
+    found: list[int] = []
+    for size in sizes:
+        if not found or size >= ratio * found[-1]:
+            found.append(size)
+    return found
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Return 1, 2, 5, 10, ... within bounds."""
+    numbers = (digit * 10.0**power for power in range(-4, 7) for digit in (1, 2, 5))
+    return [each for each in numbers if low <= each <= high]

@@ -1,0 +1,187 @@
+"""Read the results of runs: rows of figures and the data of plots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redraft.captions.languages import parse_language
+from redraft.decoding.cost import CostCurve
+from redraft.errors import InputError
+from redraft.models import SHIPPED
+from redraft_bench.bench.tables import TABLES
+from redraft_bench.eval.columns import COLUMNS
+from redraft_bench.eval.figures import Row
+
+ENDING = ".rows.jsonl"
+
+#: Order of languages, as in the papers' tables; other languages follow.
+LANGUAGES = ("de", "zh", "ja")
+
+#: Suffix of streams with simulated recognition errors (`redraft_bench.eval.perturb`).
+PERTURBED = ".perturbed"
+
+#: Display names of the test sets.
+SETS = {
+    "flores200.devtest": "Flores-200 devtest",
+    "acl6060.dev": "ACL 60/60 dev",
+    "acl6060.talks": "ACL 60/60 talks",
+    "dickens": "a reading of Dickens, recognised",
+    "mexpresso": "mExpresso",
+    "recogniser": "a recogniser's output",
+    "talk": "the demo talk",
+    "tatoeba2021": "Tatoeba 2021",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The results of one table on one data set into one language.
+
+    Attributes:
+        bench: name of the table (`redraft_bench.bench.tables`), or ``replay``.
+        language: BCP 47 tag of the target language.
+        curve: T(n), measured in the same run.
+        acceptance: title of a row -> for each draft position, the tokens accepted and the tokens proposed there.
+        trials: title of a row -> p95 of the caption lag in ms for each number of talks tried.
+    """
+
+    bench: str
+    data: str
+    language: str
+    rows: tuple[Row, ...]
+    signatures: tuple[str, ...] = ()
+    curve: CostCurve | None = None
+    acceptance: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    trials: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the times come from recorded passes replayed on another model."""
+        return any(row.get("replay") for row in self.rows)
+
+    @property
+    def name(self) -> str:
+        """Data set and language in words, and the model if it is not a built-in one."""
+        data = self.data.removesuffix(PERTURBED)
+        misheard = ", misheard at first" if data != self.data else ""
+        by = f", by {self.other_model}" if self.other_model else ""
+        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}{by}"
+
+    @property
+    def other_model(self) -> str:
+        """File name of the model if it is not a built-in one; for a replay, the name in its signature."""
+        file = self.facts.get("model", "").partition("@")[0]
+        return "" if self.replayed or file in ("", *SHIPPED.values()) else Path(file).stem
+
+    @property
+    def language_name(self) -> str:
+        """English name of the target language; several for live talks, separated by commas."""
+        return " and ".join(parse_language(each).name for each in self.language.split(","))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The fields of the first signature by name."""
+        first = self.signatures[0] if self.signatures else ""
+        return {name: value for name, _, value in (part.partition(":") for part in first.split("|"))}
+
+
+def read_results(folder: Path) -> list[Result]:
+    """Read the results in all ``.rows.jsonl`` files of a folder, in the order of the tables; replays are last.
+
+    Raises:
+        InputError: a line is not an object, lacks a field or has text instead of a number, or a file has rows of two
+            runs.
+    """
+    found = [read_result(path) for path in sorted(folder.glob(f"*{ENDING}"))]
+    benches = [*TABLES]
+
+    def place(result: Result) -> tuple[object, ...]:
+        bench = benches.index(result.bench) if result.bench in benches else len(benches)
+        language = LANGUAGES.index(result.language) if result.language in LANGUAGES else len(LANGUAGES)
+        return result.replayed, bench, result.bench, result.data, result.other_model, language, result.language
+
+    return sorted(found, key=place)
+
+
+def read_result(path: Path) -> Result:
+    """Read one ``.rows.jsonl`` file; raises as `read_results`."""
+    rows: list[Row] = []
+    more: dict[str, Any] = {}
+    keys: dict[tuple[str, str, str], None] = {}
+    signatures: dict[str, None] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            fields = _object(line)
+            keys[fields["bench"], fields["data"], fields["target_language"]] = None
+            if "method" in fields:
+                rows.append(_checked(fields))
+            else:
+                more = {"curve": _curve(fields), "acceptance": _acceptance(fields), "trials": _trials(fields)}
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+        if fields.get("signature"):
+            signatures[str(fields["signature"])] = None
+    if len(keys) != 1:
+        raise InputError(f"{path} must hold the rows of one bench, data set and language, not of {len(keys)}")
+    (key,) = keys
+    return Result(*key, tuple(rows), tuple(signatures), **more)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"this is not valid JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise InputError("a row must be a JSON object")
+    for name in ("bench", "data", "target_language"):
+        if not isinstance(fields.get(name), str):
+            raise InputError(f"{name} must be a string, not {fields.get(name)!r}")
+    return fields
+
+
+def _checked(fields: dict[str, Any]) -> Row:
+    if not isinstance(fields["method"], str):
+        raise InputError(f"method must be a string, not {fields['method']!r}")
+    for name, value in fields.items():
+        number = isinstance(value, int | float)
+        if not (value is None or number or isinstance(value, str)):
+            raise InputError(f"{name} must be a string, a number or null, not {value!r}")
+        column = COLUMNS.get(name)
+        if column and value is not None and bool(column.form) != number:
+            raise InputError(f"{name} must be a {'number' if column.form else 'string'} or null, not {value!r}")
+    return fields
+
+
+def _curve(fields: Mapping[str, Any]) -> CostCurve | None:
+    given = fields.get("curve")
+    if given is None:
+        return None
+    try:
+        return CostCurve(tuple(given["sizes"]), tuple(float(each) for each in given["seconds"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"curve must hold sizes and the seconds of each: {error!r}") from None
+
+
+def _acceptance(fields: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
+    given = fields.get("acceptance_by_position") or {}
+    try:
+        return {title: [(int(kept), int(stood)) for kept, stood in counts] for title, counts in given.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"acceptance_by_position must hold pairs of counts for every title: {error!r}") from None
+
+
+def _trials(fields: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    given = fields.get("trials") or {}
+    try:
+        # If nothing was answered, there is no lag.
+        return {
+            title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
+            for title, pairs in given.items()
+        }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"trials must hold pairs of talks and lag for every title: {error!r}") from None

@@ -1,0 +1,204 @@
+"""Replay the recorded passes of a run on a model of another size, to estimate what a method gains there.
+
+The cost of a pass depends on the number of new and cached ids, not on the ids.  So each recorded target pass is run
+again with random ids: the same numbers of cached ids, new ids and rows, with the same rollbacks.  Nothing is
+translated: outputs and acceptance come from the recording, times from the replaying model.  Of the work between passes,
+the times include only the argmax of each row that was kept.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from redraft import __version__
+from redraft.decoding import cost
+from redraft.decoding.backend import Backend
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.signature import file_hash, machine
+from redraft_bench.bench.recording import Recording, passes_of
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import Row, TableLine
+from redraft_bench.eval.figures import rows as figures
+from redraft_bench.eval.record import PassRecord, Record, Step
+
+#: Approximate number of samples of the cost curve.
+SAMPLES = 7
+#: Figures that are valid for a replay; all except times and ratios of times come from the recording.
+FIELDS = (
+    *("method", "options", "mask", "target_language", "segments", "updates", "output_tokens", "target_passes"),
+    *("mean_acceptance_length", "draft_acceptance", "output_acceptance", "tokens_per_second", "update_p50_ms"),
+    *("update_p95_ms", "speedup", "speedup_median", "pass_speedup", "limit_distance"),
+)
+#: Columns of the table in the terminal.
+COLUMNS = (
+    *("target_language", "method", "mask", "segments", "target_passes", "mean_acceptance_length"),
+    *("output_acceptance", "tokens_per_second", "speedup", "pass_speedup", "limit_distance"),
+)
+
+
+@dataclass(slots=True)
+class Player:
+    """Runs recorded passes on a backend with one free slot.
+
+    A draft tree is replayed as a chain of the same size.
+
+    Attributes:
+        random: random generator of the ids.
+    """
+
+    backend: Backend
+    random: Random
+    _slot: int = 0
+    _held: tuple[int, ...] = ()
+
+    def play(self, record: Record) -> Record:
+        """Return the record with the times of this backend."""
+        self._slot, self._held = self.backend.open_slot(), ()
+        try:
+            passes = passes_of(record)
+            if passes and passes[0].cached:  # fill the cache as earlier segments did; not timed
+                self._run(PassRecord(0, passes[0].cached, 0, 0, 0))
+            return replace(record, steps=tuple(self._step(step) for step in record.steps))
+        finally:
+            self.backend.close_slot(self._slot)
+
+    def _step(self, step: Step) -> Step:
+        seconds = sum((self._run(each) for each in step.passes), 0.0)
+        return replace(step, seconds=seconds, model_seconds=seconds)
+
+    def _run(self, each: PassRecord) -> float:
+        """Run a pass and return its seconds."""
+        score = self._request(each)
+        started = time.perf_counter()
+        rows = self.backend.score([(self._slot, score)])[0]
+        for node in range(ROOT, each.accepted):  # reading rows also waits for a GPU
+            rows.argmax(node)
+        return time.perf_counter() - started
+
+    def _request(self, each: PassRecord) -> Score:
+        """Make a request of which the cache holds exactly as many ids as in the recording."""
+        length = each.cached + each.new - each.nodes
+        prefix = [*self._held[: each.cached], *self._draw(length - each.cached)]
+        if each.cached < len(self._held) and prefix[each.cached] == self._held[each.cached]:
+            prefix[each.cached] = (prefix[each.cached] + 1) % self.backend.vocabulary_size
+        draft = self._draw(each.nodes)
+        self._held = (*prefix, *draft)
+        return Score(tuple(prefix), Draft.chain(draft, Provenance.PREVIOUS), each.prompt_rows)
+
+    def _draw(self, count: int) -> list[int]:
+        return self.random.choices(range(self.backend.vocabulary_size), k=count)
+
+
+def replay(
+    backend: Backend, recording: Recording, *, seed: int = 0, show: Callable[[range], Iterable[int]] = iter
+) -> tuple[dict[str, list[Record]], cost.CostCurve]:
+    """Replay a recording; return the records with the times of ``backend``, and its cost curve.
+
+    Contenders take turns segment by segment, in an order that is reversed each time.  The cost curve is sampled between
+    segments.
+
+    Args:
+        backend: has one free slot of `Recording.context_length`.
+        recording: the records.
+        seed: random seed of the ids.
+        show: wraps the segment numbers, for a progress bar.
+    """
+    player = Player(backend, Random(seed))
+    names = list(recording.records)
+    played: dict[str, list[Record]] = {name: [] for name in names}
+    count = len(recording.records[names[0]])
+    every = max(1, count // SAMPLES)
+    _sample(backend)  # the first pass of each size is slower
+    samples = []
+    for number in show(range(count)):
+        if number % every == 0:
+            samples.append(_sample(backend))
+        for name in names if number % 2 == 0 else reversed(names):
+            played[name].append(player.play(recording.records[name][number]))
+    return played, cost.curve(samples)
+
+
+def _sample(backend: Backend) -> list[float]:
+    slot = backend.open_slot()
+    try:
+        return cost.sample(backend, slot)
+    finally:
+        backend.close_slot(slot)
+
+
+def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: str = "") -> list[Row]:
+    """Return a row per contender: the `FIELDS` of a benchmark, and ``seconds`` of all passes.
+
+    Each row has the field ``replay``, so it cannot be mistaken for a measured translation.
+
+    Args:
+        played: name of a contender -> its replayed records.
+        curve: the cost curve.
+        data: description of the data and model.
+    """
+    names = [_parts(name) for name in played]
+    lines = [
+        TableLine(Contender(method, language), records)
+        for (method, _options, _mask, language), records in zip(names, played.values(), strict=True)
+    ]
+    found: list[Row] = []
+    for row, line, (_method, options, mask, _language) in zip(figures(lines, curve), lines, names, strict=True):
+        shown = {**row, "options": options, "mask": mask}
+        labels: Row = {"bench": "replay", "replay": True, "data": data}
+        found.append({**labels, **{name: shown[name] for name in FIELDS}, "seconds": round(line.seconds, 6)})
+    return found
+
+
+def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: Path, name: str) -> None:
+    """Write ``NAME-LANGUAGE.rows.jsonl`` for each language, for the report (`redraft_bench.bench.read`).
+
+    Each file has the rows and an object with the curve.
+
+    Args:
+        table: the rows.
+        curve: the cost curve.
+        line: the signature.
+        folder: where to write.
+        name: first part of the file names.
+    """
+    for language in dict.fromkeys(row["target_language"] for row in table):
+        objects: list[dict[str, Any]] = [row for row in table if row["target_language"] == language]
+        shared = {field: objects[0][field] for field in ("bench", "data", "target_language")}
+        objects.append({**shared, "curve": asdict(curve)})
+        with (folder / f"{name}-{language}.rows.jsonl").open("w", encoding="utf-8") as file:
+            for each in objects:
+                file.write(json.dumps({**each, "signature": line}, ensure_ascii=False) + "\n")
+
+
+def _parts(name: str) -> tuple[str, str, str, str]:
+    """Split `Contender.name` into method, settings, masking and language."""
+    title, _, language = name.rpartition(", ")
+    title, _, masking = title.partition(", hides ")
+    method, _, settings = title.partition(" ")
+    return method, settings, masking, language
+
+
+def signature(records: Path, recording: Recording, seed: int, **model: object) -> str:
+    """Return a one-line signature that starts with ``replay:``.
+
+    Args:
+        records: the records file.
+        recording: its contents.
+        seed: random seed of the ids.
+        model: facts about model and engine.
+    """
+    parts = {
+        "replay": f"{records.name}@{file_hash(records)}",
+        "redraft": __version__,
+        "segments": len(next(iter(recording.records.values()))),
+        **model,
+        "seed": seed,
+        **machine(),
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())

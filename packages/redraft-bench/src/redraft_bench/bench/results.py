@@ -1,0 +1,124 @@
+"""Turn the records of a run into rows: figures, quality, lag, and data for the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from typing import Any
+
+from redraft.captions.languages import parse_language
+from redraft.signature import text_hash
+from redraft_bench.bench.run import Bench
+from redraft_bench.eval.bootstrap import interval, ratio, speedup
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import Row, TableLine, rows
+from redraft_bench.eval.quality import quality, statistics
+from redraft_bench.eval.record import Record
+from redraft_bench.eval.stream_laal import stream_laal
+from redraft_bench.eval.timing import latency_figures
+
+#: Draft positions from this one on are counted together.
+LAST_POSITION = 40
+
+
+def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[list[Row], str]:
+    """Compute the rows of a run and their signature, and write both to its ``.rows.jsonl``.
+
+    Args:
+        bench: the run.
+        lines: the contenders with their records.
+        seed: random seed of the confidence intervals.
+    """
+    curve = bench.curve()
+    found = rows(lines, curve)
+    scored = _references(bench)
+    line = bench.signature
+    if scored:
+        scores = [_quality(each, scored, bench.language, seed) for each in lines]
+        for row, (figures, _metrics) in zip(found, scores, strict=True):
+            row.update(figures)
+        line += f"|metrics:{scores[0][1]}|bootstrap:1000,95%,seed {seed}"
+    if bench.drafts_by_cost:
+        line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text('utf-8'))}"
+    for row, each in zip(found, lines, strict=True):
+        row.update(_intervals(each, lines[0], seed))
+        row.update(latency_figures(each.records, bench.stream, bench.language))
+        row.update(_stream_laal(each, bench))
+        row.update(bench=bench.table.name, data=bench.stream.name)
+    more: dict[str, Any] = {
+        "bench": bench.table.name,
+        "data": bench.stream.name,
+        "target_language": bench.language,
+        "curve": asdict(curve),
+        "acceptance_by_position": {_shown(each.contender): acceptance(each) for each in lines},
+    }
+    with bench.file(".rows.jsonl").open("w", encoding="utf-8") as file:
+        for written in (*found, more):
+            file.write(json.dumps({**written, "signature": line}, ensure_ascii=False) + "\n")
+    return found, line
+
+
+def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
+    """Return 95% intervals of NE of the display and of the speed-up over ``baseline``."""
+    erased = [[sum(step.erased[1] for step in each.steps), each.steps[-1].length[1]] for each in line.records]
+    times = [
+        [_tokens(mine), mine.seconds, _tokens(theirs), theirs.seconds]
+        for mine, theirs in zip(line.records, baseline.records, strict=True)
+    ]
+    row: Row = {}
+    for name, per_segment, statistic in (("ne_display", erased, ratio), ("speedup", times, speedup)):
+        low, high = interval(per_segment, statistic, seed=seed)
+        row.update({f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)})
+    return row
+
+
+def _tokens(record: Record) -> int:
+    return sum(len(step.tokens) for step in record.steps if step.passes)
+
+
+def _stream_laal(line: TableLine, bench: Bench) -> Row:
+    """Return StreamLAAL if the stream is timed and mweralign is installed."""
+    timed = all(each.start is not None for each in bench.stream.segments)
+    if not timed or find_spec("mweralign") is None or not _references(bench):
+        return {}
+    found = stream_laal(line.records, bench.stream, bench.language)
+    return {"stream_laal": round(found.ideal, 4), "stream_laal_ca": round(found.computation_aware, 4)}
+
+
+def _quality(line: TableLine, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:
+    """Return BLEU and chrF with 95% intervals, and the metrics' signature."""
+    hypotheses = [line.records[number].translation for number in references]
+    language = parse_language(language).code
+    scores = quality(hypotheses, list(references.values()), language)
+    row: Row = {"bleu": round(scores.bleu, 2), "chrf": round(scores.chrf, 2)}
+    for name, (per_segment, statistic) in statistics(hypotheses, list(references.values()), language).items():
+        low, high = interval(per_segment, statistic, seed=seed)
+        row.update({f"{name}_low": round(low, 2), f"{name}_high": round(high, 2)})
+    return row, scores.signature
+
+
+def _references(bench: Bench) -> dict[int, str]:
+    """Return segment number -> reference, for segments that have one."""
+    code, segments = parse_language(bench.language).code, enumerate(bench.stream.segments)
+    return {n: each.references[code] for n, each in segments if code in each.references}
+
+
+def _shown(contender: Contender) -> str:
+    return contender.name.removesuffix(f", {contender.language}")
+
+
+def acceptance(line: TableLine) -> list[list[int]]:
+    """For each position of an update's first draft, count the tokens accepted and the tokens proposed there."""
+    counts = [[0, 0] for _ in range(LAST_POSITION)]
+    for step in line.steps:
+        if step.passes:
+            first = step.passes[0]
+            for position in range(first.depth):
+                count = counts[min(position, LAST_POSITION - 1)]
+                count[0] += position < first.accepted
+                count[1] += 1
+    while counts and counts[-1][1] == 0:
+        counts.pop()
+    return counts

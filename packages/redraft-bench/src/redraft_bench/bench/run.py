@@ -1,0 +1,268 @@
+"""Run a table on a stream: records, rows of figures and a cost curve.
+
+A run writes to a folder and can be resumed.  (Drafters lose what they have learnt, so a resumed run may need different
+passes for the same output.)  The files of table NAME on data set DATA into LANG start with ``NAME-DATA-LANG``:
+
+    .run.json        what is run; a folder with another run is rejected
+    .stream.jsonl    the stream (`redraft_bench.eval.stream`)
+    .records.jsonl   every segment by every contender, token by token (`redraft_bench.eval.record`)
+    .costs.jsonl     samples of T(n), taken between segments
+    .drafting.json   T(n) used for drafting, fixed for the whole run
+    .rows.jsonl      the figures, each with its signature, and an object with the curve
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from redraft.backends.costs import known_curve
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
+from redraft.captions.style import Style
+from redraft.decoding import cost
+from redraft.decoding.backend import Backend
+from redraft.decoding.methods import get_method
+from redraft.errors import InputError
+from redraft.signature import model_label, signature
+from redraft_bench.bench.peers import PEERS, open_peer, version
+from redraft_bench.bench.tables import Table
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import TableLine
+from redraft_bench.eval.measure import MethodSystem, Run, System, compare
+from redraft_bench.eval.record import Record, read_records, write_records
+from redraft_bench.eval.stream import Stream
+
+#: Number of segments run before recording starts.
+WARM_UP = 2
+#: Approximate number of samples of the cost curve.
+SAMPLES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class BenchModels:
+    """Models and their options.
+
+    Attributes:
+        model: name or path of the target model.
+        smalls: names or paths of draft models.
+        options: options of the backend; the run sets slots and branches.
+        dtype: data type of transformers models.
+    """
+
+    model: str = "demo"
+    smalls: tuple[str, ...] = ("demo-tiny",)
+    options: LlamaOptions = LlamaOptions(context_length=1024)
+    dtype: str | None = None
+
+
+@dataclass(slots=True)
+class Bench:
+    """One table on one stream into one language.
+
+    Attributes:
+        drafts: for post-editing, another model's translation of each segment.
+        extra: additional facts for the signature.
+    """
+
+    table: Table
+    stream: Stream
+    language: str
+    engine: BenchModels
+    folder: Path
+    drafts: Sequence[str] = ()
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def contenders(self) -> list[Contender]:
+        """The contenders of the table."""
+        return self.table.contenders(self.language, self.engine.smalls)
+
+    def file(self, ending: str) -> Path:
+        """Return the path of a file of the run, such as ``.records.jsonl``."""
+        stem = f"{self.table.name}-{self.stream.name}-{self.language}"
+        return self.folder / (re.sub(r"[^\w.-]+", "-", stem) + ending)
+
+    @property
+    def signature(self) -> str:
+        """Settings and versions that reproduce the rows; metrics add theirs."""
+        small = {f"small{n or ''}": model_label(_path(name)) for n, name in enumerate(self._smalls())}
+        engine = self.engine.options
+        peers = "; ".join(dict.fromkeys(version(each.method) for each in self.contenders if each.method in PEERS))
+        return signature(
+            _path(self.engine.model),
+            self.stream.name,
+            self.stream.hash,
+            self.stream.seed,
+            segments=len(self.stream.segments),
+            threads=engine.threads or "adaptive",
+            exact=engine.exact,
+            **small,
+            **({"peers": peers} if peers else {}),
+            **({"dtype": self.engine.dtype} if self.engine.dtype else {}),
+            **({"gpu_layers": engine.gpu_layers} if engine.gpu_layers != -1 else {}),
+            **self.extra,
+        )
+
+    @property
+    def drafts_by_cost(self) -> bool:
+        """Whether a contender adapts its drafts to the cost of a pass."""
+        own = [each for each in self.contenders if each.method not in PEERS]
+        methods = [(get_method(each.method), dict(each.options)) for each in own]
+        return any(method.by_cost(method.check(options)) for method, options in methods)
+
+    def _smalls(self) -> list[str]:
+        drafting = any(each.method in PEERS and PEERS[each.method].drafts for each in self.contenders)
+        named = [*(each.small for each in self.contenders if each.small), *(self.engine.smalls[:1] if drafting else ())]
+        return list(dict.fromkeys(named))
+
+    def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[TableLine]:
+        """Run the segments that are not recorded yet; return all contenders with all records.
+
+        Args:
+            show: wraps the segment numbers, for a progress bar.
+
+        Raises:
+            InputError: the folder contains another run.
+        """
+        done = self._begin()
+        left = [number for number in range(len(self.stream.segments)) if number not in done]
+        if left:
+            if left[0] == 0:  # warm-up, not recorded
+                with self._systems() as systems:
+                    for number in range(min(WARM_UP, len(self.stream.segments))):
+                        self._segment(systems, number)
+            with self._systems() as systems, closing(self._open(1)) as alone:
+                # Repeat the previous segments, so that caches hold what they would in an uninterrupted run.
+                for number in range(max(0, left[0] - WARM_UP), left[0]):
+                    self._segment(systems, number)
+                slot = alone.open_slot()
+                cost.sample(alone, slot)
+                every = max(1, len(self.stream.segments) // SAMPLES)
+                for turn, number in enumerate(show(left)):
+                    if turn % every == 0:
+                        self._add_sample(cost.sample(alone, slot))
+                    write_records(self.file(".records.jsonl"), self._segment(systems, number))
+        return self.lines()
+
+    def _begin(self) -> set[int]:
+        """Record what is run; return the segments that are already recorded."""
+        times = {update.time is None for update in self.stream.updates}
+        if len(times) > 1:
+            raise InputError(f"updates of {self.stream.name!r} must all have a time, or none")
+        facts = {"signature": self.signature, "lines": [each.name for each in self.contenders]}
+        path = self.file(".run.json")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if path.exists() and json.loads(path.read_text(encoding="utf-8")) != facts:
+            raise InputError(f"{path} is of another run: choose another --out, or delete the files of that run")
+        path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        self.stream.save(self.file(".stream.jsonl"))
+        records = self.file(".records.jsonl")
+        if not records.exists():
+            return set()
+        kept = self._complete()
+        # An incomplete segment is run again.
+        whole = records.with_name(records.name + ".part")
+        whole.unlink(missing_ok=True)
+        write_records(whole, (record for segment in kept.values() for record in segment))
+        whole.replace(records)
+        return set(kept)
+
+    def _complete(self) -> dict[int, list[Record]]:
+        """Return the records of the segments that every contender has completed, in the order of the stream."""
+        found: dict[int, list[Record]] = {}
+        for record in read_records(self.file(".records.jsonl")):
+            found.setdefault(record.segment, []).append(record)
+        lines = len(self.contenders)
+        return {number: found[number] for number in sorted(found) if len(found[number]) == lines}
+
+    def lines(self) -> list[TableLine]:
+        """Return every contender with its records so far."""
+        complete = [record for segment in self._complete().values() for record in segment]
+        return [TableLine(each, [r for r in complete if r.contender == each.name]) for each in self.contenders]
+
+    def curve(self) -> cost.CostCurve:
+        """Return T(n): the medians of all samples of the run."""
+        # A truncated last line has no line break.
+        lines = self.file(".costs.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+        return cost.curve([json.loads(line) for line in lines])
+
+    def _add_sample(self, seconds: Sequence[float]) -> None:
+        with self.file(".costs.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps([round(each, 7) for each in seconds]) + "\n")
+
+    def _segment(self, systems: Sequence[tuple[Contender, System]], number: int) -> list[Record]:
+        """Run one segment with every contender."""
+        runs = [Run(contender, system) for contender, system in systems]
+        segment = self.stream.segments[number]
+        if self.drafts:
+            for _contender, system in systems:
+                if isinstance(system, MethodSystem):
+                    system.remember(segment.source, self.drafts[number])
+        compare(runs, segment.updates, segment=number)
+        return [run.records[0] for run in runs]
+
+    def _open(self, slots: int, branches: int = 0) -> Backend:
+        options = replace(self.engine.options, slots=slots, branches=branches)
+        return open_backend(self.engine.model, options, self.engine.dtype)
+
+    @contextmanager
+    def _systems(self) -> Iterator[list[tuple[Contender, System]]]:
+        """Open the system of every contender.  Tree drafts use a separate cache, since a cache for trees is slower."""
+        with ExitStack() as stack:
+            own = [each for each in self.contenders if each.method not in PEERS]
+            trees = [each for each in own if "trees" in get_method(each.method).needs]
+            plain = stack.enter_context(closing(self._open(len(self.contenders))))
+            branching = plain
+            if trees and not on_transformers(self.engine.model):
+                branches = BRANCHES_OF_A_TREE * len(trees)
+                branching = stack.enter_context(closing(self._open(len(trees), branches)))
+            smalls = {
+                name: stack.enter_context(
+                    closing(open_backend(name, replace(self.engine.options, slots=len(own), branches=0)))
+                )
+                for name in self._smalls()
+            }
+            style = Style(context=1 if self.table.postedit else 0)
+            curve = self._drafting_curve(plain)
+            systems: list[tuple[Contender, System]] = []
+            for each in self.contenders:
+                if each.method in PEERS:
+                    system = self._peer(each, plain)
+                else:
+                    backend = branching if each in trees else plain
+                    system = MethodSystem(backend, each, style, smalls.get(each.small), curve)
+                stack.callback(system.close)
+                systems.append((each, system))
+            yield systems
+
+    def _drafting_curve(self, backend: Backend) -> cost.CostCurve:
+        """Return the curve for drafting; it is saved, so that a resumed run drafts the same."""
+        path = self.file(".drafting.json")
+        if not path.exists():
+            path.write_text(json.dumps(asdict(known_curve(backend))) + "\n", encoding="utf-8")
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return cost.CostCurve(tuple(kept["sizes"]), tuple(kept["seconds"]))
+
+    def _peer(self, contender: Contender, backend: Backend) -> System:
+        small = self.engine.smalls[0] if self.engine.smalls else None
+        return open_peer(
+            contender.method,
+            _path(self.engine.model),
+            contender.language,
+            small=None if small is None else _path(small),
+            threads=self.engine.options.threads,
+            context_length=self.engine.options.context_length,
+            max_tokens=contender.max_tokens,
+            backend=backend,
+            gpu_layers=self.engine.options.gpu_layers,
+        )
+
+
+def _path(name: str) -> Path:
+    """Return the path of a model's file or folder, or the name of a model on the hub."""
+    return Path(name.removeprefix(HF_PREFIX)) if on_transformers(name) else resolve(name)

@@ -1,0 +1,223 @@
+"""The benchmark tables: the contenders of each, and how it reveals the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from redraft.captions.stabilise import Mask
+from redraft.decoding.method import Value
+from redraft_bench.eval.contender import Contender
+
+BETAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+#: Bias of the main tables in SSBD v2.
+BETA = 0.2
+MASKS = (3, 5)
+MARGINS = (0.0, 0.02, 0.05)
+#: BiLD paper, section 7.1.2: fallback thresholds from 0.5 to 0.9, rollback thresholds from 1 to 10.
+FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
+ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
+
+#: Columns of the table in the terminal, for streams and for whole sentences.
+STREAMED = (
+    *("method", "mask", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
+    *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
+)
+COLD = (
+    *("method", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
+    *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
+)
+
+#: Columns for live talks against a server (`redraft_bench.loadtest`).
+LIVE = (
+    *("method", "admission", "talks", "refused", "broken", "passed_over"),
+    *("caption_lag_p50_ms", "caption_lag_p95_ms", "caption_lag_max_ms", "ne_units"),
+    *("server_cpu", "client_cpu", "server_mb", "server_mb_slope", "left_over"),
+)
+
+VIEWERS = (
+    *("method", "viewers", "replicas", "outage", "sent", "lost", "doubled", "disordered"),
+    *("added_lag_p50_ms", "added_lag_p95_ms", "added_lag_max_ms", "messages_a_second"),
+    *("viewers_cpu", "viewers_a_core", "server_cpu", "redis_cpu", "client_cpu"),
+)
+
+DIVIDED = (
+    *("method", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
+    *("speedup", "pass_speedup", "limit_distance"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One benchmark.
+
+    Attributes:
+        name: name of the command.
+        summary: one sentence; also the help text.
+        contenders: ``contenders(language, smalls)`` returns the contenders, the baseline `ar` first; ``smalls`` are
+            names of draft models.
+        lag: words added by each update; 0 gives whole sentences.
+        columns: columns of the table in the terminal.
+        postedit: whether the prompt includes another model's translation of the sentence.
+    """
+
+    name: str
+    summary: str
+    contenders: Callable[[str, Sequence[str]], list[Contender]]
+    lag: int = 3
+    columns: tuple[str, ...] = STREAMED
+    postedit: bool = False
+
+
+def _line(method: str, language: str, mask: Mask = Mask(), small: str = "", **options: Value) -> Contender:
+    return Contender(method, language, tuple(options.items()), mask, small=small)
+
+
+def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("ssbd", language, beta=BETA),
+        # Masks of the paper and of Redraft's default.
+        *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASKS[0]), Mask(margin=MARGINS[0]))),
+        _line("cd", language),
+        _line("redraft", language, beta=BETA),
+        _line("redraft-tree", language, beta=BETA, cost="flat"),
+        _line("ssbd-pld", language, beta=BETA),
+        _line("ssbd-aasd", language),
+        *(_line("ssbd-bild", language, small=small, beta=BETA) for small in smalls[:1]),
+        _line("pld", language),
+        _line("gs-jacobi", language, start="previous"),
+        *(_line("bild", language, small=small) for small in smalls[:1]),
+    ]
+
+
+#: Draft sources of `redraft`, each of which an option turns off.
+PARTS = ("recycle", "lookup", "beyond")
+
+
+def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    def line(method: str, cost: str, parts: Mapping[str, Value], beta: float = BETA) -> Contender:
+        return Contender(method, language, tuple({"beta": beta, "cost": cost, **parts}.items()))
+
+    def parts(method: str, cost: str) -> list[Contender]:
+        without = [line(method, cost, {part: "off"}) for part in PARTS]
+        return [line(method, cost, {}), *without, line(method, cost, dict.fromkeys(PARTS, "off"))]
+
+    return [
+        _line("ar", language),
+        *(_line("ssbd", language, beta=beta) for beta in (0.0, BETA)),
+        *parts("redraft", "measured"),
+        line("redraft", "flat", {}),
+        *parts("redraft-tree", "flat"),
+        line("redraft-tree", "flat", {}, beta=0.0),
+    ]
+
+
+def _beta(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        *(_line("ssbd", language, beta=beta) for beta in (*BETAS, 1.0)),
+        _line("cd", language),
+    ]
+
+
+def _mask(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    lines = [_line("ar", language), _line("ssbd", language, beta=BETA)]
+    # Tokens of a small vocabulary are about half a word; of the paper's models, most of a word.  Hence both units.
+    for unit, display_only in (("tokens", False), ("tokens", True), ("words", True)):
+        lines += [_line("ssbd", language, Mask(k, unit, display_only), beta=BETA) for k in MASKS]
+    lines += [_line("ssbd", language, Mask(margin=margin), beta=BETA) for margin in MARGINS]
+    return [*lines, _line("cd", language)]
+
+
+def _cold(language: str, smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("gs-jacobi", language, block=3, stopping="paper"),
+        _line("gs-jacobi", language, block=3),
+        _line("gs-jacobi", language, block=5),
+        _line("hybrid-jacobi", language, block=3, stopping="paper"),
+        _line("pld", language),
+        _line("aasd", language),
+        _line("aasd", language, verification="exact"),
+        *(_line("bild", language, small=small, fallback=0.6, rollback=2.0) for small in smalls[:1]),
+        *(_line("speculative-sampling", language, small=small, temperature=0.0) for small in smalls[:1]),
+    ]
+
+
+def _jacobi(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("jacobi", language, stopping="paper"),
+        _line("jacobi", language),
+        *(_line("gs-jacobi", language, block=block, stopping="paper") for block in (3, 5)),
+        *(_line("gs-jacobi", language, block=block) for block in (3, 5)),
+        _line("gs-jacobi", language, block=3, start="source"),
+        _line("hybrid-jacobi", language, block=3, stopping="paper"),
+    ]
+
+
+def _bild(language: str, smalls: Sequence[str]) -> list[Contender]:
+    grid = [(small, fallback, rollback) for small in smalls for fallback in FALLBACKS for rollback in ROLLBACKS]
+    return [
+        _line("ar", language),
+        *(_line("bild", language, small=small, fallback=f, rollback=r) for small, f, r in grid),
+    ]
+
+
+def _aasd(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [
+        _line("ar", language),
+        _line("pld", language),
+        _line("aasd", language),
+        _line("aasd", language, width=0),
+        *(_line("aasd", language, verification=how) for how in ("exact", "threshold", "top-k")),
+        _line("aasd", language, end_guard="on"),
+    ]
+
+
+def _quality(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    return [_line("ar", language)]
+
+
+def _peers(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    from redraft_bench.bench.peers import PEERS
+
+    return [
+        _line("ar", language),
+        _line("ssbd", language, beta=BETA),
+        *(_line(name, language) for name in PEERS),
+    ]
+
+
+def _postedit(name: str, summary: str) -> Table:
+    return Table(name, summary, _aasd, 0, COLD, postedit=True)
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table("ssbd", "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2).", _ssbd),
+        Table(
+            "redraft",
+            "What each part of `redraft` saves, with measured costs and with a flat curve.",
+            _redraft,
+            3,
+            DIVIDED,
+        ),
+        Table("beta", "Effect of the bias (Table 3 of SSBD v2).", _beta),
+        Table("mask", "Effect of mask-k, plain and display-only (Table 4 of SSBD v2).", _mask),
+        Table("cold", "All decoders on whole sentences, each from scratch.", _cold, 0, COLD),
+        Table("jacobi", "Jacobi decoding on whole sentences (Parallel decoding, Table 1).", _jacobi, 0, COLD),
+        Table(
+            "bild",
+            "BiLD over its two thresholds, on whole sentences (BiLD, Figure 4).",
+            _bild,
+            0,
+            ("small_model", *COLD),
+        ),
+        _postedit("aasd", "AASD with a draft translation in the prompt (AASD, Tables 2, 4 and 5)."),
+        Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, COLD),
+        Table("peers", "Redraft and other libraries on the same model and text.", _peers),
+    )
+}

@@ -1,0 +1,38 @@
+"""``redraft bench``: the group of benchmark commands."""
+
+from __future__ import annotations
+
+import click
+
+from redraft_bench.cli.bench.export import export
+from redraft_bench.cli.bench.load import capacity, load
+from redraft_bench.cli.bench.replay import replay
+from redraft_bench.cli.bench.report import comet, report
+from redraft_bench.cli.bench.run import run
+from redraft_bench.cli.bench.score import score
+from redraft_bench.cli.bench.shape import shape
+from redraft_bench.cli.bench.stream import stream
+from redraft_bench.cli.bench.viewers import viewers
+
+EXAMPLES = """\b
+Examples:
+  redraft bench run beta --to de --limit 20
+  redraft bench report --out runs/mine
+"""
+
+
+@click.group(epilog=EXAMPLES)
+def bench() -> None:
+    """Benchmark methods on your model, text and machine.
+
+    `redraft bench run` runs a table. Its lines take turns, update by update, so speed-ups are ratios within one run.
+    Results are written to --out; the same command resumes an interrupted run, and `redraft bench report` shows all of
+    them.
+
+    The demo talk (--data talk) has no reference translations, so there is no BLEU or chrF. The test sets do not ship
+    with Redraft; docs/metrics.md says where to put them.
+    """
+
+
+for _command in (run, report, stream, export, score, comet, replay, load, capacity, viewers, shape):
+    bench.add_command(_command)

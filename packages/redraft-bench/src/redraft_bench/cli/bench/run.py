@@ -1,0 +1,229 @@
+"""``redraft bench run``: options; `redraft_bench.bench.run` does the work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from redraft.cli.shared import options as common
+from redraft.errors import OptionError
+from redraft_bench.bench.tables import TABLES, Table
+
+if TYPE_CHECKING:
+    from redraft_bench.bench.run import Bench, BenchModels
+
+SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
+TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
+#: Default data sets: the demo talk, or for the quality table a set with references.
+TALK, REFERENCED = "talk", "flores200.devtest"
+
+_TABLES = "".join(f"  {each.name:<8} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
+EXAMPLES = f"""\b
+Tables:
+{_TABLES}
+\b
+Examples:
+  redraft bench run beta --to de --limit 20
+  redraft bench run ssbd --data my-talk.jsonl --model my-model.gguf --to fr --out runs/mine
+  redraft bench run cold --data flores200.devtest --to de --to ja
+"""
+
+data = click.option(
+    "--data",
+    default=TALK,
+    metavar="NAME|FILE",
+    help=f"talk (the demo talk); dickens (a reading, as Moonshine hears it); a test set: {SETS}; {TALKS}; or your own "
+    "JSON Lines file (docs/streams.md).",
+)
+data_options = (
+    click.option(
+        "--input",
+        "-i",
+        "form",
+        type=click.Choice(("jsonl", "simulstreaming")),
+        default="jsonl",
+        help="Format of your own file.",
+    ),
+    click.option("--limit", type=common.Whole(0), default=100, help="Number of sentences; 0 for all."),
+    click.option(
+        "--least-words", type=common.Whole(0), default=0, help="Skip sentences of a test set with fewer words."
+    ),
+    click.option("--noise", is_flag=True, help="Simulate recognition errors in the newest words."),
+    click.option(
+        "--revisions",
+        type=common.Real(0, 0.9),
+        default=0.0,
+        help="Share of updates that rewrite earlier text; 0.55 is typical if a recogniser sends its unfinished tail.",
+    ),
+    click.option(
+        "--seed",
+        type=common.Whole(0),
+        default=0,
+        help="Random seed of noise, revisions and confidence intervals.",
+    ),
+)
+lag = click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences.")
+run_options = (
+    click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable."),
+    common.model,
+    click.option(
+        "--draft-model",
+        "small",
+        multiple=True,
+        metavar="MODEL",
+        help="Small model for methods that need one; the table bild takes several.  [default: demo-tiny for demo, else "
+        "none]",
+    ),
+    click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
+    common.bench_folder("Folder for records, rows and the page."),
+    common.threads,
+    common.gpu_layers,
+    common.exact,
+    common.dtype,
+    click.option("--source", "source_policy", default="raw", metavar="POLICY", help=common.SOURCE),
+    common.as_json,
+)
+
+
+@click.command(
+    cls=common.Grouped,
+    groups={
+        "Data": ("data", "form", "limit", "least_words", "noise", "revisions", "seed", "lag", "to"),
+        "Methods and models": ("methods", "model", "small", "drafts"),
+        "Engine": ("threads", "gpu_layers", "exact", "dtype"),
+    },
+    epilog=EXAMPLES,
+    short_help="Run a table of methods on your model, text and machine.",
+)
+@click.argument("name", metavar="TABLE", type=click.Choice(list(TABLES)))
+@common.all_of([data, *data_options, lag, *run_options])
+@click.option("--drafts", metavar="MODEL", help="Model that writes the draft translations, for the table aasd.")
+def run(
+    name: str,
+    as_json: bool,
+    to: tuple[str, ...],
+    out: Path,
+    methods: tuple[str, ...],
+    drafts: str | None,
+    **given: Any,
+) -> None:
+    """Run TABLE and print its figures; a report with plots goes to --out.
+
+    Tables of whole sentences use a --lag of 0 by default, and quality uses flores200.devtest as --data.
+    """
+    from rich.console import Console
+
+    from redraft.signature import print_json
+    from redraft_bench.bench.report import write
+    from redraft_bench.bench.results import finish
+    from redraft_bench.eval.quality import quality
+    from redraft_bench.eval.table import print_table
+
+    table = TABLES[name]
+    if table.postedit != (drafts is not None):
+        raise OptionError(
+            f"the table {name} needs --drafts" if table.postedit else "--drafts is only for the table aasd"
+        )
+    if not common.is_given("lag"):
+        given["lag"] = table.lag
+    if name == "quality" and not common.is_given("data"):
+        given["data"] = REFERENCED
+    quality([""], [""], "en")  # fails before the run if a dependency is missing
+    # Check languages, data and models before anything runs.
+    jobs = [_bench(table, language, out, given=dict(given), methods=methods, drafts=drafts) for language in to]
+    for job in jobs:
+        show = partial(_progress, f"{name} {job.stream.name} {job.language}")
+        rows, line = finish(job, job.run(show), given["seed"])
+        if as_json:
+            print_json(rows, line, sys.stdout)
+        else:
+            print_table(rows, line, Console(), table.columns)
+    if not as_json:
+        click.echo(f"report: {write(out)}")
+
+
+def _bench(
+    table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
+) -> Bench:
+    """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
+    from redraft.captions.languages import parse_language
+    from redraft.captions.source import RAW, check_policy
+    from redraft_bench.bench.data import open_stream, reveals
+    from redraft_bench.bench.drafts import translations
+    from redraft_bench.bench.run import Bench
+
+    tag = parse_language(language).tag
+    source = check_policy(given.pop("source_policy"))
+    of_stream = {
+        name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
+    }
+    data = given.pop("data")
+    facts: dict[str, object] = {
+        name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"
+    }
+    if not reveals(data):
+        if common.is_given("lag"):
+            raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
+        facts.pop("lag")
+    if source != RAW:  # without it, the text as it comes
+        facts["source"] = source
+    stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
+    chosen = _with_source(_only(table, methods, tag, engine.smalls), source)
+    job = Bench(chosen, stream, tag, engine, out, (), facts)
+    if drafts is None:
+        return job
+    made = translations(drafts, stream, tag, job.engine.options)
+    return replace(job, drafts=made, extra={**facts, "drafts": drafts})
+
+
+def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
+    """Keep only some methods and the baseline; name the lines that lack a draft model."""
+    known = [*dict.fromkeys(each.method for each in table.contenders(language, smalls or ("a small model",)))]
+    there = {each.method for each in table.contenders(language, smalls)}
+    for method in methods:
+        if method not in known:
+            raise OptionError(f"--method must be one of {', '.join(known)}, not {method!r}")
+    wanted = {"ar", *(methods or known)}
+    missing = [method for method in known if method in wanted - there]
+    if missing and (methods or there == {"ar"}):
+        raise OptionError(
+            f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --draft-model"
+        )
+    if missing:
+        click.echo(
+            f"redraft: {', '.join(missing)} left out, since no small model is named with --draft-model", err=True
+        )
+    return replace(
+        table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
+    )
+
+
+def _with_source(table: Table, source: str) -> Table:
+    return replace(
+        table, contenders=lambda to, smalls: [replace(each, source=source) for each in table.contenders(to, smalls)]
+    )
+
+
+def _engine(
+    *, model: str, small: tuple[str, ...], threads: int, gpu_layers: int, exact: bool, dtype: str | None
+) -> BenchModels:
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.models import SMALL_OF
+    from redraft_bench.bench.run import BenchModels
+
+    known = (SMALL_OF[model],) if model in SMALL_OF else ()
+    options = LlamaOptions(context_length=1024, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    return BenchModels(model, small or known, options, dtype)
+
+
+def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(segments, title, console=Console(stderr=True))

@@ -1,0 +1,225 @@
+"""``redraft viz``: pictures of decoding, drawn by `redraft_bench.viz`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from redraft.cli.shared import options as common
+from redraft.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from redraft.decoding.method import Method
+    from redraft_bench.viz.ddg import Graph
+    from redraft_bench.viz.figure import Sheet
+
+ENDINGS = (".svg", ".png", ".html")
+ITERATING = ("jacobi", "gs-jacobi", "hybrid-jacobi")
+
+EXAMPLES = """\b
+Examples:
+  redraft viz ddg "We met at the station." --to de --out ddg.svg
+  redraft viz drafts talk.txt --input text --lag 3 --to de --out drafts.html
+"""
+
+to = click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Target language: de, ja, zh-CN, ...")
+source = click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source.")
+out = click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    callback=lambda _context, _parameter, value: _checked(value),
+    help="Output file: .svg, .png or .html.",
+)
+
+
+@click.group(epilog=EXAMPLES, invoke_without_command=True)
+@click.pass_context
+def viz(context: click.Context) -> None:
+    """Draw how a translation was decoded, as SVG, PNG or a single HTML page."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@viz.command(short_help="Draw the decoding dependency graph of one sentence.")
+@click.argument("text")
+@to
+@out
+@source
+@common.model
+@click.option("--method", type=click.Choice(ITERATING), default="jacobi", help="Iterative decoding method.")
+@common.option
+@click.option("--max-tokens", type=common.Whole(1, 256), default=64, help="Maximum tokens of the translation.")
+@common.threads
+@common.gpu_layers
+def ddg(
+    text: str,
+    to: str,
+    out: Path,
+    source: str,
+    model: str,
+    method: str,
+    option: tuple[str, ...],
+    max_tokens: int,
+    threads: int,
+    gpu_layers: int,
+) -> None:
+    """Draw which tokens of a translation had to wait for others, and which were decoded in parallel.
+
+    The graph is above a grid of iterations and tokens with their probabilities (DDGviz, Santilli et al. 2023).
+    """
+    chosen = common.method_options(method, None, option)
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.captions.events import Caption, Failure, Update
+    from redraft.captions.formats.read import printable
+    from redraft.captions.style import Style
+    from redraft.decoding.methods import get_method
+    from redraft.translator import Translator
+    from redraft_bench.viz.ddg import graph
+    from redraft_bench.viz.labels import label
+    from redraft_bench.viz.trace import Trace, traced
+
+    text = printable(text).strip()
+    if not text:
+        raise InputError("TEXT must not be empty")
+    traces: list[Trace] = []
+    with Translator.open(
+        model,
+        to=[to],
+        method=traced(get_method(method), traces),
+        options=chosen,
+        style=Style(source),
+        max_tokens=max_tokens,
+        engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
+    ) as translator:
+        events = translator.translate(Update("1", 0, text, final=True))
+        failures = [event.message for event in events if isinstance(event, Failure)]
+        if not traces or not traces[0].steps:
+            raise InputError("; ".join(failures))
+        found = graph(traces[0])
+        used = {token.token for token in found.tokens} | {each.token for row in found.grid for each in row if each}
+        ends = translator.backend.end_tokens
+        labels = {each: "[end]" if each in ends else label(translator.backend.token_bytes(each)) for each in used}
+    for message in failures:
+        click.echo(f"redraft: {message}", err=True)
+    translation = "".join(event.text for event in events if isinstance(event, Caption))
+    summary = (
+        f"{_run_of(source, to, model, translator.method, chosen)}: {len(found.tokens)} tokens in "
+        f"{found.iterations} iterations, {sum(token.parallel for token in found.tokens)} of them in parallel"
+    )
+    _write_graph(out, found, labels, text, translation, summary)
+
+
+def _write_graph(out: Path, found: Graph, labels: Mapping[int, str], text: str, translation: str, summary: str) -> None:
+    """Write the picture in the format of the file's extension."""
+    if out.suffix == ".html":
+        from redraft_bench.viz.page import graph_page
+
+        out.write_text(graph_page(found, labels, text, translation, summary), encoding="utf-8")
+    else:
+        from redraft_bench.viz.draw import draw_graph
+
+        _save(draw_graph(found, labels, text, translation, summary), out)
+
+
+@viz.command(short_help="Draw a stream's updates, tokens coloured by origin.")
+@click.argument("file", default="-", metavar="[FILE|-]")
+@to
+@out
+@source
+@common.form
+@common.lag
+@click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after this many updates.")
+@common.model
+@common.draft_model
+@common.method
+@common.beta
+@common.option
+@common.max_tokens
+@common.threads
+@common.gpu_layers
+def drafts(
+    file: str,
+    to: str,
+    out: Path,
+    source: str,
+    form: str,
+    lag: int,
+    updates: int,
+    model: str,
+    draft_model: str | None,
+    method: str,
+    beta: float | None,
+    option: tuple[str, ...],
+    max_tokens: int,
+    threads: int,
+    gpu_layers: int,
+) -> None:
+    """Draw the origin of every token of a stream's translations: draft, correction, or a pass of its own."""
+    common.refuse_idle(form)
+    chosen = common.method_options(method, beta, option)
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.captions.style import Style
+    from redraft.cli.shared import stream
+    from redraft.decoding.methods import get_method
+    from redraft.translator import Translator
+    from redraft_bench.viz.drafts import summary_of, view
+    from redraft_bench.viz.trace import Trace, traced
+
+    traces: list[Trace] = []
+    with (
+        stream.opened(file, form) as source_file,
+        Translator.open(
+            model,
+            to=[to],
+            method=traced(get_method(method), traces),
+            options=chosen,
+            style=Style(source),
+            max_tokens=max_tokens,
+            engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
+            draft_model=draft_model,
+        ) as translator,
+    ):
+        items = stream.updates(source_file, form, lag, None)
+        rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
+    heading = f"Where the tokens came from: {_run_of(source, to, model, translator.method, chosen)}"
+    if out.suffix == ".html":
+        from redraft_bench.viz.page import drafts_page
+
+        out.write_text(drafts_page(rows, heading, summary_of(rows)), encoding="utf-8")
+    else:
+        from redraft_bench.viz.draw import draw_drafts
+
+        _save(draw_drafts(rows, heading, summary_of(rows)), out)
+
+
+def _checked(value: str) -> Path:
+    """Check the output path before a model is loaded."""
+    path = Path(value)
+    if path.suffix not in ENDINGS:
+        raise OptionError(f"--out must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {value!r}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise OptionError(f"--out must be a file in a folder that exists, not {value!r}")
+    return path
+
+
+def _run_of(source: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:
+    """Describe languages, model, method and the options that differ from their defaults."""
+    values = [f"{each.name} {options[each.name]}" for each in method.options if options[each.name] != each.default]
+    return f"{source} to {to}, {Path(model).name}, {method.name}" + (f" ({', '.join(values)})" if values else "")
+
+
+def _save(sheet: Sheet, path: Path) -> None:
+    missing = sheet.save(path)
+    if missing:
+        click.echo(f"redraft: {_missing(missing)}", err=True)
+
+
+def _missing(characters: Sequence[str]) -> str:
+    return (
+        f"no installed font has {len(characters)} of the characters, such as {characters[0]}; SVG files are shown with "
+        "the fonts of the viewer's machine, PNG files have boxes instead (install a font such as Noto Sans CJK)"
+    )

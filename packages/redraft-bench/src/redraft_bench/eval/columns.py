@@ -1,0 +1,199 @@
+"""Headings, number formats and descriptions of the figures of a row, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from redraft_bench.eval.figures import Row
+
+
+class Column(NamedTuple):
+    """Heading, number format (empty for text), and a description in one sentence."""
+
+    heading: str
+    form: str
+    about: str
+
+
+COLUMNS = {
+    "target_language": Column("to", "", "target language"),
+    "method": Column("method", "", "decoding method with the options that were set"),
+    "small_model": Column("small model", "", "small model that drafts"),
+    "mask": Column("hidden", "", "what a mask hides of partial captions; plain: it is removed from the draft too"),
+    "comet": Column("COMET", ".3f", "COMET of the final translations"),
+    "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
+    "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
+    "same_as_ar": Column("as ar", ",.0f", "segments with the same final translation as ar"),
+    "ne_output": Column("NE", ".2f", "normalized erasure: retracted tokens per token of the final output"),
+    "ne_display": Column("NE shown", ".2f", "the same for what the reader sees"),
+    "draft_acceptance": Column(
+        "A/D", ".1%", "share of the drafted tokens that were accepted, without those of a repetition that was cut"
+    ),
+    "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft, counted in the same way"),
+    "mean_acceptance_length": Column("MAL", ".2f", "mean acceptance length: output tokens per pass"),
+    "target_passes": Column("passes", ",.0f", "passes of the model; for Jacobi decoding, iterations"),
+    "passes_verify": Column("verifying", ".2f", "passes per update that verify the first draft under the new source"),
+    "passes_new": Column("new", ".2f", "further passes per update for tokens beyond the end of the previous output"),
+    "passes_changed": Column("changed", ".2f", "further passes per update for tokens that correct the previous output"),
+    "passes_again": Column("again", ".2f", "further passes per update for tokens that the previous output had already"),
+    "draft_passes": Column("small model's passes", ",.0f", "passes of the small model"),
+    "tokens_per_second": Column("tokens/s", ",.0f", "output tokens per second of wall time, including verification"),
+    "speedup": Column("speed-up", ".2f", "output tokens per second relative to ar in the same run"),
+    "speedup_median": Column("median", ".2f", "median of the speed-ups of the segments"),
+    "pass_speedup": Column("by passes", ".2f", "output tokens per pass relative to ar"),
+    "limit_distance": Column(
+        "× limit", ".2f", "time relative to a drafter that knows the output beforehand; 1 is the best possible"
+    ),
+    "update_p50_ms": Column("update p50 (ms)", ",.1f", "median time per update"),
+    "update_p95_ms": Column("update p95 (ms)", ",.1f", "95th percentile of the time per update"),
+    "laal": Column("LAAL", ".2f", "length-adaptive average lagging: how far captions are behind the speaker"),
+    "laal_ca": Column("LAAL, CA", ".2f", "the same, computation-aware: including the time for translating"),
+    "stream_laal": Column(
+        "StreamLAAL", ".2f", "LAAL of whole recordings, cut to the segments of the reference, in seconds"
+    ),
+    "stream_laal_ca": Column("StreamLAAL, CA", ".2f", "the same, computation-aware"),
+    "al": Column("AL", ".2f", "average lagging"),
+    "al_ca": Column("AL, CA", ".2f", "the same, computation-aware"),
+    "dal": Column("DAL", ".2f", "differentiable average lagging"),
+    "dal_ca": Column("DAL, CA", ".2f", "the same, computation-aware"),
+    "ap": Column("AP", ".2f", "average proportion of the source that had been read when a word was shown"),
+    "ap_ca": Column("AP, CA", ".2f", "the same, computation-aware"),
+    "atd": Column("ATD", ".2f", "average token delay"),
+    "atd_ca": Column("ATD, CA", ".2f", "the same, computation-aware"),
+    "lag_p50_ms": Column("lag p50 (ms)", ",.0f", "median time from an update to its caption"),
+    "lag_p95_ms": Column("lag p95 (ms)", ",.0f", "95th percentile of the time from an update to its caption"),
+    "ne_units": Column(
+        "NE, words", ".2f", "NE of what the reader sees, in words, or in characters for Chinese and Japanese"
+    ),
+    "ne_output_mean": Column("NE, mean", ".2f", "mean of the NE of the segments"),
+    "ne_display_mean": Column("NE shown, mean", ".2f", "the same for what the reader sees"),
+    "model_share": Column("in the model", ".0%", "share of the time spent in passes"),
+    "segments": Column("segments", ",.0f", "sentences or utterances"),
+    "updates": Column("updates", ",.0f", "updates translated"),
+    "output_tokens": Column("tokens", ",.0f", "output tokens of all updates"),
+    "failures": Column("failures", ",.0f", "updates reported as failed or cut"),
+    "admission": Column("admission", "", "whether the server refuses sessions beyond its capacity"),
+    "talks": Column("talks", ",.0f", "simultaneous talks; in a search, the most that were carried"),
+    "seconds": Column("seconds", ",.0f", "length of the run"),
+    "sessions": Column("sessions", ",.0f", "sessions requested"),
+    "refused": Column("refused", ",.0f", "sessions that the server did not admit"),
+    "refusals": Column("by", "", "the codes of the refusals"),
+    "broken": Column("broken off", ",.0f", "sessions that ended early"),
+    "breaks": Column("by", "", "the codes of these errors"),
+    "captions": Column("captions", ",.0f", "captions received, partial and final"),
+    "passed_over": Column("skipped", ",.0f", "updates answered by the caption of a newer one"),
+    "unanswered": Column("unanswered", ",.0f", "updates without a caption at the end"),
+    "caption_lag_p50_ms": Column(
+        "caption lag p50 (ms)", ",.0f", "from when the oldest word without a caption was spoken to its caption, median"
+    ),
+    "caption_lag_p95_ms": Column("caption lag p95 (ms)", ",.0f", "95th percentile of these lags"),
+    "caption_lag_max_ms": Column("caption lag max (ms)", ",.0f", "the longest of these lags"),
+    "caption_lag_slope": Column("growing (s/min)", ".3f", "growth of the caption lag per minute"),
+    "lag_max_ms": Column("lag max (ms)", ",.0f", "longest time from an update to its caption"),
+    "late_p95_ms": Column("sent late p95 (ms)", ",.0f", "95th percentile of the delay with which updates were sent"),
+    "lanes_a_pass": Column("lanes per pass", ".2f", "average number of translations that share a pass"),
+    "server_cpu": Column("server's CPU", ".2f", "cores used by the server"),
+    "client_cpu": Column("client's CPU", ".2f", "cores used by the load generator"),
+    "server_mb": Column("server's MB", ",.0f", "peak memory of the server (resident set)"),
+    "server_mb_slope": Column(
+        "MB/min", ".3f", "growth of that per minute, by least squares over the last three quarters of the run"
+    ),
+    "slots_in_use": Column("slots in use", ",.0f", "most slots of the cache in use"),
+    "viewers": Column("viewers", ",.0f", "viewers of the talk"),
+    "replicas": Column("replicas", ",.0f", "servers for viewers only; 0: all watch on the session's own server"),
+    "outage": Column("outage (s)", ".0f", "seconds for which Redis was killed"),
+    "sent": Column("languages sent", "", "languages whose captions viewers were sent"),
+    "finals": Column("final captions", ",.0f", "final captions of the talk"),
+    "lost": Column("lost", ",.0f", "final captions that viewers did not get"),
+    "doubled": Column("doubled", ",.0f", "final captions that viewers got twice"),
+    "disordered": Column("disordered", ",.0f", "final captions that viewers got before an earlier one"),
+    "not_connected": Column("not connected", ",.0f", "viewers that could not connect"),
+    "messages_a_second": Column("messages/s", ".2f", "messages per second that a viewer got"),
+    "added_lag_p50_ms": Column(
+        "added lag p50 (ms)", ",.1f", "from a caption's arrival at the speaker to its arrival at a viewer, median"
+    ),
+    "added_lag_p95_ms": Column("added lag p95 (ms)", ",.1f", "95th percentile of these lags"),
+    "added_lag_max_ms": Column("added lag max (ms)", ",.1f", "the longest of these lags"),
+    "viewers_cpu": Column("CPU for viewers", ".2f", "cores used to serve the viewers"),
+    "viewers_a_core": Column("viewers per core", ",.0f", "viewers that a core would serve at this rate"),
+    "redis_cpu": Column("Redis' CPU", ".3f", "cores used by Redis"),
+    "left_over": Column("left over", ",.0f", "sessions, lanes and slots still held after all talks"),
+}
+
+#: Fields without a column of their own.
+APART = {
+    *("bench", "data", "signature", "replay", "options", "latency_unit"),
+    *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
+    *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
+}
+
+#: Lag metrics in the unit that the row names: source words or seconds.
+_LAGS = {f"{name}{suffix}" for name in ("al", "laal", "dal", "atd") for suffix in ("", "_ca")}
+
+#: Figures that only make sense for streamed text.
+_STREAMED = {"ne_output", "ne_display", "ne_output_mean", "ne_display_mean", "ne_units", "ap", "ap_ca", *_LAGS}
+
+
+def column(name: str, rows: Sequence[Row]) -> Column:
+    """Return the column of a field; an unknown field is headed by its name."""
+    unit = next((row["latency_unit"] for row in rows if row.get("latency_unit")), "")
+    if name in _LAGS and unit:
+        return COLUMNS[name]._replace(heading=f"{COLUMNS[name].heading} ({unit})")
+    if name in COLUMNS:
+        return COLUMNS[name]
+    number = all(isinstance(row.get(name), int | float | None) for row in rows)
+    return Column(name.replace("_", " "), "g" if number else "", "")
+
+
+def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
+    """Return the fields to show: those that a row has and, for text fields, that differ between rows.
+
+    Args:
+        rows: the rows.
+        names: candidate fields in order; empty for all fields of the rows.
+    """
+    chosen = tuple(names) or tuple(dict.fromkeys((*COLUMNS, *(name for row in rows for name in row))))
+    silent = set() if any(row.get(name) for row in rows for name in ("ne_output", "ne_units")) else _STREAMED
+    return [name for name in chosen if name not in APART | silent and _tells(name, [row.get(name) for row in rows])]
+
+
+def _tells(name: str, values: Sequence[object]) -> bool:
+    if name in ("mask", "target_language"):
+        return len(set(values)) > 1
+    return name == "method" or any(value not in (None, "") and (value or name != "failures") for value in values)
+
+
+def title(row: Row) -> str:
+    """Return method and options; marks a replay."""
+    words = f"{row.get('method')} {row.get('options') or ''}".strip()
+    return f"{words} (replay)" if row.get("replay") else words
+
+
+def named(row: Row) -> str:
+    """Return a title that is unique within a table: with draft model and masking."""
+    more = (("with", row.get("small_model")), ("hides", row.get("mask")))
+    return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
+
+
+def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
+    """Format a figure; a dash if it was not measured.
+
+    Args:
+        row: the row.
+        name: the field.
+        form: the number format.
+        bounds: whether to add the confidence interval.
+    """
+    if name == "method":
+        return title(row)
+    value = row.get(name)
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    text = format(value, form) if form else str(value)
+    if name == "same_as_ar":
+        return f"{text}/{row.get('segments')}"
+    low, high = (row.get(f"{name}_{bound}") if bounds else None for bound in ("low", "high"))
+    return f"{text} ({low:{form}}–{high:{form}})" if low is not None and high is not None else text

@@ -1,0 +1,56 @@
+"""A contender: what one line of a table measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redraft.captions.source import RAW
+from redraft.captions.stabilise import OFF, Mask
+from redraft.decoding.method import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A method with options and mask, into one language.
+
+    Attributes:
+        method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
+        small: name of its draft model.
+        source: which part of an unfinished source is translated (`redraft.captions.source`).
+    """
+
+    method: str
+    language: str
+    options: tuple[tuple[str, Value], ...] = ()
+    mask: Mask = Mask()
+    max_tokens: int = 256
+    small: str = ""
+    source: str = RAW
+
+    @property
+    def settings(self) -> str:
+        """The options that are set, e.g. ``beta=0.2``."""
+        return " ".join(
+            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
+        )
+
+    @property
+    def masking(self) -> str:
+        """The mask of partial captions, e.g. ``3 tokens`` or ``below margin 0.02``; empty if there is none."""
+        mask = self.mask
+        parts = [f"{mask.k} {mask.unit}"] if mask.k else []
+        parts += [f"below margin {mask.margin:g}"] if mask.margin > OFF else []
+        parts += [f"below survival {mask.survival:g}"] if mask.survival is not None else []
+        return ", ".join(parts + (["plain"] if parts and not mask.display_only else []))
+
+    @property
+    def title(self) -> str:
+        """Method and settings."""
+        return f"{self.method} {self.settings}".strip()
+
+    @property
+    def name(self) -> str:
+        """A name that is unique within a run: title, draft model, mask and language."""
+        source = self.source != RAW and f"source {self.source}"
+        more = self.small and f"with {self.small}", self.masking and f"hides {self.masking}", source, self.language
+        return ", ".join(part for part in (self.title, *more) if part)

@@ -1,0 +1,171 @@
+"""Compute delays from records: when each unit of a final caption last changed on the display.
+
+A unit is a word or, in languages written without spaces, a character (spaces are not counted).  The prefix that a
+caption shares with the previous one is stable; everything after it counts as erased and shown again, even if the text
+is the same.  Normalized erasure and the deletions in simulstream's logs follow the same rule.  Text hidden by mask-k is
+not shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from redraft.captions.languages import parse_language
+from redraft.captions.words import WORD
+from redraft.decoding.types import common_prefix
+from redraft.errors import InputError
+from redraft_bench.eval.record import Record
+from redraft_bench.eval.stream import Segment, Stream
+
+
+@cache
+def unit(language: str) -> str:
+    """Return ``word``, or ``char`` for a language written without spaces.
+
+    Raises:
+        OptionError: the language is unknown.
+    """
+    return "word" if parse_language(language).spaced else "char"
+
+
+def split(text: str, language: str) -> list[str]:
+    """Split a text into units."""
+    return text.split() if unit(language) == "word" else [*"".join(text.split())]
+
+
+def join(units: Sequence[str], language: str) -> str:
+    """Join units to a text, with spaces between words."""
+    return (" " if unit(language) == "word" else "").join(units)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an update changed on the display: the units removed from the end, and those added."""
+
+    erased: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def changes(record: Record, language: str) -> list[Change]:
+    """Return the change on the display for each update of a segment; the display is empty before the first."""
+    found, shown = [], list[str]()
+    for step in record.steps:
+        after = split(step.text, language)
+        kept = common_prefix(shown, after)
+        found.append(Change(tuple(shown[kept:]), tuple(after[kept:])))
+        shown = after
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """The final caption of a segment with its delays.
+
+    In a timed stream, all times are seconds from the start of the recording.
+
+    Attributes:
+        timed: whether every update of the segment has a time; otherwise delays are in source words.
+        units: the caption's units.
+        delays: for each unit, how much of the source had been read when the unit last changed.
+        shown: the computation-aware delays: when that update was answered.  Updates are answered one after the other,
+            so an answer comes ``Step.seconds`` after the update or, if later, after the previous answer.  Empty if
+            untimed.
+        arrivals: the time of each update; empty if untimed.
+        answers: the time of each answer; empty if untimed.
+    """
+
+    timed: bool
+    units: tuple[str, ...]
+    delays: tuple[float, ...]
+    shown: tuple[float, ...] = ()
+    arrivals: tuple[float, ...] = ()
+    answers: tuple[float, ...] = ()
+
+
+def pairs(records: Sequence[Record], stream: Stream) -> Iterator[tuple[Record, Segment]]:
+    """Yield each record with its segment of the stream.
+
+    Raises:
+        InputError: a record is from another stream.
+    """
+    for record in records:
+        segment = stream.segments[record.segment] if record.segment < len(stream.segments) else None
+        if segment is None or segment.utterance != record.utterance:
+            raise InputError(
+                f"records must be of the stream {stream.name!r}, which has no utterance {record.utterance!r} as its "
+                f"segment {record.segment}"
+            )
+        yield record, segment
+
+
+def delays(records: Sequence[Record], stream: Stream, language: str) -> list[Delays]:
+    """Compute the delays of each record, in order.
+
+    Args:
+        records: records of one contender, in the order of the stream.
+        stream: the stream.
+        language: tag of the captions' language.
+
+    Raises:
+        InputError: the records are from another stream.
+        OptionError: the language is unknown.
+    """
+    ready: dict[str, float] = defaultdict(float)
+    found = []
+    for record, segment in pairs(records, stream):
+        arrivals = [step.time for step in record.steps if step.time is not None]
+        if len(arrivals) < len(record.steps):
+            found.append(_in_words(record, language))
+        else:
+            answers = _answers(record, arrivals, ready[segment.recording])
+            ready[segment.recording] = answers[-1]
+            found.append(_in_seconds(record, language, arrivals, answers))
+    return found
+
+
+def _answers(record: Record, arrivals: Sequence[float], ready: float) -> list[float]:
+    """Return the time of each answer; the system is busy with earlier updates until ``ready``."""
+    answers = []
+    for step, arrival in zip(record.steps, arrivals, strict=True):
+        ready = max(arrival, ready) + step.seconds
+        answers.append(ready)
+    return answers
+
+
+def _in_seconds(record: Record, language: str, arrivals: Sequence[float], answers: Sequence[float]) -> Delays:
+    changed = _last_changed(record, language)
+    return Delays(
+        True,
+        tuple(split(record.translation, language)),
+        tuple(arrivals[update] for update in changed),
+        tuple(answers[update] for update in changed),
+        tuple(arrivals),
+        tuple(answers),
+    )
+
+
+def _in_words(record: Record, language: str) -> Delays:
+    read, counts = 0, []
+    for step in record.steps:
+        read = max(read, words(step.source))  # words removed from the source count as read
+        counts.append(float(read))
+    changed = _last_changed(record, language)
+    units = tuple(split(record.translation, language))
+    return Delays(False, units, tuple(counts[update] for update in changed))
+
+
+def words(text: str) -> int:
+    """Count the words of a source; a Chinese or Japanese character counts as one, as in streams revealed by words."""
+    return sum(1 for _ in WORD.finditer(text))
+
+
+def _last_changed(record: Record, language: str) -> list[int]:
+    """Return, for each unit of the final caption, the number of the update that last changed it."""
+    found: list[int] = []
+    for number, change in enumerate(changes(record, language)):
+        del found[len(found) - len(change.erased) :]
+        found += [number] * len(change.added)
+    return found

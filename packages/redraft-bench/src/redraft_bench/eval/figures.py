@@ -1,0 +1,183 @@
+"""Compute the figures of a table from records."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from redraft.decoding.cost import CostCurve
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.division import KINDS, division
+from redraft_bench.eval.limit import distance, tails
+from redraft_bench.eval.measure import Run
+from redraft_bench.eval.record import Record, Step
+
+#: A figure of a row: text, a number, or None if not measured.
+Figure: TypeAlias = str | int | float | None
+Row: TypeAlias = dict[str, Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A contender with its records; all lines of a table have the same segments."""
+
+    contender: Contender
+    records: Sequence[Record]
+
+    @property
+    def steps(self) -> list[Step]:
+        """All updates of all segments."""
+        return [step for record in self.records for step in record.steps]
+
+    @property
+    def tokens(self) -> int:
+        """Output tokens of all updates that needed a pass."""
+        return sum(len(step.tokens) for step in self.steps if step.passes)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all updates."""
+        return sum(record.seconds for record in self.records)
+
+    @property
+    def passes(self) -> int:
+        """Number of target passes."""
+        return sum(len(step.passes) for step in self.steps)
+
+    @property
+    def acceptance_length(self) -> float:
+        """Mean acceptance length: output tokens per target pass, with end tokens, so that `ar` has 1."""
+        ended = sum(step.finished for step in self.steps if step.passes)
+        return (self.tokens + ended) / self.passes if self.passes else 1.0
+
+
+def lines(runs: Iterable[Run]) -> list[TableLine]:
+    """Return a line for each run."""
+    return [TableLine(run.contender, run.records) for run in runs]
+
+
+def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row]:
+    """Compute the figures of every line, under the names that all benchmarks share.
+
+    Speed-ups are relative to the ``ar`` line of the same language, if there is one: ``speedup`` in output tokens per
+    second (SSBD v2, Tables 2 and 3), ``speedup_median`` as the median of that ratio over segments, ``pass_speedup`` in
+    tokens per target pass.  Times are in milliseconds.
+
+    Args:
+        table: the lines.
+        curve: cost curve measured in the same run, for ``limit_distance``.
+    """
+    baselines: dict[str, TableLine] = {}
+    records: dict[str, list[Record]] = {}
+    for line in table:
+        language = line.contender.language
+        records.setdefault(language, []).extend(line.records)
+        if line.contender.method == "ar":
+            baselines.setdefault(language, line)
+    shortest = {language: tails(of_all) for language, of_all in records.items()} if curve is not None else {}
+    found = []
+    for line in table:
+        language = line.contender.language
+        row = _row(line, baselines.get(language))
+        if curve is not None:
+            least = distance(line.records, curve, shortest[language])
+            row["limit_distance"] = None if least is None else round(least, 3)
+        found.append(row)
+    return found
+
+
+def _row(line: TableLine, baseline: TableLine | None) -> Row:
+    steps = line.steps
+    drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
+    times = [step.seconds for step in steps if step.passes]
+    row: Row = {
+        "method": line.contender.method,
+        "options": line.contender.settings,
+        "mask": line.contender.masking,
+        "small_model": Path(line.contender.small).name or None,
+        "target_language": line.contender.language,
+        "segments": len(line.records),
+        "updates": sum(bool(step.passes) for step in steps),
+        "output_tokens": line.tokens,
+        "target_passes": line.passes,
+        "draft_passes": sum(step.draft_passes for step in steps) or None,
+        "mean_acceptance_length": round(line.acceptance_length, 3),
+        "draft_acceptance": _ratio(accepted, drafted) if drafted else None,
+        "output_acceptance": _ratio(accepted, line.tokens) if drafted else None,
+        "ne_output": _erasure(line.records, 0),
+        "ne_display": _erasure(line.records, 1),
+        "ne_output_mean": _mean_erasure(line.records, 0),
+        "ne_display_mean": _mean_erasure(line.records, 1),
+        "tokens_per_second": _ratio(line.tokens, line.seconds, 1),
+        "update_p50_ms": percentile_ms(times, 50),
+        "update_p95_ms": percentile_ms(times, 95),
+        "model_share": _ratio(sum(step.model_seconds for step in steps), line.seconds),
+        "speedup": None,
+        "speedup_median": None,
+        "pass_speedup": None,
+        "limit_distance": None,
+        "failures": sum(len(record.failures) for record in line.records),
+        "bleu": None,
+        "chrf": None,
+    }
+    row.update(_divided(line, int(row["updates"] or 0)))
+    if baseline is not None:
+        row.update(_speedups(line, baseline))
+    return row
+
+
+def _divided(line: TableLine, updates: int) -> Row:
+    """Return target passes per update by kind; empty if each segment is one update."""
+    if all(len(record.steps) == 1 for record in line.records):
+        return {}
+    found = division(line.records)
+    return {f"passes_{kind}": _ratio(found[kind], updates, 3) for kind in KINDS}
+
+
+def _speedups(line: TableLine, baseline: TableLine) -> Row:
+    pairs = [(_rate(mine), _rate(theirs)) for mine, theirs in zip(line.records, baseline.records, strict=True)]
+    ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
+    same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
+    return {
+        "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
+        "speedup_median": round(statistics.median(ratios), 3) if ratios else None,
+        "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),
+        "same_as_ar": sum(same),
+    }
+
+
+def _rate(record: Record) -> float:
+    """Return output tokens per second of a segment."""
+    tokens = sum(len(step.tokens) for step in record.steps if step.passes)
+    return tokens / record.seconds if record.seconds else 0.0
+
+
+def _erasure(records: Sequence[Record], which: int) -> float:
+    """Return normalized erasure of the output (``which`` = 0) or of the display (1), pooled over segments."""
+    erased = sum(step.erased[which] for record in records for step in record.steps)
+    final = sum(record.steps[-1].length[which] for record in records)
+    return round(erased / final, 4) if final else 0.0
+
+
+def _mean_erasure(records: Sequence[Record], which: int) -> float:
+    """Return the mean of the segments' normalized erasure; segments without a translation are left out."""
+    found = [
+        sum(step.erased[which] for step in record.steps) / record.steps[-1].length[which]
+        for record in records
+        if record.steps[-1].length[which]
+    ]
+    return round(statistics.fmean(found), 4) if found else 0.0
+
+
+def _ratio(above: float, below: float, digits: int = 4) -> float | None:
+    return round(above / below, digits) if below else None
+
+
+def percentile_ms(seconds: Sequence[float], share: float) -> float | None:
+    """Return a percentile (``share`` in percent) in milliseconds, interpolated; None if there are no values."""
+    return round(1e3 * float(np.percentile(seconds, share)), 3) if seconds else None

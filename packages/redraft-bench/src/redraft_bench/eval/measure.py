@@ -1,0 +1,179 @@
+"""Run methods side by side on the same stream, and record what each does with every segment.
+
+Wall times on a shared machine are not comparable between runs.  So methods take turns update by update, in an order
+that is reversed each time, and speed-ups are ratios within one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.style import Style
+from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
+from redraft.translator import Translator
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.meter import Meter
+from redraft_bench.eval.metrics import Erasure
+from redraft_bench.eval.record import Record, Step
+
+
+class System(Protocol):
+    """A system under test: it is given updates one after the other."""
+
+    caption: Caption | None
+
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """Translate an update; the run computes the erasure."""
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the ids of a text, to count erased tokens."""
+
+    def close(self) -> None:
+        """Release resources."""
+
+
+class MethodSystem:
+    """A method of Redraft as a system."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        contender: Contender,
+        style: Style = Style(),
+        small: Backend | None = None,
+        curve: CostCurve | None = None,
+    ) -> None:
+        self._language, self._meter = contender.language, Meter()
+        self.caption: Caption | None = None
+        self.translator = Translator(
+            backend,
+            [contender.language],
+            method=contender.method,
+            options=dict(contender.options),
+            mask=contender.mask,
+            style=style,
+            max_tokens=contender.max_tokens,
+            small=small,
+            watch=self._meter,
+            curve=curve,
+            source=contender.source,
+        )
+
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """Translate one update."""
+        state = self.translator.translation(self._language)
+        seconds, drafted = self.translator.seconds, state.tally.draft_passes
+        events = self.translator.translate(update)
+        captions = [event for event in events if isinstance(event, Caption)]
+        # If an update could not be translated, the display stays as it was.
+        self.caption = captions[-1] if captions else self.caption
+        shown = self.caption if self.caption and self.caption.utterance == update.utterance else None
+        passes, model_seconds = self._meter.take(len(state.prompt), len(state.output), state.finished)
+        step = Step(
+            update.seq,
+            update.text,
+            update.final,
+            update.time,
+            len(state.prompt),
+            state.output,
+            shown.text if shown else "",
+            shown.unstable if shown else "",
+            state.finished,
+            self.translator.seconds - seconds,
+            model_seconds,
+            passes,
+            state.tally.draft_passes - drafted,
+        )
+        return step, [event for event in events if isinstance(event, Failure)]
+
+    def remember(self, source: str, translation: str) -> None:
+        """Set the sentence and translation that the next prompts include as context."""
+        self.translator.translation(self._language).remember(source, translation)
+
+    def tokenize(self, text: str) -> list[int]:
+        """Tokenize with the model's tokenizer."""
+        return self.translator.backend.tokenize(text)
+
+    def close(self) -> None:
+        """Release the slots."""
+        self.translator.close()
+
+
+@dataclass(slots=True)
+class Run:
+    """The progress of one contender.
+
+    Attributes:
+        records: one for each finished segment.
+        output: erasure of the whole output so far.
+        display: erasure of the shown text so far.
+    """
+
+    contender: Contender
+    system: System
+    records: list[Record] = field(default_factory=list)
+    output: Erasure = field(default_factory=Erasure)
+    display: Erasure = field(default_factory=Erasure)
+    _steps: list[Step] = field(default_factory=list)
+    _failures: list[str] = field(default_factory=list)
+    _texts: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+
+    @property
+    def caption(self) -> Caption | None:
+        """The latest caption."""
+        return self.system.caption
+
+    @property
+    def passes(self) -> int:
+        """Target passes so far."""
+        done = (step for record in self.records for step in record.steps)
+        return sum(len(step.passes) for step in (*done, *self._steps))
+
+    def translate(self, update: Update, segment: int) -> None:
+        """Translate an update and record the result; a final update completes the segment's record."""
+        step, failures = self.system.translate(update)
+        self._failures += [failure.message for failure in failures]
+        texts = self.system.tokenize(step.text + step.unstable), self.system.tokenize(step.text)
+        erased = self.output.step(self._texts[0], texts[0]), self.display.step(self._texts[1], texts[1])
+        self._texts = texts
+        self._steps.append(replace(step, erased=erased, length=(len(texts[0]), len(texts[1]))))
+        if update.final:
+            self.output.final += len(texts[0])
+            self.display.final += len(texts[1])
+            name, steps, failures_ = self.contender.name, tuple(self._steps), tuple(self._failures)
+            self.records.append(Record(segment, update.utterance, name, steps, failures_))
+            self._steps, self._failures, self._texts = [], [], ([], [])
+
+
+def compare(
+    runs: Sequence[Run],
+    updates: Iterable[Update],
+    show: Callable[[Update, Sequence[Run]], None] | None = None,
+    *,
+    segment: int = 0,
+) -> None:
+    """Give each update to every run.
+
+    Args:
+        runs: the runs.
+        updates: the updates of one segment.
+        show: called after each update with the update and the runs.
+        segment: number of the first segment; the order of turns depends on it.
+    """
+    for number, update in enumerate(updates, segment):
+        for run in runs if number % 2 == 0 else reversed(runs):
+            run.translate(update, segment)
+        segment += update.final
+        if show:
+            show(update, runs)
+
+
+def open_runs(
+    backend: Backend, contenders: Sequence[Contender], *, style: Style = Style(), small: Backend | None = None
+) -> list[Run]:
+    """Open a run for each contender; the backends need a free slot for each."""
+    return [Run(contender, MethodSystem(backend, contender, style, small)) for contender in contenders]

@@ -1,0 +1,114 @@
+"""Simulate recognition errors: words are misheard at first and corrected in later updates.
+
+The error rates are not fitted to a recogniser, since the data include no recogniser output with revisions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from redraft.captions.formats.parse import whole
+from redraft.captions.words import WORD
+from redraft.decoding.method import Option
+from redraft_bench.eval.stream import Segment, Stream
+
+#: Error rates, each from 0 to 1.
+RATES = {
+    option.name: option
+    for option in (
+        Option("late", 0.3, 0, 1, "of the mistakes that an update could correct, those that it does not"),
+        Option("drop", 0.05, 0, 1, "of the words, those that are not heard at first"),
+        Option("split", 0.05, 0, 1, "of the words, those that are cut in two or run into the word before"),
+        Option("casing", 0.1, 0, 1, "of the words, those that are in lower case at first"),
+        Option("cut", 0.2, 0, 1, "of the updates, those whose last word is heard in part only"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word with the space before it, and what is recognised of both."""
+
+    space: str
+    word: str
+    heard: str
+
+    @property
+    def said(self) -> str:
+        return self.space + self.word
+
+
+def perturb(
+    stream: Stream,
+    seed: int,
+    *,
+    late: float = RATES["late"].default,
+    drop: float = RATES["drop"].default,
+    split: float = RATES["split"].default,
+    casing: float = RATES["casing"].default,
+    cut: float = RATES["cut"].default,
+) -> Stream:
+    """Return the stream with recognition errors: the newest words may be wrong and are corrected later.
+
+    A word may be misheard in the first update that contains it.  Each later update corrects it, except for a share
+    ``late``; the final update is correct.  Names, times and the number of updates do not change.  The errors of an
+    utterance depend on its name, its updates and the seed, but not on earlier utterances.
+
+    Args:
+        stream: a stream without errors, such as one of `redraft_bench.eval.sets.lag_stream`.
+        seed: random seed, at least 0.
+        late: share of errors that each later update leaves uncorrected.
+        drop: share of words that are missing at first.
+        split: share of words that are split in two or, equally often, joined to the previous word.
+        casing: share of words that are in lower case at first.
+        cut: share of updates whose last word, if it is new, is incomplete.
+
+    Raises:
+        OptionError: a share is not a number from 0 to 1, or ``seed`` is not a whole number of at least 0.
+    """
+    given = {"late": late, "drop": drop, "split": split, "casing": casing, "cut": cut}
+    rates = {name: float(RATES[name].check(value)) for name, value in given.items()}
+    whole("seed", seed, 0)
+    segments = (_misheard(each, random.Random(f"{seed} {each.utterance}"), rates) for each in stream.segments)
+    return Stream(f"{stream.name}.perturbed", tuple(segments), seed)
+
+
+def _misheard(segment: Segment, rng: random.Random, rates: Mapping[str, float]) -> Segment:
+    words: list[_Word] = []
+    updates = []
+    for update in segment.updates[:-1]:
+        words = _hear(update.text, words, rng, rates)
+        updates.append(replace(update, text="".join(word.heard for word in words)))
+    return replace(segment, updates=(*updates, segment.updates[-1]))
+
+
+def _hear(text: str, before: list[_Word], rng: random.Random, rates: Mapping[str, float]) -> list[_Word]:
+    """Return the recognised words of a text, given those of the previous update."""
+    words: list[_Word] = []
+    end = 0
+    for found in WORD.finditer(text):
+        word = _Word(text[end : found.start()], found[0], text[end : found.end()])
+        known = before[len(words)] if len(words) < len(before) else None
+        if known is None or known.said != word.said:
+            word = replace(word, heard=_mistaken(word, found.end() == len(text), rng, rates))
+        elif known.heard != known.said and rng.random() < rates["late"]:
+            word = known
+        words.append(word)
+        end = found.end()
+    return words
+
+
+def _mistaken(word: _Word, last: bool, rng: random.Random, rates: Mapping[str, float]) -> str:
+    """Return a new word with errors; only the first error applies, except for casing."""
+    heard = word.said
+    cut = rng.randrange(1, max(2, len(word.word)))  # a position inside the word, or after a single character
+    if rng.random() < rates["drop"]:
+        heard = ""
+    elif rng.random() < rates["split"]:
+        in_two = len(word.word) > 1 and rng.random() < 0.5
+        heard = f"{word.space}{word.word[:cut]} {word.word[cut:]}" if in_two else word.word
+    elif last and rng.random() < rates["cut"]:
+        heard = word.space + word.word[:cut]
+    return heard.lower() if rng.random() < rates["casing"] else heard

@@ -1,0 +1,82 @@
+"""BLEU and chrF of final translations, computed by sacrebleu.  Needs the ``eval`` extra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from redraft.errors import ModelError, OptionError
+from redraft_bench.eval.bootstrap import Array, Statistic
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU, CHRF
+
+#: sacrebleu's BLEU tokenizer by target language; the default is 13a.
+TOKENIZERS = {"zh": "zh", "ja": "char"}
+#: Tokenizers to choose from; sacrebleu downloads a model for those of Flores.
+CHOICES = ("13a", "char", "flores101", "flores200", "intl", "ja-mecab", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """``bleu`` and ``chrf`` from 0 to 100, with sacrebleu's ``signature`` of both."""
+
+    bleu: float
+    chrf: float
+    signature: str
+
+
+def quality(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
+) -> Quality:
+    """Compute corpus scores of translations.
+
+    Args:
+        hypotheses: translations, one per segment.
+        references: references, one per segment.
+        language: primary subtag of the target language; chooses the BLEU tokenizer (`TOKENIZERS`).  Japanese is split
+            into characters, which needs no dictionary.
+        tokenizer: a tokenizer of `CHOICES` to use instead.
+
+    Raises:
+        ModelError: the tokenizer's model cannot be downloaded.
+        OptionError: the tokenizer is unknown.
+    """
+    bleu, chrf = _metrics(language, tokenizer)
+    scores = [metric.corpus_score(list(hypotheses), [list(references)]) for metric in (bleu, chrf)]
+    return Quality(scores[0].score, scores[1].score, f"bleu[{bleu.get_signature()}] chrf[{chrf.get_signature()}]")
+
+
+def statistics(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
+) -> dict[str, tuple[Array, Statistic]]:
+    """For ``bleu`` and ``chrf``, return the arguments of `bootstrap.interval`: segment statistics and a function.
+
+    Arguments and exceptions are those of `quality`.
+    """
+    bleu, chrf = _metrics(language, tokenizer)
+    return {name: _statistics(each, hypotheses, references) for name, each in (("bleu", bleu), ("chrf", chrf))}
+
+
+def _statistics(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Array, Statistic]:
+    # sacrebleu's own paired tests call this method; it has no public one for segment statistics.
+    found = metric._extract_corpus_statistics(list(hypotheses), [list(references)])
+    return np.array(found, dtype=np.float64), lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score)
+
+
+def _metrics(language: str, tokenizer: str | None) -> tuple[BLEU, CHRF]:
+    from sacrebleu.metrics import BLEU, CHRF
+
+    name = tokenizer or TOKENIZERS.get(language, "13a")
+    if name not in CHOICES:
+        raise OptionError(f"tokenizer must be one of {', '.join(CHOICES)}, not {name!r}")
+    try:
+        return BLEU(tokenize=name), CHRF()
+    except OSError as error:
+        raise ModelError(
+            f"the model of the tokenizer {name} is not in the folder models of $SACREBLEU (~/.sacrebleu) and cannot be "
+            f"downloaded: {error}"
+        ) from error

@@ -1,0 +1,116 @@
+"""Test sets of aligned sentences, and streams that reveal them a fixed number of words at a time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from redraft.captions.events import Update
+from redraft.captions.formats.parse import whole
+from redraft.captions.formats.read import prefixes
+from redraft.captions.languages import parse_language
+from redraft.errors import InputError, OptionError
+from redraft.signature import text_hash
+from redraft_bench.eval.stream import Segment, Stream
+
+#: Test set -> path of the file for one language; ``{to}`` is the target language, ``{side}`` the file's language.
+SETS = {
+    "flores200.devtest": "flores200.devtest.{side}.txt",
+    "acl6060.dev": "acl6060.dev.{side}.txt",
+    "mexpresso": "mexpresso.{side}.txt",
+    "wmt20chat.test": "wmt20chat.test.{side}.txt",
+    "tatoeba2021": "tatoeba2021.en-{to}.{side}.txt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TestSet:
+    """Aligned segments: ``sources[i]`` is translated as ``references[i]``."""
+
+    __test__ = False  # keeps pytest from collecting the class
+
+    name: str
+    sources: tuple[str, ...]
+    references: tuple[str, ...]
+
+    @property
+    def hash(self) -> str:
+        """Hash of sources and references."""
+        return text_hash("\n".join((*self.sources, *self.references)))
+
+
+def data_folder() -> Path:
+    """Return the folder of shared data: ``$REDRAFT_DATA``, otherwise ``../shared/data``."""
+    return Path(os.environ.get("REDRAFT_DATA", "../shared/data"))
+
+
+def read_data(name: str) -> list[str]:
+    """Return the lines of a data file, named by its path in the data folder.
+
+    Raises:
+        InputError: the file does not exist.
+    """
+    path = data_folder() / name
+    if not path.is_file():
+        raise InputError(
+            f"{path} does not exist: set REDRAFT_DATA to the folder of the data (docs/metrics.md), "
+            "or choose other data, such as --data talk"
+        )
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def load_set(name: str, to: str, limit: int = 0, least_words: int = 0) -> TestSet:
+    """Load the first segments of a test set.
+
+    Args:
+        name: one of `SETS`.
+        to: target language, as a tag or an English name; its primary subtag is part of the file name.
+        limit: maximum number of segments; 0 takes all.
+        least_words: minimum number of source words; shorter segments are skipped.
+
+    Raises:
+        OptionError: the set or the language is unknown, or a number is negative.
+        InputError: the set is not in the data folder, or not in this language.
+    """
+    if name not in SETS:
+        raise OptionError(f"test set must be one of {', '.join(SETS)}, not {name!r}")
+    whole("limit", limit, 0)
+    whole("least_words", least_words, 0)
+    language = parse_language(to).code
+    sources, references = (read_data("test/" + SETS[name].format(to=language, side=side)) for side in ("en", language))
+    if len(sources) != len(references):
+        raise InputError(f"{name} must have as many lines in en as in {language}")
+    pairs = [
+        (source, reference)
+        for source, reference in zip(sources, references, strict=True)
+        if len(source.split()) >= least_words
+    ][: limit or None]
+    return TestSet(name, tuple(source for source, _ in pairs), tuple(reference for _, reference in pairs))
+
+
+def lag_stream(test: TestSet, to: str, lag: int = 3) -> Stream:
+    """Reveal each source of a test set ``lag`` words at a time (SSBD v2, section 4.1).
+
+    Args:
+        test: the set.
+        to: language of its references, as a tag or an English name.
+        lag: words added by each update; 0 gives each source as one final update.
+
+    Raises:
+        OptionError: ``lag`` is negative, or the language is unknown.
+        InputError: the set is empty.
+    """
+    whole("lag", lag, 0)
+    language = parse_language(to).code
+    segments = (
+        Segment(reveal(str(number), source, lag), {language: reference})
+        for number, (source, reference) in enumerate(zip(test.sources, test.references, strict=True))
+    )
+    return Stream(test.name, tuple(segments))
+
+
+def reveal(utterance: str, text: str, lag: int) -> tuple[Update, ...]:
+    """Return the updates that reveal a text ``lag`` words at a time; a single update if ``lag`` is 0."""
+    parts = (prefixes(text, lag) if lag else []) or [text.strip()]
+    return tuple(Update(utterance, seq, part, seq == len(parts) - 1) for seq, part in enumerate(parts))

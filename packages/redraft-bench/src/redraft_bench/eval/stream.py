@@ -1,0 +1,246 @@
+"""Streams to measure on: utterances with updates and references, which can be saved, loaded and hashed.
+
+``talk.jsonl`` contains the updates in the format of ``redraft translate --input jsonl``.  Everything else is in
+``talk.references.jsonl`` beside it: a line with name and seed, then a line for each utterance that has references or a
+position in a recording.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from redraft.captions.events import Failure, Update, is_text, is_whole
+from redraft.captions.formats.parse import (
+    MAX_LINE_BYTES,
+    NAME,
+    TEXT,
+    TIME,
+    Field,
+    LineSource,
+    check_fields,
+    decoded,
+    json_object,
+    refuse_unknown,
+)
+from redraft.captions.formats.read import Item, finished, parse_update, read_jsonl
+from redraft.captions.formats.simulstreaming import read_simulstreaming
+from redraft.errors import InputError, OptionError
+from redraft.signature import text_hash
+
+#: File formats that a stream can be loaded from.
+FORMS: dict[str, Callable[[LineSource], Iterator[Item]]] = {"jsonl": read_jsonl, "simulstreaming": read_simulstreaming}
+
+Row: TypeAlias = dict[str, Any]
+
+
+def _are_references(value: object) -> bool:
+    return isinstance(value, Mapping) and all(is_text(part) for pair in value.items() for part in pair)
+
+
+_OF_STREAM: dict[str, Field] = {
+    "name": TEXT,
+    "seed": (lambda value: value is None or is_whole(value), "a whole number or null"),
+}
+_OF_SEGMENT: dict[str, Field] = {
+    "references": (_are_references, "texts by language"),
+    "start": TIME,
+    "end": TIME,
+    "recording": TEXT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One utterance.  Texts are stripped and times are floats, as a reader would return them.
+
+    Attributes:
+        updates: at least one, all of the same utterance, with ascending ``seq``; only the last one is final.
+        references: primary subtag of a language, such as ``de`` -> translation of the final text; may be empty.
+        start: start of speech in seconds from the start of the recording; None if unknown.
+        end: end of speech, as ``start``.
+        recording: name of its recording; empty if there is none.
+
+    Raises:
+        InputError: a field has an invalid value.
+    """
+
+    updates: tuple[Update, ...]
+    references: Mapping[str, str] = field(default_factory=dict, hash=False)
+    start: float | None = None
+    end: float | None = None
+    recording: str = ""
+
+    def __post_init__(self) -> None:
+        updates = tuple(parse_update(asdict(update)) for update in self.updates)
+        if [update.final for update in updates] != [False] * (len(updates) - 1) + [True]:
+            raise InputError("updates of a segment must be one or more, of which the last and no other is final")
+        if any(after.utterance != before.utterance or after.seq <= before.seq for before, after in pairwise(updates)):
+            raise InputError("updates of a segment must have one name of an utterance and a growing seq")
+        check_fields({name: getattr(self, name) for name in _OF_SEGMENT}, _OF_SEGMENT, (), "a segment")
+        start, end = (None if time is None else float(time) for time in (self.start, self.end))
+        if start is not None and end is not None and end < start:
+            raise InputError(f"end of utterance {updates[0].utterance!r} must be {start} or more, its start, not {end}")
+        object.__setattr__(self, "updates", updates)
+        object.__setattr__(self, "references", dict(self.references))
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "end", end)
+
+    @property
+    def source(self) -> str:
+        """Text of the final update."""
+        return self.updates[-1].text
+
+    @property
+    def utterance(self) -> str:
+        """Name of the utterance in the stream."""
+        return self.updates[-1].utterance
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A sequence of utterances with unique names.
+
+    Attributes:
+        name: name of its data, such as ``flores200.devtest``.
+        segments: at least one.
+        seed: random seed of its noise; None if nothing is random.
+
+    Raises:
+        InputError: there are no segments, a name occurs twice, or a field has an invalid value.
+    """
+
+    name: str
+    segments: tuple[Segment, ...]
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields({"name": self.name, "seed": self.seed}, _OF_STREAM, (), "a stream")
+        names = [segment.utterance for segment in self.segments]
+        if not names or len(set(names)) < len(names):
+            raise InputError("segments of a stream must be one or more, each with an utterance of its own name")
+        object.__setattr__(self, "segments", tuple(self.segments))
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        """The updates of all segments, in order."""
+        return tuple(update for segment in self.segments for update in segment.updates)
+
+    @property
+    def hash(self) -> str:
+        """12 hex digits over all segments: updates with times, references, positions in recordings."""
+        return text_hash(json.dumps([asdict(segment) for segment in self.segments], sort_keys=True))
+
+    def save(self, path: Path | str) -> None:
+        """Write the updates to ``path``, and everything else to a file beside it.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        path = Path(path)
+        header, notes = {"name": self.name, "seed": self.seed}, [*_notes(self.segments)]
+        _write(path, map(asdict, self.updates))
+        if notes or header != _header(path):
+            _write(beside(path), [header, *notes])
+        else:
+            beside(path).unlink(missing_ok=True)  # left by a stream saved here earlier
+
+    @classmethod
+    def load(cls, path: Path | str, form: str = "jsonl") -> Stream:
+        """Load a saved stream, or a file of your own.
+
+        Without a file of references beside it, the stream is named after the file.  An utterance without a final update
+        gets one: its last text with the next ``seq``.  Interleaved utterances are separated, in the order in which they
+        start.
+
+        Args:
+            path: the file with the updates.
+            form: ``jsonl``, or ``simulstreaming`` for output of SimulStreaming.
+
+        Raises:
+            InputError: a file cannot be read, or a line is invalid; the message has its number.
+            OptionError: ``form`` is unknown.
+        """
+        path = Path(path)
+        if form not in FORMS:
+            raise OptionError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
+        updates: dict[str, list[Update]] = {}
+        for update in _updates(path, FORMS[form]):
+            updates.setdefault(update.utterance, []).append(update)
+        header, notes = _read_beside(path)
+        unknown = notes.keys() - updates.keys()
+        if unknown:
+            raise InputError(f"{beside(path)}: utterance {min(unknown)!r} must be one of {path}")
+        segments = (Segment(_ended(found), **notes.get(utterance, {})) for utterance, found in updates.items())
+        return cls(header["name"], tuple(segments), header.get("seed"))
+
+
+def beside(path: Path) -> Path:
+    """Return the path of the file with references for the stream in ``path``."""
+    return path.with_name(path.name.removesuffix(".jsonl") + ".references.jsonl")
+
+
+def _header(path: Path) -> Row:
+    """Return name and seed for a stream without a file of references."""
+    return {"name": path.name.removesuffix(".jsonl"), "seed": None}
+
+
+def _notes(segments: Iterable[Segment]) -> Iterator[Row]:
+    """Yield the fields of segments other than their updates."""
+    for segment in segments:
+        known = {name: getattr(segment, name) for name in _OF_SEGMENT}
+        known = {name: value for name, value in known.items() if value not in (None, "", {})}
+        if known:
+            yield {"utterance": segment.utterance, **known}
+
+
+def _write(path: Path, rows: Iterable[Row]) -> None:
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def _updates(path: Path, reader: Callable[[LineSource], Iterator[Item]]) -> Iterator[Update]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"stream file {str(path)!r} cannot be read: {error.strerror}") from error
+    with file:
+        for item in reader(file):
+            if isinstance(item, Failure):
+                raise InputError(f"{path}: {item.message}", item.line)
+            yield item
+
+
+def _ended(updates: Sequence[Update]) -> tuple[Update, ...]:
+    """Return the updates of an utterance with the last one final."""
+    return (*updates,) if updates[-1].final else (*updates, finished(updates[-1]))
+
+
+def _read_beside(path: Path) -> tuple[Row, dict[str, Row]]:
+    """Return name and seed, and utterance -> fields of its segment."""
+    if not beside(path).exists():
+        return _header(path), {}
+    rows = [*_rows(beside(path))]
+    if not rows:
+        raise InputError(f"{beside(path)}: the first line must hold {', '.join(_OF_STREAM)}, but the file is empty")
+    return rows[0], {str(note.pop("utterance")): note for note in rows[1:]}
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Yield the lines of the file beside a stream: first the header, then the segments."""
+    with path.open("rb") as file:
+        for number, text in decoded(file, MAX_LINE_BYTES):
+            known, needed = (_OF_STREAM, "name") if number == 1 else ({"utterance": NAME, **_OF_SEGMENT}, "utterance")
+            if isinstance(text, Failure):
+                raise InputError(f"{path}: {text.message}", number)
+            try:
+                row = json_object(text, tuple(known))
+                refuse_unknown(row, known)
+                check_fields(row, known, (needed,), "the line")
+            except InputError as error:
+                raise InputError(f"{path}: {error}", number) from None
+            yield row

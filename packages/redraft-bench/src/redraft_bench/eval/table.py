@@ -1,0 +1,42 @@
+"""Print rows of figures as a table."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from redraft_bench.eval.columns import cell, column, filled
+from redraft_bench.eval.figures import Row
+
+#: Maximum width of a table written to a file, and of a line in a heading, in characters.
+LEAST_WIDTH, HEADING_WIDTH = 160, 9
+#: Columns of most tables.
+USUAL = (
+    *("target_language", "method", "mask", "updates", "output_tokens", "target_passes", "draft_passes"),
+    *("draft_acceptance", "output_acceptance", "ne_output", "ne_display", "tokens_per_second", "speedup"),
+    *("bleu", "chrf"),
+)
+
+
+def print_table(rows: Sequence[Row], signature: str, console: Console, columns: Sequence[str] = USUAL) -> None:
+    """Print a table of those ``columns`` that `filled` selects, with the signature below it."""
+    names = filled(rows, columns)
+    shown = [column(name, rows) for name in names]
+    table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, 1, 0, 0))
+    for each in shown:
+        heading = "\n".join(textwrap.wrap(each.heading, HEADING_WIDTH, break_long_words=False))
+        table.add_column(heading, justify="right" if each.form else "left", no_wrap=True)
+    last = None
+    for row in rows:
+        if last is not None and row["target_language"] != last:
+            table.add_row()
+        last = row["target_language"]
+        table.add_row(*(cell(row, name, each.form, bounds=False) for name, each in zip(names, shown, strict=True)))
+    if not console.is_terminal:  # only a terminal has a width that lines must not exceed
+        console.width = max(console.width, LEAST_WIDTH)
+    console.print(table)
+    console.print(Text(signature, style="dim"), soft_wrap=True)

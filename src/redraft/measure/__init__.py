@@ -1,1 +1,0 @@
-"""Measurement: metrics (``eval``), benchmark tables (``bench``), load tests (``loadtest``) and pictures (``viz``)."""

@@ -1,0 +1,133 @@
+"""``redraft bench``: every command runs, and refuses what it cannot do before anything is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from redraft_bench.bench.tables import TABLES
+from redraft_bench.eval import columns
+from tests.cli.conftest import Run
+
+#: One thread.
+ONE = ("--threads", "1")
+LINES = [
+    {"utterance": "1", "seq": 0, "text": "I have"},
+    {"utterance": "1", "seq": 1, "text": "I have a dog.", "final": True},
+    {"utterance": "2", "seq": 0, "text": "She plays", "final": False},
+    {"utterance": "2", "seq": 1, "text": "She plays the piano.", "final": True},
+]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    path = tmp_path / "talk.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    return path
+
+
+def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path))
+    assert done.status == 0, done.err
+    assert "ssbd" in done.out and "redraft:" in done.out
+    assert (tmp_path / "report.html").exists()
+    again = redraft(
+        *("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path), "--json")
+    )
+    assert [(row["method"], row["segments"], row["updates"]) for row in again.rows] == [
+        ("ar", 2, 4),
+        *[("ssbd", 2, 4)] * 3,
+    ]
+    assert [row["mask"] for row in again.rows] == ["", "", "3 tokens", "below margin 0"]
+
+
+def test_without_data_the_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
+    command = ("bench", "run", "ssbd", "--method", "ssbd", "--limit", "2", *ONE, "--out", str(tmp_path), "--json")
+    done = redraft(*command)
+    assert done.status == 0, done.err
+    assert {row["segments"] for row in done.rows} == {2} and "data:talk@" in done.rows[0]["signature"]
+    assert "source:" not in done.rows[0]["signature"]
+    held = redraft(*command[:-2], str(tmp_path / "held"), "--json", "--source", "hold:1")
+    assert "|source:hold:1|" in held.rows[0]["signature"]
+    assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
+
+
+def test_a_test_set_that_is_not_there_says_where_it_is_looked_for(
+    redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
+    done = redraft("bench", "run", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
+    assert done.status == 2 and str(tmp_path / "test" / "flores200.devtest.en.txt") in done.err
+    assert "set REDRAFT_DATA" in done.err and "--data talk" in done.err
+
+
+def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft(
+        *("bench", "run", "cold", "--data", str(talk), "--method", "pld", *ONE, "--out", str(tmp_path), "--json")
+    )
+    assert [row["updates"] for row in done.rows] == [2, 2]
+    assert done.rows[1]["same_as_ar"] == 2
+
+
+def test_every_column_of_every_table_has_a_heading() -> None:
+    for each in TABLES.values():
+        assert set(each.columns) <= set(columns.COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--method", "nosuch"], "--method must be one of ar, ssbd"),
+        (["--method", "bild", "--model", "OTHER"], "bild: a small model of the same vocabulary is needed"),
+        (["--to", "de", "--to", "klingonish"], "klingonish"),
+        (["--lag", "2"], "has updates of its own"),
+        (["--data", "nosuch.jsonl"], "--data must be one of"),
+    ],
+)
+def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path, tmp_path: Path) -> None:
+    given = [str(Path("benchmarks/models/redraft-plain-q8_0.gguf")) if each == "OTHER" else each for each in arguments]
+    data = [] if "--data" in given else ["--data", str(talk)]
+    done = redraft("bench", "run", "ssbd", *data, *given, "--out", str(tmp_path / "out"))
+    assert done.status == 2
+    assert sentence in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    command = ("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
+    assert redraft(*command).status == 0
+    talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
+    assert "another run" in redraft(*command).err
+
+
+def test_a_stream_is_written_and_read_again(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft("bench", "stream", str(tmp_path / "copy.jsonl"), "--data", str(talk))
+    assert "2 segments, 4 updates" in done.out
+    assert [json.loads(line)["text"] for line in (tmp_path / "copy.jsonl").read_text().splitlines()] == [
+        line["text"] for line in LINES
+    ]
+
+
+def test_a_log_for_another_scorer(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    redraft("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
+    (records,) = tmp_path.glob("*.records.jsonl")
+    wrong = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "nosuch")
+    assert "--line must be one of: ar, de" in wrong.err
+    done = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "ar, de", "--format", "simuleval")
+    assert done.status == 0, done.err
+    assert (tmp_path / "log" / "instances.log").read_text().count("\n") == 2
+
+
+def test_another_systems_log_is_scored(redraft: Run, tmp_path: Path) -> None:
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    line = {"source": ["a.wav"], "source_length": 3000, "prediction": "Ich bin da.", "delays": [1000, 2000, 3000]}
+    log.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    references.write_text("Ich bin da.\n", encoding="utf-8")
+    done = redraft("bench", "score", str(log), "--to", "de", "--references", str(references), "--json")
+    (row,) = done.rows
+    assert (done.status, row["chrf"], row["ne_units"], row["mean_lag"], row["yaal"]) == (0, 100.0, 0, 1.0, 1.0)
+    assert "mean_lag" in redraft("bench", "score", str(log), "--to", "de").out
+    wrong = redraft("bench", "score", str(log), "--to", "de", "--segments", str(references))
+    assert (wrong.status, wrong.err) == (2, "redraft: --segments needs --references, a line for each segment\n")
