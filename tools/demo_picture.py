@@ -28,15 +28,13 @@ from redraft.captions.events import Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.talk import load_talk
 from redraft.cli.demo import demo
+from redraft.cli.demo.costs import print_table, rows
+from redraft.cli.demo.player import Contender, Player, contenders, take_turns
 from redraft.cli.demo.scene import EARLIER, MOST_LINES, Scene, View, draw
-from redraft.cli.demo.stage import Stage, contenders, signed, talk_hash
+from redraft.cli.demo.stage import Stage, signed, talk_hash
 from redraft.decoding.types import common_prefix
 from redraft.models import shipped_path
 from redraft.signature import file_hash
-from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.figures import lines, rows
-from redraft_bench.eval.measure import Run, compare, open_runs
-from redraft_bench.eval.table import print_table
 
 #: Columns of the picture and of the text in a panel; rows that suffice for everything.
 WIDTH, HEIGHT = 114, 40
@@ -66,13 +64,13 @@ def record(path: Path, threads: int = 0) -> None:
     compared = contenders(made_from["method"], made_from["to"], made_from["beta"], mask, made_from["source_policy"])
     backend = open_model("demo", LlamaOptions(context_length=512, slots=len(compared), threads=threads))
     photographer, talk = Photographer(compared), load_talk()
-    runs = open_runs(backend, compared)
-    compare(runs, track(talk, "playing the talk"), photographer.look)
+    players = [Player(backend, each) for each in compared]
+    take_turns(players, track(talk, "playing the talk"), photographer.look)
     line = signed(backend, talk, compared[0])
     backend.close()
     if photographer.scene is None:
         raise ValueError("there is no moment of the talk at which all panels have text and room for it")
-    kept = {"inputs": made_from, "signature": line, "scene": asdict(photographer.scene), "rows": rows(lines(runs))}
+    kept = {"inputs": made_from, "signature": line, "scene": asdict(photographer.scene), "rows": rows(players)}
     path.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
@@ -122,10 +120,10 @@ class Photographer:
         self._best = (0, 0)
         self.scene: Scene | None = None
 
-    def look(self, update: Update, runs: Sequence[Run]) -> None:
+    def look(self, update: Update, players: Sequence[Player]) -> None:
         """Look at the display after an update."""
-        now = {run.contender: run.caption.text for run in runs if run.caption}
-        scene = self._stage.scene(update, runs)
+        now = {player.contender: player.caption.text for player in players if player.caption}
+        scene = self._stage.scene(update, players)
         if not update.final and all(map(_fits, scene.views)):
             languages = {each.language for each in self._contenders}
             differing = sum(len({now[each] for each in now if each.language == tag}) > 1 for tag in languages)

@@ -19,11 +19,11 @@ from redraft import interrupt
 from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
+from redraft.cli.demo.player import Player
 from redraft.cli.demo.scene import Scene, View, draw, minutes
 from redraft.speech import isolated
 from redraft.speech.audio import RATE, Samples, at_speed
 from redraft.speech.recogniser import Hypothesis
-from redraft_bench.eval.measure import Run
 from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
 
@@ -123,16 +123,16 @@ def test_ctrl_c_prints_the_table_so_far(redraft: Command, monkeypatch: pytest.Mo
 
 def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    translate = Run.translate
+    translate = Player.translate
 
-    def interrupted(run: Run, update: Update, segment: int) -> None:
+    def interrupted(player: Player, update: Update) -> None:
         nonlocal calls
-        translate(run, update, segment)
+        translate(player, update)
         calls += update.final
         if calls == 5:  # of three methods: two have finished the second sentence, one has not
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Run, "translate", interrupted)
+    monkeypatch.setattr(Player, "translate", interrupted)
     methods = ("--method", "ar", "--method", "ssbd", "--method", "cd")
     done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json", *methods)
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]

@@ -72,6 +72,14 @@ class Mask:
         """Whether the mask depends on the model's probabilities."""
         return self.margin > OFF or self.survival is not None
 
+    @property
+    def label(self) -> str:
+        """The mask in words, e.g. ``3 tokens`` or ``below margin 0.02``; empty if it hides nothing."""
+        parts = [f"{self.k} {self.unit}"] if self.k else []
+        parts += [f"below margin {self.margin:g}"] if self.margin > OFF else []
+        parts += [f"below survival {self.survival:g}"] if self.survival is not None else []
+        return ", ".join(parts + (["plain"] if parts and not self.display_only else []))
+
 
 #: The default mask: show only the model's own choices.
 USUAL = Mask(margin=0.0)

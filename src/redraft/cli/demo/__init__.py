@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
     from redraft.cli.demo.stage import Played
-    from redraft_bench.eval.figures import Row
 
 EXAMPLES = """\b
 Examples:
@@ -104,6 +102,7 @@ def demo(
         from redraft.captions.stabilise import Mask
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import stage
+        from redraft.cli.demo.player import contenders as contenders_of
         from redraft.decoding.methods import get_method
         from redraft.errors import CapabilityError, OptionError, RedraftError
         from redraft.models import SMALL_OF
@@ -113,7 +112,7 @@ def demo(
 
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
-    contenders = stage.contenders(method, to, beta, Mask(mask_k, margin=mask_margin), source_policy)
+    contenders = contenders_of(method, to, beta, Mask(mask_k, margin=mask_margin), source_policy)
     talk = list(stage.first(load_talk(), sentences))
     chosen = [get_method(each.method) for each in contenders]
     trees = sum("trees" in each.needs for each in chosen)
@@ -155,27 +154,16 @@ def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
 
 def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
     """Print the table of costs if a sentence was finished."""
+    from redraft.cli.demo import costs
     from redraft.signature import print_json
-    from redraft_bench.eval.figures import lines, rows
-    from redraft_bench.eval.table import print_table
 
     if not played.sentences:
         return
-    table = rows(lines(played.runs))
+    table = costs.rows(played.players)
     if as_json:
         print_json(table, line, sys.stdout)
     else:
         console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
-        print_table(table, line, console)
-        if same := _same_finals(table):
+        costs.print_table(table, line, console)
+        if same := costs.same_finals(table):
             console.print(same, style="dim", highlight=False)
-
-
-def _same_finals(table: Sequence[Row]) -> str:
-    """Return how many final captions of each other method are those of re-translation; empty without that."""
-    found = [
-        f"{row['method']} {row['target_language']} {row['same_as_ar']} of {row['segments']}"
-        for row in table
-        if row["method"] != "ar" and row.get("same_as_ar") is not None
-    ]
-    return f"final captions as with ar: {', '.join(found)}; the others may be better or worse." if found else ""

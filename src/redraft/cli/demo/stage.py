@@ -16,12 +16,9 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Update
 from redraft.captions.formats.read import paced
 from redraft.captions.formats.resize import SizeWatch
-from redraft.captions.languages import parse_targets
-from redraft.captions.source import DEFAULT_SOURCE, check_policy
-from redraft.captions.stabilise import Mask
 from redraft.captions.talk import RECORDING
+from redraft.cli.demo.player import Contender, Player, take_turns
 from redraft.cli.demo.scene import EARLIER, Scene, View, draw
-from redraft.decoding.methods import BETA, get_method
 from redraft.errors import RedraftError
 from redraft.signature import signature, text_hash
 from redraft.speech.audio import at_speed, file_blocks
@@ -29,22 +26,6 @@ from redraft.speech.loudspeaker import playing
 from redraft.speech.newest import newest
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import Sentences
-from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.measure import Run, compare, open_runs
-
-
-def contenders(
-    methods: Sequence[str], targets: Sequence[str], beta: float, mask: Mask, source: str = DEFAULT_SOURCE
-) -> list[Contender]:
-    """Combine every method with every language, without duplicates.
-
-    Raises:
-        OptionError: a method, a language or the policy ``source`` is unknown.
-    """
-    options = {name: (("beta", beta),) if BETA in get_method(name).options else () for name in methods}
-    tags = parse_targets(targets)
-    check_policy(source)
-    return [Contender(name, tag, options[name], mask, source=source) for tag in tags for name in options]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +33,17 @@ class Played:
     """The results of a talk.
 
     Attributes:
-        runs: one per contender, all with the same sentences.
+        players: one per contender, all with the same sentences.
         stopped: what stopped the talk before its end, Ctrl-C or an error; None if nothing did.
     """
 
-    runs: list[Run]
+    players: list[Player]
     stopped: KeyboardInterrupt | RedraftError | None
 
     @property
     def sentences(self) -> int:
         """Number of finished sentences."""
-        return len(self.runs[0].records)
+        return len(self.players[0].finished)
 
 
 def play(
@@ -74,22 +55,22 @@ def play(
     small: LlamaCpp | None = None,
 ) -> Played:
     """Translate updates as they come, with a live view on a terminal; ``length`` is that of the talk in seconds."""
-    runs = open_runs(backend, contenders, small=small)
+    players = [Player(backend, each, small) for each in contenders]
     with Stage(contenders, console, length) as stage:
-        stopped = _compared(runs, updates, stage.show)
-    return Played(runs, stopped)
+        stopped = _played(players, updates, stage.show)
+    return Played(players, stopped)
 
 
-def _compared(
-    runs: list[Run], updates: Iterable[Update], show: Callable[[Update, Sequence[Run]], None] | None = None
+def _played(
+    players: list[Player], updates: Iterable[Update], show: Callable[[Update, Sequence[Player]], None] | None = None
 ) -> KeyboardInterrupt | RedraftError | None:
-    """Translate until the end, Ctrl-C or an error, which is returned.  All runs then have the same sentences."""
+    """Translate until the end, Ctrl-C or an error, which is returned.  All players then have the same sentences."""
     try:
-        compare(runs, updates, show)
+        take_turns(players, updates, show)
     except (KeyboardInterrupt, RedraftError) as error:
-        finished = min(len(run.records) for run in runs)
-        for run in runs:
-            del run.records[finished:]
+        finished = min(len(player.finished) for player in players)
+        for player in players:
+            del player.finished[finished:]
         return error
     return None
 
@@ -147,8 +128,8 @@ def run(
     """Translate about this number of updates without a live view; a terminal for errors gets a progress bar."""
     progress = Console(stderr=True)
     shown = track(updates, "translating", number, console=progress, disable=not progress.is_terminal)
-    runs = open_runs(backend, contenders, small=small)
-    return Played(runs, _compared(runs, shown))
+    players = [Player(backend, each, small) for each in contenders]
+    return Played(players, _played(players, shown))
 
 
 def talk_hash(talk: Sequence[Update]) -> str:
@@ -158,7 +139,7 @@ def talk_hash(talk: Sequence[Update]) -> str:
 
 def signed(backend: LlamaCpp, talk: Sequence[Update], contender: Contender) -> str:
     """Return the signature of a demo run, all of whose contenders have the mask and the source policy of this one."""
-    hidden = contender.masking or "nothing"
+    hidden = contender.mask.label or "nothing"
     return signature(backend.model.path, "talk", talk_hash(talk), hidden=hidden, source=contender.source)
 
 
@@ -193,9 +174,9 @@ class Stage:
         self._resizes.stop()
         self._live.stop()
 
-    def show(self, update: Update, runs: Sequence[Run]) -> None:
-        """Redraw with the captions of all runs, unless the last redraw was too recent."""
-        self._scene = self.scene(update, runs)
+    def show(self, update: Update, players: Sequence[Player]) -> None:
+        """Redraw with the captions of all players, unless the last redraw was too recent."""
+        self._scene = self.scene(update, players)
         if time.monotonic() - self._drawn >= self.INTERVAL:
             self._redraw()
 
@@ -204,17 +185,18 @@ class Stage:
             self._live.update(draw(self._scene, self._console), refresh=True)
             self._drawn = time.monotonic()
 
-    def scene(self, update: Update, runs: Sequence[Run]) -> Scene:
+    def scene(self, update: Update, players: Sequence[Player]) -> Scene:
         """Return the scene after an update."""
-        views = {run.contender: _view(run, update) for run in runs}
+        views = {player.contender: _view(player, update) for player in players}
         shown = tuple(views[each] for each in self._contenders)
         return Scene(update.text, update.final, update.time or 0.0, self._length, shown)
 
 
-def _view(run: Run, update: Update) -> View:
-    contender, caption = run.contender, run.caption
+def _view(player: Player, update: Update) -> View:
+    contender, caption = player.contender, player.caption
     here = caption if caption is not None and caption.utterance == update.utterance else None
-    earlier = [record.translation for record in run.records if record.utterance != update.utterance][-EARLIER:]
+    earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
+    counts = player.so_far
     return View(
         contender.language,
         contender.method,
@@ -222,6 +204,6 @@ def _view(run: Run, update: Update) -> View:
         tuple(earlier),
         here.text if here else "",
         here.unstable if here else "",
-        run.display.erased,
-        run.passes,
+        counts.erased_shown,
+        counts.passes,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redraft.captions.source import RAW
-from redraft.captions.stabilise import OFF, Mask
+from redraft.captions.stabilise import Mask
 from redraft.decoding.method import Value
 
 
@@ -37,11 +37,7 @@ class Contender:
     @property
     def masking(self) -> str:
         """The mask of partial captions, e.g. ``3 tokens`` or ``below margin 0.02``; empty if there is none."""
-        mask = self.mask
-        parts = [f"{mask.k} {mask.unit}"] if mask.k else []
-        parts += [f"below margin {mask.margin:g}"] if mask.margin > OFF else []
-        parts += [f"below survival {mask.survival:g}"] if mask.survival is not None else []
-        return ", ".join(parts + (["plain"] if parts and not mask.display_only else []))
+        return self.mask.label
 
     @property
     def title(self) -> str:
