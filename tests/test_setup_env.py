@@ -85,6 +85,19 @@ class TestBuild:
         monkeypatch.setattr(setup_env, "features", lambda: "avx2")
         assert newer != setup_env.wheel_folder("1.0", cache)
 
+    def test_wheel_serves_every_clone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: Compiler
+    ) -> None:
+        cache = {"XDG_CACHE_HOME": str(tmp_path)}
+        here = setup_env.wheel_folder("1.0", setup_env.build_environment(cache))
+        copy = tmp_path / "a clone" / "prefetch.cmake"
+        copy.parent.mkdir()
+        shutil.copy(setup_env.PREFETCH, copy)
+        monkeypatch.setattr(setup_env, "PREFETCH", copy)
+        assert setup_env.wheel_folder("1.0", setup_env.build_environment(cache)) == here
+        copy.write_text("# others\n", encoding="utf-8")
+        assert setup_env.wheel_folder("1.0", setup_env.build_environment(cache)) != here
+
     @pytest.mark.parametrize(
         ("version", "more", "features", "flags"),
         [
@@ -133,7 +146,9 @@ class TestEngine:
             if "wheel" in command:
                 assert environment is not None
                 assert environment["SKBUILD_WHEEL_EXCLUDE"] == setup_env.SURPLUS
-                assert environment["CMAKE_ARGS"] == "-DLLAVA_BUILD=OFF -DGGML_CUDA=on"
+                first, prefetch, last = environment["CMAKE_ARGS"].split()
+                assert (first, last) == ("-DLLAVA_BUILD=OFF", "-DGGML_CUDA=on")
+                assert Path(prefetch.removeprefix("-DCMAKE_PROJECT_llama_cpp_INCLUDE=")) == setup_env.PREFETCH
                 (Path(command[command.index("--wheel-dir") + 1]) / "engine.whl").touch()
 
         monkeypatch.setattr(setup_env, "run", run)

@@ -15,6 +15,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -44,6 +45,8 @@ FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", 
 SURPLUS = "/lib;/include;*.so.*.*.*"
 #: Leaves out image support, almost a third of the compilation.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
+#: Makes passes over few tokens up to twice as fast; CMake runs it on llama.cpp's source.
+PREFETCH = ROOT / "tools" / "prefetch.cmake"
 
 #: Environment variables that affect the build.
 BUILD_VARIABLES = (
@@ -135,15 +138,23 @@ def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         **environment,
         "SKBUILD_WHEEL_EXCLUDE": SURPLUS,
-        "CMAKE_ARGS": f"{ONLY_TEXT} {environment.get('CMAKE_ARGS', '')}".strip(),
+        "CMAKE_ARGS": f"{ONLY_TEXT} {_prefetching()} {environment.get('CMAKE_ARGS', '')}".strip(),
         "CXXFLAGS": f"{environment.get('CXXFLAGS', '')} {needed}".strip(),
     }
+
+
+def _prefetching() -> str:
+    """Return the build option that names `PREFETCH`."""
+    return f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={shlex.quote(str(PREFETCH))}"
 
 
 def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
     """Return the folder of the wheel for this Python, processor, compilers and options."""
     known = [compilers.identity(compilers.compiler(language, build)) for language in compilers.LANGUAGES]
-    options = [f"{name}={build.get(name, '')}" for name in BUILD_VARIABLES]
+    # Where this clone is does not matter.
+    options = [
+        f"{name}={build.get(name, '').replace(_prefetching(), PREFETCH.read_text())}" for name in BUILD_VARIABLES
+    ]
     digest = hashlib.sha256("\n".join((features(), *known, *options)).encode()).hexdigest()[:8]
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{digest}"
     cache: Path = redraft("machine").cache_folder(build)

@@ -20,12 +20,13 @@ import pytest
 
 from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.stopwatch import Measured
 from redraft.captions import prompt, stabilise
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared import captioning
 from redraft.cli.shared.options import Grouped
-from redraft.decoding.cost import SIZES
+from redraft.decoding.cost import SIZES, CostCurve
 from redraft.decoding.methods import all_methods
 from redraft.errors import OptionError, install
 from redraft.models.hub import CATALOGUE, SPEECH
@@ -195,6 +196,14 @@ class TestTables:
         assert re.search(r"\nextras: .*\nmicrophones: .+\nmodels: demo, demo-tiny ship; none downloaded", done.out)
         verdict = r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time.*\n$"
         assert re.search(verdict, done.out)
+
+    def test_doctor_slow_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: b"AVX2 = 1 | LLAMAFILE = 1")
+        waiting = [Measured(CostCurve((1, 2), (1.0, 2.1)), (0.0, 0.0), 1)]
+        assert "2 tokens takes 2.1 times" in doctor._slow_kernels(waiting, {"general.file_type": "7"})
+        assert doctor._slow_kernels(waiting, {"general.file_type": "2"}) == ""
+        fast = [Measured(CostCurve((1, 2), (1.0, 1.3)), (0.0, 0.0), 1)]
+        assert doctor._slow_kernels(fast, {"general.file_type": "7"}) == ""
 
     def test_doctor_extras(self, monkeypatch: pytest.MonkeyPatch) -> None:
         needed = [

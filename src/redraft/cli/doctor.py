@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
+#: Metadata of 8-bit weights, and the ratio of T(2) to T(1) from which their kernels wait for memory: 2 to 2.6 without
+#: tools/prefetch.cmake, 1.3 with it.
+_Q8_0, _WAITING = "7", 1.7
 #: Extras for work on Redraft itself.
 _FOR_DEVELOPERS = {"browser", "dev", "docs"}
 EXAMPLES = """\b
@@ -67,12 +70,12 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
             words = f"measuring, {_threads(count)}" if count else "measuring"
             shown = partial(track, description=words, transient=True, disable=as_json)
             found.append(costs.keep(backend, stopwatch.measure(backend, count, shown)))
-        path = backend.model.path
+        path, slow = backend.model.path, _slow_kernels(found, backend.metadata)
     line = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
         print_json(_rows(found), line, sys.stdout)
     else:
-        _print_report(found, tested, line)
+        _print_report(found, f"{tested}{slow}", line)
 
 
 def _rows(found: Sequence[Measured]) -> list[dict[str, str | int | float]]:
@@ -117,6 +120,21 @@ def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
             name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
             console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
     console.print(_verdict(found), highlight=False)
+
+
+def _slow_kernels(found: Sequence[Measured], metadata: Mapping[str, str]) -> str:
+    """Return that 8-bit kernels wait for memory, which tools/prefetch.cmake avoids; empty if they do not."""
+    import llama_cpp
+
+    from redraft.backends.stopwatch import best_of
+
+    curve, info = best_of(found), llama_cpp.llama_print_system_info().decode()
+    if metadata.get("general.file_type") != _Q8_0 or "AVX2 = 1" not in info or curve(2) < _WAITING * curve(1):
+        return ""
+    return (
+        f"; a pass over 2 tokens takes {curve(2) / curve(1):.1f} times as long as one over 1, because they wait for "
+        "memory. For kernels that do not, see `make demo` and docs/install.md"
+    )
 
 
 def _extras() -> str:
