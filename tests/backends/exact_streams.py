@@ -1,10 +1,10 @@
 """Looks for updates of exact backends whose ids are not those of greedy decoding from scratch.
 
 ``python -m tests.backends.exact_streams FORMAT FOLDER [FAMILY ...]`` streams 60 updates with revisions through random
-models with the heads of every family, into one language and into two, and compares the ids of every method at beta 0,
-with chains and with trees, with those of `ar` for that language alone. With REDRAFT_REAL_TOKENIZERS set, models get the
-tokenizers that ``python -m tools.fetch_tokenizers`` has fetched. In a process of its own, since llama.cpp chooses its
-kernels once a process.
+models with the heads of every family, into one language and into two, with padded passes, and compares the ids of
+every method at beta 0, with chains and with trees, with those of `ar` for that language alone. With
+REDRAFT_REAL_TOKENIZERS set, models get the tokenizers that ``python -m tools.fetch_tokenizers`` has fetched. In a
+process of its own, since llama.cpp chooses its kernels once a process.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from redraft.captions.style import Style
 from redraft.decoding.method import Value
 from redraft.translator import Translator
 from tests import real_tokenizers
+from tests.backends.exactness import DIPS
 from tests.gguf_models import FAMILIES, write_family
 from tests.real_tokenizers import chat_writer
 
@@ -62,6 +63,7 @@ def outputs(path: Path, to: Sequence[str], method: str, options: Mapping[str, Va
     with Translator.open(
         path, to=to, method=method, options=options, max_tokens=TOKENS, engine=engine, style=style
     ) as translator:
+        translator.backend.pad_by(DIPS)  # type: ignore[attr-defined]
         for update in stream(7):
             translator.translate(update)
             for language in to:

@@ -1,9 +1,9 @@
 """Looks for rows of exact backends that depend on anything but their prefix.
 
-``python -m tests.backends.exactness FORMAT FOLDER [FAMILY ...]`` plays random scripts of requests on random models with
-the heads of every family, in one slot and in two, with chains and with trees, and compares every row bit for bit with
-that of a slot that has read the same ids alone and in one go.  In a process of its own, since llama.cpp chooses its
-kernels once a process.
+``python -m tests.backends.exactness FORMAT FOLDER [FAMILY ...]`` plays random scripts of requests on random models
+with the heads of every family, in one slot and in two, with chains and with trees, and compares every row bit for bit
+with that of a slot that has read the same ids alone and in one go. Half of the scripts pad their passes. In a process
+of its own, since llama.cpp chooses its kernels once a process.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.quantise import quantise
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score
 from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
@@ -27,6 +28,8 @@ Ids = tuple[int, ...]
 #: Requests of a script, and the most ids of a prefix.
 REQUESTS, LONGEST = 6, 45
 BRANCHES = 3
+#: Passes of this cost are padded to a multiple of four ids.
+DIPS = CostCurve(tuple(range(1, 33)), tuple(float(new + 10 * (new % 4 > 0)) for new in range(1, 33)))
 
 
 def some(choose: random.Random, most: int, least: int = 1) -> Ids:
@@ -127,6 +130,8 @@ def main(format: str, folder: Path, families: Sequence[str]) -> int:
                     options = LlamaOptions(context_length=256, slots=slots, branches=branches, threads=1, exact=True)
                     with closing(LlamaCpp(path, options)) as backend:
                         same = list(play(backend, reference, seed=slots + branches))
+                        backend.pad_by(DIPS)
+                        same += play(backend, reference, seed=10 + slots + branches)
                     wrong += same.count(False)
                     print(f"{format} {family}, {slots} slots, {branches} branches: {same.count(False)} of {len(same)}")
     return wrong

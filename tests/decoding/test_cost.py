@@ -17,11 +17,23 @@ def test_lines_between_and_beyond() -> None:
 
 
 @given(st.lists(st.floats(0.001, 10), min_size=2, max_size=6))
-def test_a_pass_never_costs_less_than_a_shorter_one(seconds: list[float]) -> None:
+def test_padding(seconds: list[float]) -> None:
     curve = CostCurve(tuple(2**n for n in range(len(seconds))), tuple(seconds))
     found = [curve(n) for n in range(1, 80)]
-    assert found == sorted(found)
-    assert found[0] == seconds[0]
+    assert found == pytest.approx(sorted(found))
+    assert found[0] == pytest.approx(min(seconds))
+    for new in range(1, 80):
+        padded = curve.padded(new)
+        assert curve.padded(padded) == padded >= new
+        assert padded == new or curve.unpadded(padded) < curve.unpadded(new)
+    if seconds == sorted(seconds):
+        assert [curve.padded(n) for n in range(1, 80)] == [*range(1, 80)]
+
+
+def test_padding_buys_at_the_dip() -> None:
+    curve = CostCurve((1, 2, 3, 4, 5, 6), (1.0, 1.9, 2.5, 2.0, 3.0, 2.99))
+    assert [curve.padded(n) for n in range(1, 9)] == [1, 2, 4, 4, 5, 6, 7, 8]
+    assert [curve(n) for n in range(1, 7)] == [1.0, 1.9, 2.0, 2.0, 2.99, 2.99]
 
 
 @pytest.mark.parametrize(

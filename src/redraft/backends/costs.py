@@ -35,15 +35,35 @@ class Priced(Protocol):
         """Return the current cost of passes, measured on first use."""
 
 
-def known_curve(backend: Backend) -> CostCurve:
-    """Return a model's cost curve on this machine; it is measured and stored on first use.
+@runtime_checkable
+class Padding(Protocol):
+    """A backend that pads passes that cost more than longer ones."""
 
-    An unreliable curve is used with a warning, and measured again next time.  The curve of a server is measured once
-    after connecting.
+    def pad_by(self, curve: CostCurve) -> None:
+        """Pad passes from now on."""
+
+
+def known_curve(backend: Backend) -> CostCurve:
+    """Return a model's cost curve on this machine; it is measured and stored on first use, and passes are padded by it.
+
+    An unreliable curve is used with a warning, but not for padding, and measured again next time.  The curve of a
+    server is measured once after connecting.
     """
     if isinstance(backend, Priced):
         return backend.curve()
-    return best_of([_known(backend, threads) for threads in thread_counts(backend)])
+    found = [_known(backend, threads) for threads in thread_counts(backend)]
+    curve = best_of(found)
+    if isinstance(backend, Padding) and not any(each.problem for each in found):
+        backend.pad_by(curve)
+    return curve
+
+
+def pad_by_stored(backend: Backend) -> None:
+    """Pad a backend's passes if its curve has been measured before, on any number of threads."""
+    if isinstance(backend, Identified) and isinstance(backend, Padding):
+        found = [each for name, each in _kept().items() if name.startswith(f"{backend.identity}, ")]
+        if found:
+            backend.pad_by(best_of(found))
 
 
 def _known(backend: Backend, threads: int) -> Measured:

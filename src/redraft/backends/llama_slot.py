@@ -22,6 +22,7 @@ class LlamaSlot:
         ids: ids in its own sequence.
         branches: sequence of a branch -> its ids.
         ordered: after a tree, the number of ids whose cells are in the order of their positions.
+        padded: whether cells after ``ids`` hold padding.
     """
 
     context: LlamaContext
@@ -30,6 +31,7 @@ class LlamaSlot:
     ids: tuple[int, ...] = ()
     branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
     ordered: int = 0
+    padded: bool = False
 
     def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
         """Roll the cache back to the prefix it shares with the request, and add the ids to decode.
@@ -41,8 +43,9 @@ class LlamaSlot:
         length = len(prefix)
         kept = min(common_prefix(self.ids, prefix), length - score.prompt_rows)
         # An exact pass may have left one id more than requested.
-        if (len(self.ids) > kept or exact) and not self.context.remove(self.sequence, kept):
+        if (len(self.ids) > kept or exact or self.padded) and not self.context.remove(self.sequence, kept):
             raise CapabilityError(f"the memory of model {self.context.model.path.name!r} cannot be rolled back")
+        self.padded = False
         tokens = prefix[kept:] + draft.tokens
         positions: Sequence[int] = range(kept, kept + len(tokens))
         if draft.is_chain:
@@ -52,6 +55,12 @@ class LlamaSlot:
             positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
             sequences = self._branch_off(score, kept)
         feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
+
+    def pad(self, count: int, feed: Feed) -> None:
+        """Add ``count`` further ids after a chain, the last of the feed; the next request removes their cells."""
+        start = len(self.ids)
+        feed.add([self.ids[-1]] * count, range(start, start + count), [[self.sequence]] * count, count)
+        self.padded = True
 
     def _branch_off(self, score: Score, kept: int) -> list[list[int]]:
         """Assign a sequence to each branch of a tree except the first; return the sequences of every id to decode."""

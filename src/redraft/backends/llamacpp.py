@@ -11,7 +11,7 @@ and after a tree only what is in order stays in the cache; accepted tokens beyon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.captions.events import is_whole
 from redraft.decoding.backend import Capabilities
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
 
@@ -112,6 +113,13 @@ class LlamaCpp:
             self._open_context(1 if apart else options.slots)
         self.context_length = min(options.context_length, self._contexts[0].length)
         self._slots: dict[int, LlamaSlot] = {}
+        #: Number of ids to which a pass is padded.
+        self._padded: Callable[[int], int] | None = None
+
+    def pad_by(self, curve: CostCurve) -> None:
+        """Pad passes that cost more than longer ones, from now on."""
+        dips = any(curve.padded(new) > new for new in curve.sizes)
+        self._padded = curve.padded if dips else None
 
     def _open_context(self, slots: int) -> None:
         options = self.options
@@ -147,12 +155,14 @@ class LlamaCpp:
 
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
-        """Run all passes in the block on ``count`` threads, for measurements."""
+        """Run all passes in the block on ``count`` threads, unpadded, for measurements."""
+        padded, self._padded = self._padded, None
         for context in self._contexts:
             context.threads = FixedThreads(count)
         try:
             yield
         finally:
+            self._padded = padded
             for context in self._contexts:
                 context.threads = self._threads
 
@@ -224,6 +234,11 @@ class LlamaCpp:
             starts.append(feed.rows)
             self._slots[slot].prepare(score, feed, exact=self.options.exact)
         ends = [*starts[1:], feed.rows]
+        if self._padded:
+            slot, score = requests[-1]
+            extra = self._padded(len(feed)) - len(feed)
+            if extra and score.draft.is_chain and len(self._slots[slot].ids) + extra <= self.context_length:
+                self._slots[slot].pad(extra, feed)
         logits = context.decode(feed)
         spans = zip(requests, starts, ends, strict=True)
         return {slot: NumpyRows(logits[start:end], score.prompt_rows - 1) for (slot, score), start, end in spans}

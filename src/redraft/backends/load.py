@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from redraft.backends.costs import pad_by_stored
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
@@ -71,7 +72,9 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
         raise ModelError(
             f"model {name!r} is one of transformers, but one of llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}"
         )
-    return LlamaCpp(resolve(name), options)
+    backend = LlamaCpp(resolve(name), options)
+    pad_by_stored(backend)
+    return backend
 
 
 def usual_contexts(name: str, gpu_layers: int) -> int:
@@ -107,7 +110,10 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
     share = max(1, usable_cores() // count) if count > 1 else 0
     each = replace(options, threads=options.threads or share)
     first = open_model(name, each)
-    return [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
+    found = [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
+    for backend in found[1:]:
+        pad_by_stored(backend)
+    return found
 
 
 def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:

@@ -165,4 +165,4 @@ def best_of(found: Sequence[Measured]) -> CostCurve:
     """
     curves = [each.curve for each in [each for each in found if not each.problem] or found]
     sizes = max((each.sizes for each in curves), key=len)
-    return CostCurve(sizes, tuple(min(each(size) for each in curves) for size in sizes))
+    return CostCurve(sizes, tuple(min(each.unpadded(size) for each in curves) for size in sizes))

@@ -1,4 +1,9 @@
-"""The cost of a pass: T(n), the time of a pass over n new tokens, for a model on this machine."""
+"""The cost of a pass: T(n), the time of a pass over n new tokens, for a model on this machine.
+
+Kernels multiply in tiles, so a pass may cost more than a longer one.  Such a pass is padded to the length of the
+cheapest longer one (`CostCurve.padded`): methods that draft by cost fill it with guesses, which are then free, and the
+backend with tokens whose rows nothing reads.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +19,18 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
 
-SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Number of ids in the cache before the measured pass: about a prompt with half of its translation.
 CONTEXT = 100
+#: Minimum share of a pass's time that padding must save; times measured in one run differ by less.
+LEAST_SAVED = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
     """Seconds per pass by number of new tokens, interpolated linearly between measured sizes and extrapolated beyond.
+
+    A pass that costs more than a longer one costs as much as that one, to whose length it is padded.
 
     Attributes:
         sizes: numbers of new tokens, ascending from 1.
@@ -31,17 +40,32 @@ class CostCurve:
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
     _table: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    _padded: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         growing = all(a < b for a, b in pairwise(self.sizes))
         if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
             raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
-        # Precomputed, since it is called for every draft token.
-        object.__setattr__(self, "_table", tuple(self._on_a_line(new) for new in range(1, self.sizes[-1] + 1)))
+        # Precomputed, since they are called for every draft token and every pass.
+        table = [self.unpadded(new) for new in range(1, self.sizes[-1] + 1)]
+        padded = list(range(1, len(table) + 1))
+        cheapest = len(table)
+        for new in range(len(table), 0, -1):
+            if table[cheapest - 1] < (1 - LEAST_SAVED) * table[new - 1]:
+                padded[new - 1] = cheapest
+            if table[new - 1] <= table[cheapest - 1]:
+                cheapest = new
+            table[new - 1] = table[cheapest - 1]
+        object.__setattr__(self, "_table", tuple(table))
+        object.__setattr__(self, "_padded", tuple(padded))
 
     def __call__(self, new: int) -> float:
         """Return the seconds of a pass over ``new`` tokens, at least 1."""
-        return self._table[new - 1] if new <= len(self._table) else self._on_a_line(new)
+        return self._table[new - 1] if new <= len(self._table) else self.unpadded(new)
+
+    def padded(self, new: int) -> int:
+        """Return the number of tokens, ``new`` or more, to which a pass over ``new`` tokens is padded."""
+        return self._padded[new - 1] if new <= len(self._padded) else new
 
     def break_even(self, drafted: int) -> int:
         """Return how many of ``drafted`` tokens must be accepted for their pass to save time over single tokens.
@@ -50,14 +74,16 @@ class CostCurve:
         """
         return int(self(drafted + 1) / self(1))
 
-    def _on_a_line(self, new: int) -> float:
+    def unpadded(self, new: int) -> float:
+        """Return the seconds of a pass over exactly ``new`` tokens, at least 1."""
         last = len(self.sizes) - 1
         right = min(max(bisect_left(self.sizes, new), 1), last)
         low, high = self.sizes[right - 1], self.sizes[right]
         share = (new - low) / (high - low)
-        # Measurements are noisy; a pass never costs less than a shorter one.
-        below, above = max(self.seconds[:right]), max(self.seconds[: right + 1])
-        return below + share * (above - below)
+        below, above = self.seconds[right - 1 : right + 1]
+        if share > 1:  # a slope measured with noise may be negative
+            above = max(above, below)
+        return (1 - share) * below + share * above
 
 
 class _Given:

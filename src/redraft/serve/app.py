@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import WebSocketRoute
 
 from redraft import interrupt
+from redraft.backends.costs import pad_by_stored
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import (
     BRANCHES_OF_A_TREE,
@@ -174,6 +175,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
         pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
+        pad_by_stored(backends[TARGET])
         # A prompt for a remote server is not split: every piece would be a request.
         room = UNLIMITED if is_remote(settings.model) else budget(curve, settings.pass_seconds)
         return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=_together(settings)))
