@@ -6,14 +6,12 @@ Raises:
 
 from __future__ import annotations
 
-from redraft.backends.crash import explained
 from redraft.errors import ModelError
 
 __all__ = ["lib"]
 
 try:
-    with explained("loading it"):
-        import llama_cpp as lib
+    import llama_cpp as lib
 except (ImportError, OSError, RuntimeError) as error:
     raise ModelError(
         f"llama.cpp cannot be loaded ({error}): install it again with pip install --force-reinstall --no-cache-dir "

@@ -7,7 +7,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.backends.crash import explained
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import check_gguf, complaints, forget_complaints
 from redraft.errors import ModelError
@@ -42,8 +41,7 @@ def gguf_facts(path: Path) -> GgufFacts:
     params = lib.llama_model_default_params()
     params.vocab_only = True
     forget_complaints()
-    with explained(f"reading model {path.name!r}"):
-        handle = lib.llama_model_load_from_file(os.fsencode(path), params)
+    handle = lib.llama_model_load_from_file(os.fsencode(path), params)
     if not handle:
         raise ModelError(f"model file {str(path)!r} cannot be read: {next(iter(complaints()), 'broken file')}")
     try:

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from redraft.backends.crash import explained, explained_once
 from redraft.backends.engine import lib
 from redraft.backends.llama_batch import Batch, Feed
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
@@ -79,14 +78,13 @@ class LlamaContext:
             params.flash_attn_type = _FLASH_ATTENTION
             params.offload_kqv = params.op_offload = False
         forget_complaints()
-        with explained(f"opening model {model.path.name!r}"):
-            self._handle: Any = lib.llama_init_from_model(model.handle, params)
+        self._handle: Any = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
             reason = "; ".join(complaints()) or "not enough memory"
             raise ModelError(
                 f"cannot create a context of {params.n_ctx} tokens for model {model.path.name!r}: {reason}"
             )
-        self._run = explained_once(lib.llama_decode, f"running model {model.path.name!r}")
+        self._run = lib.llama_decode
         self._memory = lib.llama_get_memory(self._handle)
         self.length = int(lib.llama_n_ctx_seq(self._handle))
         # llama.cpp lowers its limit to the size of the cache.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from redraft.backends import kernels
-from redraft.backends.crash import explained
 from redraft.backends.engine import lib
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
@@ -118,8 +117,7 @@ class LlamaModel:
         if exact or not (kernels.trusted() and kernels.tiles_are_ours()):
             params.use_extra_bufts = False
         forget_complaints()
-        with explained(f"opening model {path.name!r}"):
-            self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
+        self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.handle:
             reason = next(iter(complaints()), "broken file")
             raise ModelError(f"model file {str(path)!r} cannot be loaded: {reason}")
