@@ -1,4 +1,4 @@
-"""What a tool puts round the text: marks, tags, instructions, and whatever stays the same."""
+"""What a tool puts round the text: marks, tags and instructions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.serve.compat.wrappers import Wrapped, Wrapper, instructed, marked
-
-SENTENCES = ["We saw her duck.", "I have a dog", "I have a dog and", "Then a man came.", "It rained all day", "Nobody"]
+from redraft.serve.compat.wrappers import Wrapped, instructed, marked
 
 
 @pytest.mark.parametrize(
@@ -54,32 +52,5 @@ def test_what_only_looks_like_a_wrapper_is_text(sent: str) -> None:
 
 @given(st.text(alphabet="ab :.\n🔤<>/`\"'"))
 def test_nothing_is_lost(sent: str) -> None:
-    for found in (instructed(sent), marked(sent), Wrapper().cut(sent)):
+    for found in (instructed(sent), marked(sent)):
         assert found is None or found.before + found.text + found.after == sent
-
-
-@pytest.mark.parametrize(
-    ("before", "after"), [("Say it in German. ", ""), (">>> ", " <<<"), ("Speech:\n", "\n(end)"), ("", " [German]")]
-)
-def test_what_stays_the_same_is_a_wrapper_from_the_third_utterance_on(before: str, after: str) -> None:
-    wrapper = Wrapper()
-    found = [wrapper.cut(f"{before}{text}{after}").text for text in SENTENCES]
-    assert found[3:] == SENTENCES[3:]
-    assert found[:3] == [f"{before}{text}{after}".strip() for text in SENTENCES[:3]]
-
-
-def test_sentences_with_the_same_beginning_have_no_wrapper() -> None:
-    wrapper = Wrapper()
-    for text in ("He said: yes.", "He said: not today.", "She left. They stayed", "She left. I cried", "And so on."):
-        assert wrapper.cut(text).text == text
-    growing = Wrapper()
-    for text in ("We saw. I", "We saw. I have", "We saw. I have a dog", "We saw. I have a dog. It barks"):
-        assert growing.cut(text).text == text
-
-
-def test_a_text_without_the_wrapper_is_left_as_it_is() -> None:
-    wrapper = Wrapper()
-    for text in SENTENCES:
-        wrapper.cut(f">>> {text} <<<")
-    assert wrapper.cut("good evening").text == "good evening"
-    assert wrapper.cut(">>> <<<").text == ">>> <<<"

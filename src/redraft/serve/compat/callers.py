@@ -12,7 +12,6 @@ from redraft.captions.formats.read import printable
 from redraft.captions.source import RAW
 from redraft.captions.stabilise import OFF
 from redraft.serve.compat.continuation import Continuation, Place
-from redraft.serve.compat.wrappers import Wrapped, Wrapper
 from redraft.serve.exchange import Exchange
 from redraft.serve.hub import Hub
 from redraft.serve.protocol import Wanted
@@ -102,7 +101,6 @@ class _Known:
     """State of one caller."""
 
     continuation: Continuation = field(default_factory=Continuation)
-    wrapper: Wrapper = field(default_factory=Wrapper)
     lanes: dict[int, _Lane] = field(default_factory=dict)
     touched: float = 0.0
     #: Requests in progress.
@@ -126,10 +124,6 @@ class Callers:
         self._hub, self._clock = hub, clock
         self._known: dict[Caller, _Known] = {}
         hub.swept.append(self.sweep)
-
-    def cut(self, caller: Caller, sent: str) -> Wrapped:
-        """Separate a text from what the caller sends around it every time (see `redraft.serve.compat.wrappers`)."""
-        return self._of(caller).wrapper.cut(sent)
 
     async def translate(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
         """Translate the texts of one request in order.

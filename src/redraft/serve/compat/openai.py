@@ -135,8 +135,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
         target = _target(wanted.model, prompt)
         source = source_of(prompt) or asked.source
         who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
-        text = asked.callers.cut(who, sent.text).text
-        (found,) = await asked.translate(request, who, [text])
+        (found,) = await asked.translate(request, who, [sent.text])
         if wanted.stream:
             usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
             return Response("".join(_events(wanted.model, found, usage=usage)), media_type="text/event-stream")
