@@ -26,7 +26,6 @@ from rich.console import Console
 from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
-from redraft.backends.remote.joint import JointRequests
 from redraft.backends.remote.open import open_remote
 from redraft.captions.events import Update
 from redraft.decoding.method import Value
@@ -50,7 +49,6 @@ class Way:
         method: decoding method.
         options: its options.
         plugin: whether the server verifies drafts.
-        joint: whether the costs of the server decide between one request and two; otherwise, there are two.
         stock: whether the server runs without the plug-in's proposer, and so with vLLM's asynchronous scheduling.
     """
 
@@ -58,30 +56,17 @@ class Way:
     method: str
     options: dict[str, Value] = field(default_factory=dict)
     plugin: bool = False
-    joint: bool = False
     stock: bool = False
 
 
 WAYS = (
     Way("ar, stock server", "ar", stock=True),
     Way("ssbd over HTTP, stock server", "ssbd", {"beta": 0.2}, stock=True),
-    Way("ssbd over HTTP, one request or two, stock server", "ssbd", {"beta": 0.2}, joint=True, stock=True),
     Way("ar", "ar"),
     Way("ssbd over HTTP", "ssbd", {"beta": 0.2}),
     Way("ssbd by the plug-in", "ssbd", {"beta": 0.2}, plugin=True),
     Way("ssbd by the plug-in, beta 0", "ssbd", {"beta": 0.0}, plugin=True),
 )
-
-
-class Separate(JointRequests):
-    """Leaves every continuation to a second request."""
-
-    def further(self, most: int) -> int:
-        """Return 0."""
-        return 0
-
-    def approach(self, begin: object, requests: int) -> None:
-        """Measure nothing."""
 
 
 @dataclass(slots=True)
@@ -201,11 +186,6 @@ def run(
             stack.enter_context(closing(backend))
         if any(backend.verifies_drafts != way.plugin for backend in backends):
             raise click.ClickException(f"the server does not run as {way.name!r} needs it")
-        if way.joint:
-            backends[0].curve()  # the others share it
-        else:
-            for backend in backends:
-                backend.joint = Separate()
         before = sum(backend.client.requests for backend in backends)
         threads = stack.enter_context(ThreadPoolExecutor(len(parts)))
         started = time.perf_counter()

@@ -17,7 +17,6 @@ import numpy as np
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.joint import JointRequests, Outcome
 from redraft.backends.remote.sglang import Sglang
 from redraft.backends.remote.vllm import Vllm
 from redraft.captions.prompt import PLAIN_KEY
@@ -243,20 +242,6 @@ class FakeSglang(FakeServer):
             ],
         }
         return {"text": "", "output_ids": tokens, "meta_info": facts}
-
-
-class Decided(JointRequests):
-    """Takes decisions from elsewhere, and keeps the outcomes."""
-
-    def __init__(self, decision: Callable[[int], int]) -> None:
-        super().__init__()
-        self.decision, self.noted = decision, list[Outcome]()
-
-    def further(self, most: int) -> int:
-        return self.decision(most)
-
-    def note(self, outcome: Outcome) -> None:
-        self.noted.append(outcome)
 
 
 def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBackend:

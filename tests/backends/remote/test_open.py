@@ -128,7 +128,7 @@ def test_the_engines_of_a_server_share_its_costs(folder: Path, table: RandomMode
         with closing(first), closing(second):
             curve, asked = first.curve(), len(server.bodies)
             assert second.curve() == curve and len(server.bodies) == asked
-            assert first.joint is second.joint
+            assert first.costs is second.costs
 
 
 def test_without_a_tokenizer_the_sentence_says_where_to_put_one(table: RandomModel) -> None:

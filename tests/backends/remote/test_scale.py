@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from benchmarks.vllm_server import VllmServer
 from redraft import Translator, Update
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
-from redraft.backends.remote.joint import Outcome
 from redraft.backends.remote.open import open_remote
 from redraft.captions.events import Caption, Failure
 from redraft.cli.main import cli
@@ -32,7 +30,6 @@ from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
-from tests.backends.remote.servers import Decided
 from tests.backends.remote.test_decoding import plain_methods
 
 KEY, NAME = "secret", "tiny"
@@ -102,45 +99,6 @@ def test_methods_give_greedy_ids(remote: RemoteBackend, local: Backend, method: 
 def test_a_bias_keeps_what_it_keeps_on_transformers(remote: RemoteBackend, local: Backend, beta: float) -> None:
     options = {"beta": beta}
     assert outputs(remote, 7, options=options) == outputs(local, 7, options=options)
-
-
-@pytest.mark.parametrize("beta", [0.0, 0.2])
-@pytest.mark.parametrize("count", [1, 5, 64])
-def test_ids_are_the_same_where_drafts_and_continuations_share_requests(
-    remote: RemoteBackend, local: Backend, beta: float, count: int
-) -> None:
-    remote.joint = Decided(partial(min, count))
-    options = {"beta": beta}
-    assert outputs(remote, 7, options=options) == outputs(local, 7, options=options)
-
-
-def greedy(backend: Backend, prefix: tuple[int, ...], count: int) -> list[int]:
-    """At most ``count`` ids, up to and with the first end."""
-    slot, ids = backend.open_slot(), list(prefix)
-    while len(ids) < len(prefix) + count and ids[-1] not in backend.end_tokens:
-        (rows,) = backend.score([(slot, Score(tuple(ids)))])
-        ids.append(rows.argmax(ROOT))
-    backend.close_slot(slot)
-    return ids[len(prefix) :]
-
-
-@pytest.mark.parametrize("ending", [False, True])
-def test_one_response_has_a_draft_and_its_continuation(remote: RemoteBackend, local: Backend, ending: bool) -> None:
-    prefixes = [tuple(5 + (first + 7 * place) % 300 for place in range(20)) for first in range(200)]
-    lines = ((prefix, greedy(local, prefix, 12)) for prefix in prefixes)
-    prefix, line = next(
-        (prefix, line) for prefix, line in lines if len(line) >= 5 and (line[-1] in local.end_tokens) == ending
-    )
-    remote.joint = Decided(lambda most: 8)
-    slot, asked = remote.open_slot(), remote.client.requests
-    (rows,) = remote.score([(slot, Score(prefix, Draft.chain(line[:3], Provenance.PREVIOUS)))])
-    found = [rows.argmax(2)]
-    for count in range(4, len(line)):
-        (rows,) = remote.score([(slot, Score((*prefix, *line[:count])))])
-        found.append(rows.argmax(ROOT))
-    assert found == line[3:] and remote.client.requests == asked + 1
-    remote.close_slot(slot)
-    assert remote.joint.noted == [Outcome(len(line) - 4, len(line) - 4 if ending else None)]
 
 
 def test_measured_costs_decide_and_change_no_ids(remote: RemoteBackend, local: Backend) -> None:

@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import pytest
@@ -29,7 +28,6 @@ from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
-from tests.backends.remote.servers import Decided
 from tests.backends.remote.test_decoding import stream
 
 NAME, PER_STEP = "tiny", 16
@@ -92,16 +90,6 @@ def test_a_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: B
             ours = outputs(backend, seed, **settings)
             assert ours == outputs(local, seed, **settings)
             assert backend.client.requests - before <= len(ours)
-
-
-def test_drafts_can_be_verified_over_http_with_their_continuation(server: VllmServer, local: Backend) -> None:
-    (backend,) = opened(server, plugin=False)
-    with closing(backend):
-        backend.joint = Decided(partial(min, 8))
-        for seed in range(3):
-            settings: dict[str, Any] = {"options": {"beta": 0.2}}
-            assert outputs(backend, seed, **settings) == outputs(local, seed, **settings)
-        assert not backend.fallbacks and backend.joint.noted
 
 
 def test_the_log_probabilities_are_the_models_own(server: VllmServer, local: Backend) -> None:

@@ -2,8 +2,7 @@
 
 The server keeps the cache.  A draft costs a request whatever its length.  Without a draft, the server is asked for
 several greedy tokens, and later requests of the decoding loop are answered from its response as long as they follow it:
-ten passes become one request, with the same rows.  Where it pays off (`redraft.backends.remote.joint`), the request
-that verifies a draft asks for its continuation, too.
+ten passes become one request, with the same rows.
 
 A server that verifies drafts itself (vLLM with the plug-in) receives the rule's bias, accepts what the rule would, and
 continues: an update is one request.  The rule still judges every row locally, so a bias that differs from the rule's
@@ -24,9 +23,8 @@ from typing import Protocol
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
-from redraft.backends.remote.joint import DraftWatch, JointRequests
 from redraft.backends.remote.line import RowLine, Steps, beside
-from redraft.backends.remote.price import REQUESTS, batched, priced, pricing
+from redraft.backends.remote.price import Costs, batched, priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
@@ -84,7 +82,7 @@ class RemoteBackend:
         client: the dialect's client.
         model: the model.
         options: options of the backend.
-        joint: decides which requests are joint; shared by the backends of a server.
+        costs: the cost curve, shared by the backends of a server.
 
     Attributes:
         fallbacks: number of drafts with malformed rows, which were verified by plain decoding instead.
@@ -98,10 +96,10 @@ class RemoteBackend:
         client: RemoteClient,
         model: RemoteModel,
         options: RemoteOptions,
-        joint: JointRequests | None = None,
+        costs: Costs | None = None,
     ) -> None:
         self.options, self.model, self.client, self.fallbacks = options, model, client, 0
-        self.dialect, self.joint = dialect, joint or JointRequests()
+        self.dialect, self.costs = dialect, costs or Costs()
         # The server always adds a token.
         self.context_length = min(options.context_length, model.context_length - 1)
         self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
@@ -110,7 +108,6 @@ class RemoteBackend:
         self.token_bytes = model.tokenizer.token_bytes
         self._few, self._ends = min(FEW, model.vocabulary_size), sorted(model.end_tokens)
         self._slots: dict[int, RowLine] = {}
-        self._watches: dict[int, DraftWatch] = {}
         self._counting, self._rejected = threading.Lock(), False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
 
@@ -133,7 +130,6 @@ class RemoteBackend:
 
     def close_slot(self, slot: int) -> None:
         """Release a slot; the server drops its cache by itself."""
-        self._observe(slot, ())
         self._slots.pop(slot).close()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
@@ -157,7 +153,7 @@ class RemoteBackend:
             CapabilityError: all slots are in use.
             ModelError: the server does not answer.
         """
-        return self.joint.measured(self._priced)
+        return self.costs.measured(self._priced)
 
     def batched(self) -> int:
         """Return how many concurrent requests the server batches well (`redraft.backends.remote.price`)."""
@@ -179,7 +175,7 @@ class RemoteBackend:
             self.close_slot(slot)
 
     def _probe(self) -> RemoteBackend:
-        """Return a backend for measurements, with the same connections; its drafts are not remembered."""
+        """Return a backend for measurements, with the same connections."""
         return RemoteBackend(self.dialect, self.client, self.model, replace(self.options, slots=1))
 
     def _check(self, score: Score) -> None:
@@ -192,20 +188,12 @@ class RemoteBackend:
             raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
 
     def _answer(self, slot: int, score: Score) -> Rows:
-        self._observe(slot, score.prefix)
         try:
             rows = self._slots[slot].answer(score) or self._asked(slot, score)
         except ModelError:
             self._follow(slot, RowLine())  # the next request starts a new line
-            self._watches.pop(slot, None)
             raise
         return RemoteRows(rows, self.vocabulary_size, partial(self._again, slot, score))
-
-    def _observe(self, slot: int, prefix: tuple[int, ...]) -> None:
-        """Note what became of a slot's last draft once a request does not continue it."""
-        watch = self._watches.get(slot)
-        if watch is not None and not watch.sees(prefix):
-            self.joint.note(self._watches.pop(slot).outcome)
 
     def _follow(self, slot: int, line: RowLine) -> RowLine:
         """Set the line that answers a slot's requests; the previous one is ended first."""
@@ -226,10 +214,7 @@ class RemoteBackend:
         prefix, draft = score.prefix, score.draft.tokens
         room = self.context_length - len(prefix) + 1
         if draft and (self._rejected or score.bias is None or not self.dialect.verifies):
-            self.joint.approach(lambda: pricing(self._probe()), REQUESTS)
-            most = min(self.options.ahead, room - len(draft))
-            count = 1 + self.joint.further(most - 1)
-            line = self._verified(slot, GreedyRequest(self.model.name, prefix, count, k, self._ends, draft))
+            line = self._verified(GreedyRequest(self.model.name, prefix, 1, k, self._ends, draft))
         else:
             count = min(len(draft) + self.options.ahead, room)
             wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
@@ -237,7 +222,7 @@ class RemoteBackend:
             line = RowLine(prefix, beside(steps, draft, k))
         return self._follow(slot, line).answer(score)
 
-    def _verified(self, slot: int, wanted: GreedyRequest) -> RowLine:
+    def _verified(self, wanted: GreedyRequest) -> RowLine:
         """Return the line of a draft whose rows are all requested."""
         prefix, draft = tuple(wanted.prefix), tuple(wanted.draft)
         try:
@@ -245,8 +230,6 @@ class RemoteBackend:
         except MalformedAnswer as error:
             self._fall_back(error)
             return RowLine(prefix, draft=draft, rows=self._plain(prefix, draft, wanted.k))
-        ended = tokens[-1].token in self.end_tokens
-        self._watches[slot] = DraftWatch(prefix + draft, len(tokens) - 1 if ended else None)
         return RowLine(prefix, (token for token in tokens), draft, rows)
 
     def _with_draft(self, wanted: GreedyRequest) -> Steps:

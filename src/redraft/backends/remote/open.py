@@ -17,7 +17,7 @@ from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import RemoteDialect, Served
-from redraft.backends.remote.joint import JointRequests
+from redraft.backends.remote.price import Costs
 from redraft.backends.remote.sglang import Sglang
 from redraft.backends.remote.vllm import Vllm
 from redraft.errors import CapabilityError, ModelError
@@ -51,8 +51,8 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     for dialect in dialects:
         dialect.verifies = verifies
     log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
-    joint = JointRequests()
-    return [RemoteBackend(each, client, model, options, joint) for each, client in zip(dialects, clients, strict=True)]
+    costs = Costs()
+    return [RemoteBackend(each, client, model, options, costs) for each, client in zip(dialects, clients, strict=True)]
 
 
 def _unlikely(model: RemoteModel) -> list[int]:

@@ -6,8 +6,9 @@ drafts pay off only where they replace many single tokens; methods that draft by
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -25,25 +26,27 @@ SIZES = (1, 2, 32, 96)
 STREAMED = 16
 #: Rounds after a warm-up; the minimum counts, since other clients only add to the time.
 ROUNDS = 3
-#: Requests that the measurement of a curve takes.
-REQUESTS = (1 + ROUNDS) * len(SIZES)
 #: Minimum speed-up in tokens per second for which the number of concurrent requests is doubled.
 GAIN = 1.2
 
 
+class Costs:
+    """The cost curve of a server, measured once for all its backends; thread-safe."""
+
+    def __init__(self) -> None:
+        self._curve: CostCurve | None = None
+        self._lock = threading.Lock()
+
+    def measured(self, measure: Callable[[], CostCurve]) -> CostCurve:
+        """Return the curve; the first call measures it."""
+        with self._lock:
+            if self._curve is None:
+                self._curve = measure()
+            return self._curve
+
+
 def priced(backend: RemoteBackend) -> CostCurve:
-    """Measure T(n) of a server in seconds; see `pricing`."""
-    steps = pricing(backend)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            curve: CostCurve = done.value
-            return curve
-
-
-def pricing(backend: RemoteBackend) -> Generator[None, None, CostCurve]:
-    """Measure T(n) of a server in seconds, with one request per step; uses one slot during each.
+    """Measure T(n) of a server in seconds; uses one slot.
 
     Raises:
         CapabilityError: all slots are in use.
@@ -54,11 +57,7 @@ def pricing(backend: RemoteBackend) -> Generator[None, None, CostCurve]:
     rounds: list[list[float]] = []
     for _ in range(1 + ROUNDS):
         streams.append(_arrivals(backend))
-        yield
-        rounds.append([])
-        for size in sizes[1:]:
-            rounds[-1].append(_seconds(backend, size))
-            yield
+        rounds.append([_seconds(backend, size) for size in sizes[1:]])
     request, *others = map(min, zip(*rounds[1:], strict=True))
     return CostCurve(sizes, (_per_token(streams[1:], request), request, *others))
 
