@@ -55,8 +55,8 @@ fix: $(DEV_READY) ## fix lint and formatting automatically
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: $(DOCS_READY) ## write the generated pages and build site/; ARGS=--picture plays the talk first, for docs/demo.svg
-	$(BIN)/python -m tools.build_docs $(ARGS)
+docs: $(DOCS_READY) ## write the generated pages and build the site in site/
+	$(BIN)/python -m tools.build_docs
 	$(BIN)/zensical build --strict --clean
 	$(BIN)/python -m tools.check_site site
 

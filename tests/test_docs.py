@@ -22,7 +22,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods import Method, Setup, all_methods, builtin, get_method, registry
 from tests.fakes import RandomModel, greedy
-from tools import build_docs, demo_picture
+from tools import build_docs
 from tools.build_docs import between, stale, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -249,7 +249,6 @@ def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pyt
     assert page.endswith("|\n<!-- /codes -->\nz\n")
     assert "old\n" not in page
     monkeypatch.setattr(build_docs, "stale", lambda: ["docs/cli.md"])
-    monkeypatch.setattr(demo_picture, "problem", lambda _: "")
     assert build_docs.main(["--check"]) == "docs: out of date, run `make docs`: docs/cli.md"
 
 

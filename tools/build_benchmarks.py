@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
+from typing import cast
 
 from redraft_bench.bench.plots.kinds import Plot, draw
 from redraft_bench.bench.read import Result, read_results
@@ -55,10 +56,11 @@ def summary(result: Result) -> str:
     rows = {named(row): row for row in result.rows}
     before, after = rows["ar"], rows["ssbd beta=0.2"]
     processor = result.facts.get("processor", "not recorded").replace("not recorded", "processor not recorded")
+    retracted = 1 - cast(float, after["ne_output"]) / cast(float, before["ne_output"])
     sentence = (
-        f"On one core ({processor}), the demo model translates {after['speedup']:.1f} times as fast this way as from "
-        f"scratch. For each token of the final text, it retracts {after['ne_output']:.1f} tokens instead of "
-        f"{before['ne_output']:.1f} ({result.name}; [benchmarks]({PAGES.as_posix()}/README.md))."
+        f"On one core ({processor}), this is {after['speedup']:.1f} times as fast as translating every update from "
+        f"scratch, and {retracted:.0%} fewer tokens are retracted (the demo model, {result.name}; "
+        f"[benchmarks]({PAGES.as_posix()}/README.md))."
     )
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"
 

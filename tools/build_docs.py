@@ -1,11 +1,7 @@
 """Write the generated parts of the documentation: docs/cli.md, docs/methods.md and tables of three other pages.
 
-    python -m tools.build_docs             write them
-    python -m tools.build_docs --check     fail where they are out of date
-    python -m tools.build_docs --picture   write them, and first play the demo's talk for docs/demo.svg
-
-The picture is drawn from docs/demo.json, a recording of the talk with a model; it must be made again when the model,
-the talk or the demo's defaults change.
+python -m tools.build_docs           write them
+python -m tools.build_docs --check   fail where they are out of date
 """
 
 from __future__ import annotations
@@ -22,7 +18,6 @@ from redraft.cli.main import cli
 from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.serve.refusals import CODES
 from redraft.serve.settings import ServeSettings, allowed
-from tools import demo_picture
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -181,18 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> str | None:
     """Run the command line; return an error message, or None."""
     parser = argparse.ArgumentParser(description="Write what the documentation takes from the code.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where pages are out of date")
-    parser.add_argument("--picture", action="store_true", help="play the talk and draw docs/demo.svg")
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads for the picture; 0 takes all cores")
-    chosen = parser.parse_args(arguments)
-    recorded, drawn = ROOT / "docs" / "demo.json", ROOT / "docs" / "demo.svg"
-    if chosen.check:
-        found = [f"out of date, run `make docs`: {', '.join(pages)}"] if (pages := stale()) else []
-        if wrong := demo_picture.problem(ROOT / "docs"):
-            found.append(f"docs/demo.svg {wrong}, run `{demo_picture.COMMAND}`")
-        return f"docs: {'; '.join(found)}" if found else None
-    if chosen.picture:
-        demo_picture.record(recorded, chosen.threads)
-    drawn.write_text(demo_picture.picture(recorded), encoding="utf-8", newline="\n")
+    if parser.parse_args(arguments).check:
+        return f"docs: out of date, run `make docs`: {', '.join(pages)}" if (pages := stale()) else None
     write()
     return None
 

@@ -1,4 +1,4 @@
-"""Draw docs/page.png: the page of a server with the demo model, a few seconds into the demo talk.
+"""Draw docs/page.png: the page of a server with the demo model, while sentences are typed.
 
     python -m tools.page_picture
 
@@ -19,8 +19,15 @@ from pathlib import Path
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "page.png"
 SIZE = {"width": 1180, "height": 740}
 LANGUAGES = ("de", "zh", "ja")
-#: Final captions in every language before the picture is taken.
-FINALS = 2
+#: The demo model translates these correctly into all of the languages.  The last one stays unfinished.
+SENTENCES = (
+    "Today I want to talk about the history of our city.",
+    "Tomorrow we will visit the old bridge.",
+    "An old man sat down next to me and opened his bag.",
+    "I have a dog and two",
+)
+#: Milliseconds between two keys.
+KEY = 60
 MOST_BYTES = 200_000
 
 
@@ -38,7 +45,7 @@ def served() -> Iterator[str]:
 
 
 def draw(url: str) -> bytes:
-    """Return a screenshot of the page while the talk plays."""
+    """Return a screenshot of the page in the middle of the last sentence."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -46,11 +53,13 @@ def draw(url: str) -> bytes:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"] * (os.geteuid() == 0))
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         page.goto(url)
-        page.click("text=Play the demo talk")
-        page.locator("#state[data-state=live]").wait_for()
+        page.get_by_text("Type", exact=True).click()
+        page.locator("#typed").press_sequentially("\n".join(SENTENCES), delay=KEY)
         for language in LANGUAGES:
-            page.locator(f".cell.final[lang={language}]").nth(FINALS - 1).wait_for(timeout=120_000)
-        page.locator(".unstable:not(:empty)").first.wait_for(timeout=60_000)  # in the middle of a sentence
+            page.locator(f".cell.final[lang={language}]").nth(len(SENTENCES) - 2).wait_for(timeout=120_000)
+        source = page.locator(".cell.source").last
+        source.get_by_text(SENTENCES[-1]).wait_for()
+        page.wait_for_timeout(3000)  # the captions of what was typed last
         picture: bytes = page.screenshot()
         browser.close()
     return picture
