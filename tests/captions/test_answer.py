@@ -19,7 +19,23 @@ from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from tests.fakes import RandomModel
 
-PIECES = ["", "?", "Hallo", " Welt", ".", "\n", "\n\n", ".\n\n", "Here is the translation", ":", ":\n", "Note", " "]
+PIECES = [
+    "",
+    "?",
+    "Hallo",
+    " Welt",
+    ".",
+    "\n",
+    "\n\n",
+    ".\n\n",
+    "Here is the translation",
+    ":",
+    ":\n",
+    "Note",
+    " ",
+    '"',
+    '."',
+]
 IDS = {piece: number for number, piece in enumerate(PIECES)}
 DATA = [piece.encode() for piece in PIECES]
 BREAKS = LineBreaks.of(DATA)
@@ -68,6 +84,9 @@ def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark
         (["Here is the translation", ":", "\n\n", "Hallo", ".", "\n"], "Hallo."),
         (["Hallo", ":", "\n"], "Hallo:"),
         (["Hallo", ":\n"], "Hallo:"),
+        (['"', "Hallo", " Welt", '."', "\n"], "Hallo Welt."),
+        (['"', "Hallo", '"', " Welt", "\n"], '"Hallo" Welt'),
+        (['"', "Hallo", '"', " Welt", '."', "\n"], '"Hallo" Welt."'),
     ],
 )
 @pytest.mark.parametrize("method", sorted(all_methods()))
@@ -83,6 +102,21 @@ def test_draft_reused() -> None:
     assert len(model.requests) == 4  # three for the first update, and one for the second
 
 
+class Growing(Scripted):
+    r"""Writes "Hallo.\n\n", and once the source is whole, "Hallo Welt.\n\n"."""
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        whole = tuple(ids[: len(PROMPT)]) == PROMPT
+        self.script = [IDS[piece] for piece in ("Hallo", *([" Welt"] if whole else []), ".\n\n")]
+        return super().logits(ids)
+
+
+@pytest.mark.parametrize("method", sorted(all_methods()))
+def test_token_with_text_before_the_break_ends_no_draft(method: str) -> None:
+    """Continuous decoding accepts the draft as it is, and would never write more."""
+    assert captions(Growing(), ["Hello", "Hello world."], method)[1].text == "Hallo Welt."
+
+
 def test_announcement_by_the_text_in_the_prompt() -> None:
     model = Scripted("Here is the translation", ":\n", "Hallo", "\n")
     assert captions(model, ["Hello:"], mark=".")[0].text == "Hallo"
@@ -94,3 +128,8 @@ def test_announcement_in_the_source(source: str) -> None:
     output = [IDS[piece] for piece in ("Here is the translation", ":\n", "Hallo", "\n")]
     assert answer.end(output) == 2
     assert b"".join(answer.pieces(output[:2])) == b"Here is the translation:"
+
+
+def test_quotes_of_the_source() -> None:
+    answer = Answer('He said "hello".', BREAKS, DATA.__getitem__)
+    assert b"".join(answer.pieces([IDS[piece] for piece in ('"', "Hallo", '."')])) == b'"Hallo."'

@@ -1,9 +1,10 @@
-"""What of a model's output is the translation: one line, without a line that only announces it.
+"""What of a model's output is the translation: one line, without a line that only announces it, and without quotes.
 
 A chat model that was not made for translation may write "Here is the translation:" on a line of its own before it, and
 goes on after it with a line break and an explanation.  Sources are single lines (`redraft.captions.prompt.clean`), so
 a line break after text ends the output.  An announcement is left out only where it cannot be the translation: it ends
-in a colon, says that something is a translation, and the source does neither.
+in a colon, says that something is a translation, and the source does neither.  Quotation marks round the whole are left
+out where the source has none.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ _ANNOUNCES = re.compile(
     re.IGNORECASE,
 )
 _COLONS = (":", "：")
+#: Quotation marks by what closes them; only those with one sign for each.
+_CLOSING = {'"': '"', "„": "“", "“": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
+_QUOTES = frozenset((*_CLOSING, *_CLOSING.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,22 @@ class Answer:
         """Return the bytes of each id that belong to the translation."""
         first = self.breaks.end(output)
         announced = first if first is not None and self._announces(output[:first]) else 0
-        return [b"" if place < announced else self._piece(token) for place, token in enumerate(output)]
+        return self._unquoted([b"" if place < announced else self._piece(token) for place, token in enumerate(output)])
+
+    def _unquoted(self, pieces: list[bytes]) -> list[bytes]:
+        """Return the pieces without quotation marks round the whole, if the source has none at all."""
+        text = b"".join(pieces).decode(errors="replace").strip()
+        inner = text[1:-1]
+        if len(text) < 3 or _CLOSING.get(text[0]) != text[-1] or not _QUOTES.isdisjoint((*inner, *self.source)):
+            return pieces
+        first, last = text[0].encode(), text[-1].encode()
+        begin = next((place for place, piece in enumerate(pieces) if first in piece), None)
+        end = next((place for place in reversed(range(len(pieces))) if last in pieces[place]), None)
+        if begin is None or end is None:  # a mark of several tokens
+            return pieces
+        pieces[begin] = pieces[begin].replace(first, b"", 1)
+        pieces[end] = b"".join(pieces[end].rpartition(last)[::2])
+        return pieces
 
     def _piece(self, token: int) -> bytes:
         data = self.token_bytes(token)

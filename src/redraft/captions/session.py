@@ -195,6 +195,9 @@ class Translation:
         self._shown = self._last.tokens[: view.shown_length]
         # An output that reached its limit is no draft, since biased acceptance would keep its endless tail.
         self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
+        # A token that ends the line would end the next output too, where drafts are accepted as they are.
+        if self._draft[-1:] and self._draft[-1] in self._vocabulary.breaks.within:
+            self._draft = self._draft[:-1]
         if update.final:
             if remember and self._last.finished:
                 self.remember(update.text, view.shown)
