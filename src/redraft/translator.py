@@ -262,7 +262,7 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
         target.pad_token,
         finished,
         target.capabilities.trees,
-        _line_breaks(target),
+        line_breaks(target),
     )
 
 
@@ -270,7 +270,7 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
 _BREAKS: WeakKeyDictionary[Backend, LineBreaks] = WeakKeyDictionary()
 
 
-def _line_breaks(backend: Backend) -> LineBreaks:
+def line_breaks(backend: Backend) -> LineBreaks:
     """Return the tokens with a line break; sources are single lines (`clean`), and so are translations."""
     if backend not in _BREAKS:
         _BREAKS[backend] = LineBreaks.of(map(backend.token_bytes, range(backend.vocabulary_size)))

@@ -100,6 +100,12 @@ class TestWithTheExtra:
         paths = ["--model", str(folder), "--data", str(sentences), "--out", str(folder.parent / "new")]
         check_refusal(redraft("finetune", *paths, "--to", "de", "--to", "ja"), ["to must be a single language"])
 
+    def test_prompt_without_source(self, redraft: Run, folder: Path, sentences: Path, tmp_path: Path) -> None:
+        (tmp_path / "prompt.txt").write_text("English: {sorce}")
+        paths = ["--model", str(folder), "--data", str(sentences), "--out", str(tmp_path / "new")]
+        done = redraft("finetune", *paths, "--to", "de", "--prompt", str(tmp_path / "prompt.txt"))
+        check_refusal(done, ["prompt: {sorce} is not a field"])
+
     def test_a_model_that_is_none(self, redraft: Run, folder: Path, sentences: Path) -> None:
         paths = ["--model", str(folder), "--data", str(sentences), "--out", str(folder.parent / "new")]
         done = redraft("finetune", *paths, "--to", "de")

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="the finetune extra is not installed
 pytest.importorskip("transformers", reason="the finetune extra is not installed")
 
 from redraft import Translator, Update  # noqa: E402
+from redraft.decoding.lines import LineBreaks  # noqa: E402
 from redraft.decoding.types import Rows, Score  # noqa: E402
 from tests.backends.hf.models import END, PAD, VOCABULARY, generation, prompts  # noqa: E402
 from tests.finetune.tiny import DECODER_ONLY, FAMILIES, sentences, teacher  # noqa: E402
@@ -73,6 +74,20 @@ def test_the_banned_are_never_written_and_samples_follow_their_seed() -> None:
     assert first != taught.outputs(asked)
     assert not any(PAD in output for output in first if output)
     assert len({token for output in first for token in output or ()}) > VOCABULARY // 2
+
+
+@pytest.mark.parametrize("family", ["qwen3", "t5"])
+def test_line_break_ends_an_output(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Base models write on after the line; what they learn ends with the end token."""
+    taught = teacher(family)
+    asked = [taught.prompt(source.text, "de") for source in sentences(8)]
+    plain = [output for output in taught.outputs(asked, temperature=1.0) if output]
+    token = next(output[1] for output in plain if len(set(output[:3])) == 3)
+    monkeypatch.setattr(taught, "_breaks", LineBreaks(before=frozenset({token})))
+    found = [output for output in taught.outputs(asked, temperature=1.0) if output]
+    assert any(len(output) > 1 for output in found)
+    for output in found:
+        assert (token in output[1:], output[-1]) == (False, END)
 
 
 def test_text_is_that_of_the_tokens() -> None:

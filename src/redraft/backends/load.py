@@ -166,7 +166,7 @@ def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[Rem
 
 
 def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
-    """Load a transformers model by ``hf:NAME`` or its folder.
+    """Load a transformers model by ``hf:NAME``, ``hf:FILE.gguf`` or its folder.
 
     Raises:
         ModelError: the model does not exist, or its files are invalid.
@@ -175,12 +175,13 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
     """
     if name == HF_PREFIX:
         raise ModelError(f"model {name!r} has no name: use {HF_PREFIX}NAME of the hub, or the folder of a model")
-    folder = _folder(name.removeprefix(HF_PREFIX))
+    place = name.removeprefix(HF_PREFIX)
+    local = resolve(place) if place.lower().endswith(".gguf") else _folder(place)
     try:
         from redraft.backends.hf.model import open_hf
     except ModuleNotFoundError as error:
         raise MissingExtra(f"model {name!r} needs {error.name}, which is not installed: {install('hf')}") from error
-    return open_hf(str(folder or name.removeprefix(HF_PREFIX)), options)
+    return open_hf(str(local or place), options)
 
 
 def _path(name: str) -> Path:

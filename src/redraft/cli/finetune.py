@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
+from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
-from redraft.cli.shared.captioning import TEMPLATES
 from redraft.errors import MissingExtra, OptionError, install
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ EXAMPLES = """\b
 Examples:
   redraft finetune --model ./my-model --data sentences.txt --to de --out my-model-steadier
   redraft finetune --model hf:Qwen/Qwen3-0.6B --data pairs.tsv --to ja --out adapter --adapter
+  redraft finetune --model hf:base-model.gguf --prompt examples.txt --data pairs.tsv --to de --out my-model
 """
 
 
 @click.command(
     cls=common.Grouped,
     groups={
-        "Model and data": ("model", "data", "out", "to", "template", "adapter"),
+        "Model and data": ("model", "data", "out", "to", "template", "prompt", "adapter"),
         "Examples": ("sources", "samples", "beginnings", "spoken", "tolerance", "held_out"),
         "Training": ("epochs", "rank", "alpha", "rate", "batch", "seed", "device", "dtype", "threads"),
     },
@@ -77,7 +78,8 @@ Examples:
 @click.option("--rate", type=common.Real(0, 1, min_open=True), default=5e-4, help="Peak learning rate.")
 @click.option("--batch", type=common.Whole(1, 4096), default=16, help="Examples per step.")
 @click.option("--adapter", is_flag=True, help="Write only the adapter instead of the merged model.")
-@click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
+@captioning.template
+@captioning.prompt
 @click.option("--device", type=click.Choice(DEVICES), default="auto", help="Device to train on.")
 @common.dtype
 @common.threads
@@ -98,6 +100,7 @@ def finetune(
     languages = _languages(to)
     _require_places(model, out)
     try:
+        from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
         from redraft.finetune.adapt import FineTuning
         from redraft.finetune.lora import Lora
@@ -119,7 +122,7 @@ def finetune(
         samples=SAMPLES if samples is None and translated else samples or 0,
         cuts=Cuts(more["beginnings"], more["spoken"], more["tolerance"]),
         lora=Lora(seed=seed, **{name: more[name] for name in ("rank", "alpha", "rate", "epochs", "batch")}),
-        style=Style(template=more["template"]),
+        style=Style(template=more["template"], prompt=more["prompt"] and prompt_file(more["prompt"])),
         adapter=more["adapter"],
         seed=seed,
     )

@@ -9,16 +9,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessorList
+from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+from redraft.captions.answer import Answer
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
 from redraft.decoding.types import Prompt
 from redraft.finetune.batch import Example, collate, grouped, length, logits, padded
 from redraft.finetune.prefixes import Ids
-from redraft.translator import prompt_encoder
+from redraft.translator import line_breaks, prompt_encoder
 
 #: Maximum number of ids scored together, including padding.
 TOKENS = 2048
@@ -41,6 +42,9 @@ class HfTeacher:
 
     def __init__(self, backend: HfDecoder | HfEncoderDecoder, languages: Sequence[str], style: Style) -> None:
         self.backend, self.style = backend, style
+        self._breaks = line_breaks(backend)
+        end = backend.tokenizer.end_token
+        self._end = min(backend.end_tokens) if end is None else end
         self._encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in languages}
 
     def prompt(self, source: str, language: str) -> Prompt:
@@ -53,8 +57,11 @@ class HfTeacher:
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:
-        """For each pair, return the (length,) log-probabilities of the output's tokens, with end tokens excluded."""
-        ends = sorted(self.backend.end_tokens)
+        """For each pair, return the (length,) log-probabilities of the output's tokens, with end tokens excluded.
+
+        A line break is one of them, unless it belongs to a token with text.
+        """
+        ends = sorted(self.backend.end_tokens | self._breaks.before)
         found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
         for group in grouped([length(pair) for pair in pairs], TOKENS):
             batch = collate([pairs[place] for place in group], self.backend.pad_token, self.backend.device)
@@ -76,10 +83,17 @@ class HfTeacher:
             seed: random seed.
 
         Returns:
-            For each prompt, the ids with the end token, or None if the model did not end its output.
+            For each prompt, the ids with the end token, also where a line break ended them; None if the model did not
+            end its output, or announced it ("Here is the translation:").
         """
         torch.manual_seed(seed)
         inputs = self._inputs(prompts)
+        begun = len(prompts[0].ids) if prompts[0].encoder else inputs["input_ids"].shape[1]
+
+        def after_line(ids: Tensor, _scores: object) -> Tensor:
+            found = [self._breaks.end(row) is not None for row in ids[:, begun:].tolist()]
+            return torch.tensor(found, device=ids.device)
+
         # Live decoding does not use the model's own generation settings (penalties, sampling).
         own, self.backend.model.generation_config = self.backend.model.generation_config, self._generation(prompts[0])
         drawn = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
@@ -90,11 +104,11 @@ class HfTeacher:
                 num_beams=1,
                 max_new_tokens=self._limit(prompts),
                 logits_processor=LogitsProcessorList([lambda _ids, scores: self.backend.allowed(scores)]),
+                stopping_criteria=StoppingCriteriaList([after_line]),
             )
         finally:
             self.backend.model.generation_config = own
-        begun = len(prompts[0].ids) if prompts[0].encoder else inputs["input_ids"].shape[1]
-        return [self._ended(ids) for ids in written[:, begun:].tolist()]
+        return [self._ended(ids, prompt) for ids, prompt in zip(written[:, begun:].tolist(), prompts, strict=True)]
 
     def _inputs(self, prompts: Sequence[Prompt]) -> dict[str, Tensor]:
         """Return the input of ``generate``: prompts padded on the left, so that outputs start in one column."""
@@ -118,9 +132,15 @@ class HfTeacher:
         room = self.backend.context_length - max(len(prompt.ids) for prompt in prompts)
         return max(1, min(room, 2 * max(len(prompt.source) for prompt in prompts) + 16))
 
-    def _ended(self, ids: Sequence[int]) -> Ids | None:
-        end = next((place for place, token in enumerate(ids) if token in self.backend.end_tokens), None)
-        return None if end is None else tuple(ids[: end + 1])
+    def _ended(self, ids: Sequence[int], prompt: Prompt) -> Ids | None:
+        ends = self.backend.end_tokens
+        end = next((place for place, token in enumerate(ids) if token in ends), None)
+        ids, token = (ids, self._end) if end is None else (ids[:end], ids[end])
+        line = self._breaks.end(ids)
+        if line is None:
+            return None if end is None else (*ids, token)
+        answer = Answer(self.text(prompt.source), self._breaks, self.backend.token_bytes)
+        return (*ids[:line], token) if answer.end(ids) == line else None
 
     def fingerprint(self) -> str:
         """Return 12 hex digits of a hash of the model's weights."""

@@ -6,22 +6,33 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from transformers.utils import logging
 
-from redraft.errors import ModelError, first_sentence
+from redraft.errors import MissingExtra, ModelError, first_sentence, install
 from redraft.models.hub import hub_host
 
+#: Ending of files whose weights transformers turns into floats.
+GGUF = ".gguf"
 #: Valid names of models on the hub.
 _HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
 def source_of(name: str) -> dict[str, Any]:
-    """Return where to load a model from: a folder, the hub, or the local cache if the hub does not respond."""
+    """Return where to load a model from: a folder, a GGUF file, the hub, or its local cache if it does not respond.
+
+    Raises:
+        MissingExtra: the name is a GGUF file, and the library that reads it is not installed.
+    """
     if _is_folder(name):
         return {"pretrained_model_name_or_path": name}
+    if name.lower().endswith(GGUF):
+        if find_spec("gguf") is None:
+            raise MissingExtra(f"transformers reads {name!r} with the gguf extra: {install('gguf')}")
+        return {"pretrained_model_name_or_path": str(Path(name).parent), "gguf_file": Path(name).name}
     repository, _, revision = name.partition("@")
     pinned = {"revision": revision} if revision else {}
     return {"pretrained_model_name_or_path": repository, "local_files_only": hub_host() is not None, **pinned}

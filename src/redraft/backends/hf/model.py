@@ -24,11 +24,12 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     """Load a model with its tokenizer.
 
     Args:
-        name: folder, or name of a model on the hub; ``NAME@REVISION`` pins a branch, tag or commit.
+        name: folder, GGUF file, or name of a model on the hub; ``NAME@REVISION`` pins a branch, tag or commit.
         options: options of the backend.
 
     Raises:
         ModelError: the model does not exist or is broken, or is not cached and there is no network.
+        MissingExtra: the model is a GGUF file, and the library that reads it is not installed.
         CapabilityError: its cache cannot be rolled back; see `redraft.backends.hf.refuse`.
         OptionError: the device does not exist.
     """
@@ -40,6 +41,8 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     tokenizer = loaded(AutoTokenizer, name, source)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = loaded(kind, name, source, dtype=getattr(torch, options.dtype))
+    if "gguf_file" in source:
+        _forget_format(model)
     return backend_of(model.to(device), tokenizer, short, options)
 
 
@@ -59,6 +62,15 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     decoder = HfDecoder(model, wrapped, name, options)
     decoder.check_attention()
     return decoder
+
+
+def _forget_format(model: Any) -> None:
+    """Drop what transformers notes about a GGUF file: the weights are floats now, but it would refuse to save them."""
+    model.hf_quantizer = None
+    for noted in (model, model.config):
+        for name in ("quantization_config", "quantization_method", "is_quantized"):
+            if name in vars(noted):
+                delattr(noted, name)
 
 
 def device_of(wanted: str) -> torch.device:

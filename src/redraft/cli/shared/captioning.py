@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 UNITS = ("tokens", "words")
 TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
+template = click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
+prompt = click.option(
+    "--prompt",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Prompt of your own, instead of a template: a text with {source}, and optionally {source_language}, "
+    "{target_language}, {source_code}, {target_code}, {terms} and {context}.",
+)
 
 #: Opens the input: fails on entry if it is invalid, then yields updates lazily.
 Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
@@ -123,14 +131,8 @@ translation = common.all_of(
         click.option(
             "--term", multiple=True, metavar="TERM=TRANSLATION", help="Glossary entry, such as hull=Rumpf; repeatable."
         ),
-        click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]"),
-        click.option(
-            "--prompt",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            metavar="FILE",
-            help="Prompt of your own, instead of a template: a text with {source}, and optionally {source_language}, "
-            "{target_language}, {source_code}, {target_code}, {terms} and {context}.",
-        ),
+        template,
+        prompt,
         common.threads,
         click.option(
             "--context-length",
@@ -184,8 +186,8 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     write = partial(stream.writer, output, languages, _layout(chosen["reading"], chosen["reading_wait"]), pushed)
-    prompt = chosen["prompt"] and prompt_file(chosen["prompt"])
-    style = Style(chosen["source"], chosen["template"], prompt, glossary, chosen["context"])
+    own = chosen["prompt"] and prompt_file(chosen["prompt"])
+    style = Style(chosen["source"], chosen["template"], own, glossary, chosen["context"])
     wanted = {"mask": _mask(**chosen), "style": style, "method": chosen["method"], "options": options}
     run = _here if chosen["server"] is None else _on_a_server
     if not run(opened, write, languages, wanted, watch=watch, live=live, **chosen):

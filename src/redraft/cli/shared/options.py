@@ -79,7 +79,7 @@ to = click.option(
     help="Target language: de, ja, zh-CN, ...; repeatable.",
 )
 MODELS = "demo, demo-tiny, a name from `redraft models`, or a GGUF file."
-HF_MODELS = "For transformers: hf:NAME, or a folder."
+HF_MODELS = "For transformers: hf:NAME, hf:FILE.gguf, or a folder."
 REMOTE_MODELS = "On a server: vllm:URL or sglang:URL."
 #: Help text of ``--mask-margin``.
 MARGIN = "Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing."
