@@ -1,0 +1,70 @@
+"""Language models that were not made for Redraft: a base model by examples, and a chat model that says too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from benchmarks.real_models import example_prompt, gemma, smollm2
+from redraft import Caption, Style, Translator, Update
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.errors import MissingExtra
+
+SENTENCES = ("I have a dog.", "I have a dog and two cats.")
+
+
+def found(model: Callable[[], Path]) -> Path:
+    try:
+        return model()
+    except MissingExtra as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def base() -> Iterator[LlamaCpp]:
+    with closing(LlamaCpp(found(gemma), LlamaOptions(1024, slots=2, threads=1))) as backend:
+        yield backend
+
+
+def captions(translator: Translator) -> list[Caption]:
+    found = []
+    for seq, text in enumerate(SENTENCES):
+        (event,) = translator.translate(Update("1", seq, text, final=seq == len(SENTENCES) - 1))
+        assert isinstance(event, Caption), event
+        found.append(event)
+    return found
+
+
+def test_base_model(base: LlamaCpp) -> None:
+    with Translator(base, ["de"], style=Style(prompt=example_prompt("de"))) as translator:
+        first, last = captions(translator)
+        assert (first.text, last.text) == ("Ich habe einen Hund.", "Ich habe einen Hund und zwei Katzen.")
+        assert translator.translation("de").tally.passes < 20  # 6 and 10 tokens, and their ends
+
+
+def test_chat_model() -> None:
+    with Translator.open(found(smollm2), to=["de"], engine=LlamaOptions(threads=1)) as translator:
+        last = captions(translator)[-1]
+        assert last.text
+        assert not last.cut
+        assert "\n" not in last.text
+
+
+def test_window(base: LlamaCpp) -> None:
+    """Rows after a roll-back behind the window of 512 ids are those of a fresh slot."""
+    ids = tuple(base.tokenize("The quick brown fox jumps over the lazy dog, and then sleeps. " * 45, start=True)[:600])
+    used, fresh = base.open_slot(), base.open_slot()
+    base.score([(used, Score(ids, Draft.chain(ids[:8], Provenance.PREVIOUS)))])
+    for length in (590, 40):  # within the window of what is cached, and before it
+        (rolled_back,) = base.score([(used, Score(ids[:length]))])
+        best = rolled_back.top_k(ROOT, 3)
+        (plain,) = base.score([(fresh, Score(ids[:length]))])
+        expected = plain.top_k(ROOT, 3)
+        assert [token for token, _log in best] == [token for token, _log in expected]
+        assert [log for _token, log in best] == pytest.approx([log for _token, log in expected], abs=0.05)
+    base.close_slot(used)
+    base.close_slot(fresh)
