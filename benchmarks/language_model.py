@@ -31,16 +31,16 @@ from redraft.captions.style import Style
 from redraft.decoding import cost
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Rows, Score
-from redraft.measure.eval.bootstrap import interval
-from redraft.measure.eval.contender import Contender
-from redraft.measure.eval.figures import Row, lines, rows
-from redraft.measure.eval.measure import MethodSystem, Run, compare
-from redraft.measure.eval.quality import quality, statistics
-from redraft.measure.eval.record import Step
-from redraft.measure.eval.sets import SETS, lag_stream, load_set
-from redraft.measure.eval.signature import signature
-from redraft.measure.eval.stream import Stream
-from redraft.measure.eval.table import print_table
+from redraft.signature import signature
+from redraft_bench.eval.bootstrap import interval
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import Row, lines, rows
+from redraft_bench.eval.measure import MethodSystem, Run, compare
+from redraft_bench.eval.quality import quality, statistics
+from redraft_bench.eval.record import Step
+from redraft_bench.eval.sets import SETS, lag_stream, load_set
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.table import print_table
 
 #: What a reader sees hides text below this margin, as by default.
 MASK = Mask(margin=0.0)
