@@ -42,7 +42,7 @@ test-scale: $(SCALE_TESTS_READY) $(SCALE_READY) ## run the tests that need a rea
 test-ray: $(RAY_READY) ## run the tests of the server on a Ray cluster of three nodes on this machine
 	$(BIN)/python -m pytest -m scale tests/serve/test_ray.py $(ARGS)
 
-check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
+check: $(DEV_READY) ## lint, formatting, types, layers, generated pages, links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -50,6 +50,7 @@ check: $(DEV_READY) ## lint, formatting, types, layers, generated pages
 	@find benchmarks packages plugins recipe src tests tools -name '*.py' -exec awk 'FNR == 601 { print FILENAME " has more than 600 lines"; long = 1 } END { exit long }' {} +
 	$(BIN)/python -m tools.build_docs --check
 	$(BIN)/python -m tools.build_benchmarks --check
+	$(BIN)/python -m pytest -q -m repository tests/test_docs.py tests/test_run_benchmarks.py
 
 fix: $(DEV_READY) ## fix lint and formatting automatically
 	$(BIN)/ruff check --fix-only .

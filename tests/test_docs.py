@@ -110,10 +110,12 @@ def test_the_method_of_the_developers_page_saves_passes(lookup: Method) -> None:
 # Commands and links
 
 
+@pytest.mark.repository
 def test_commands_are_found() -> None:
     assert ["models"] in [*commands()]
 
 
+@pytest.mark.repository
 @pytest.mark.parametrize("words", [*commands()], ids=" ".join)
 def test_every_command_shown_exists_with_its_options(words: list[str]) -> None:
     command: click.Command = cli
@@ -126,6 +128,7 @@ def test_every_command_shown_exists_with_its_options(words: list[str]) -> None:
     command.make_context("redraft", rest, program).close()  # an unknown option raises
 
 
+@pytest.mark.repository
 @pytest.mark.parametrize(
     "page",
     [ROOT / "README.md", ROOT / "docs" / "captions.md", ROOT / "docs" / "serving.md"],
@@ -141,6 +144,7 @@ def test_files_that_commands_read_are_written_by_an_earlier_one_or_are_the_reade
     assert "talk.txt" in written
 
 
+@pytest.mark.repository
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
@@ -150,6 +154,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(linked), target
 
 
+@pytest.mark.repository
 @pytest.mark.parametrize("folder", ["docs", "docs/api", "docs/benchmarks"])
 def test_the_index_names_every_page(folder: str) -> None:
     index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
@@ -157,16 +162,19 @@ def test_the_index_names_every_page(folder: str) -> None:
     assert [name for name in names if f"({name})" not in index] == ["README.md"]
 
 
+@pytest.mark.repository
 def test_the_navigation_of_the_site_has_every_page() -> None:
     navigation = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     assert [page for page in pages if f'"{page}"' not in navigation] == []
 
 
+@pytest.mark.repository
 def test_the_index_of_all_pages_leads_to_the_benchmarks() -> None:
     assert "(benchmarks/README.md)" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.repository
 @pytest.mark.parametrize("page", ["design.md", "development.md", "training.md"])
 def test_files_named_in_the_text_exist(page: str) -> None:
     text = re.sub(
@@ -230,10 +238,6 @@ def test_the_cue_shown_is_what_is_written() -> None:
 
 
 # The generator
-
-
-def test_generated_pages_are_fresh() -> None:
-    assert stale() == []
 
 
 def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

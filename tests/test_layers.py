@@ -21,11 +21,6 @@ def check(folder: Path, name: str, text: str) -> list[str]:
     return list(violations(folder / PACKAGE))
 
 
-def test_every_import_of_the_package_points_down() -> None:
-    assert list(violations(SOURCE)) == []
-    assert len(list(SOURCE.rglob("*.py"))) > 10  # so that a folder moved elsewhere cannot pass unread
-
-
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [

@@ -19,6 +19,7 @@ def test_every_table_of_a_stream_is_run_with_the_options_that_it_needs() -> None
         assert command[command.index("--to") + 1] == run.language
 
 
+@pytest.mark.repository
 def test_the_runs_are_those_whose_rows_are_kept() -> None:
     names = {file.name.removesuffix(ENDING) for file in RESULTS.glob(f"*{ENDING}")}
     tables = {run.table for run in runs()}

@@ -1,4 +1,4 @@
-"""The page of one benchmark: command, tables, failed claims, pictures, and the meaning of its columns."""
+"""The page of one benchmark: command, tables, pictures, and the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
-from tools.claims import verdicts
 from tools.reproduce import reproduce
 
 #: Columns in addition to those of the terminal.
@@ -92,8 +91,6 @@ def _section(group: Sequence[Result]) -> Iterator[str]:
         yield f"## {result.name}{' (replay)' if result.replayed else ''}\n"
         yield folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
         yield below(result.signatures)
-        if claims := _claims(result):
-            yield claims
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
@@ -111,16 +108,6 @@ def _columns(result: Result) -> list[str]:
     usual = columns.get(result.bench, STREAMED)
     wanted = {*usual, *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
-
-
-def _claims(result: Result) -> str:
-    """Return the claims that do not hold, unfolded; empty if all hold."""
-    found = verdicts(result.rows)
-    failed = [each for each in found if each.broken]
-    if not failed:
-        return ""
-    lines = [line for each in failed for line in (f"- {each.claim}\n", *(f"  - {text}\n" for text in each.broken))]
-    return folded(f"{len(failed)} of {len(found)} claims fail", "".join(lines), opened=True)
 
 
 def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:

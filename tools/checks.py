@@ -335,9 +335,9 @@ def earlier(signatures: Iterable[str]) -> list[str]:
     return sorted({name for name, seen in found if weights.get(name, seen) != seen})
 
 
-def folded(words: str, text: str, opened: bool = False) -> str:
+def folded(words: str, text: str) -> str:
     """Return a folded section; its attribute makes the docs site parse it as Markdown, as GitHub does."""
-    return f'<details markdown="1"{" open" if opened else ""}><summary>{words}</summary>\n\n{text}\n</details>\n'
+    return f'<details markdown="1"><summary>{words}</summary>\n\n{text}\n</details>\n'
 
 
 def signed(rows: Sequence[Row], columns: Columns) -> str:
