@@ -8,7 +8,7 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := pyproject.toml packages/redraft-bench/pyproject.toml constraints.txt tools/setup_env.py
+SETUP := pyproject.toml packages/redraft-bench/pyproject.toml packages/redraft-train/pyproject.toml constraints.txt tools/setup_env.py
 
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run
@@ -76,7 +76,7 @@ $(RUN_READY): $(SETUP)
 	@touch $@
 
 $(RECIPE_READY): $(RUN_READY) recipe/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt -e packages/redraft-bench
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt -e packages/redraft-bench -e packages/redraft-train
 	@touch $@
 
 # vLLM's build for CPUs finds torchvision and the like only for other builds of torch, and does without them.

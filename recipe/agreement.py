@@ -15,7 +15,7 @@ from recipe.examples import Batch, Example, ExampleStream, Mixture, padded
 from recipe.model import Decoder
 from recipe.restart import read_model
 from recipe.tokenizer import EOS
-from redraft.finetune.batch import grouped
+from redraft_train.batch import grouped
 
 
 @dataclass(frozen=True, slots=True)

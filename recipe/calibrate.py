@@ -23,7 +23,7 @@ from recipe.generate import generate
 from recipe.model import Decoder
 from recipe.restart import read_model, read_tokenizer
 from recipe.tokenizer import EOS, target_tag
-from redraft.finetune.outputs import Kept, Key, Output
+from redraft_train.outputs import Kept, Key, Output
 
 #: Number of prompts decoded together.
 ROWS = 128

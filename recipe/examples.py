@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from recipe.corpus import LANGUAGE_SHARES, Pair
 from recipe.tokenizer import BOS, EOS, PAD, target_tag
-from redraft.finetune.spoken import heard
+from redraft_train.spoken import heard
 
 #: Ids of an example, and the position of its first target.
 Example: TypeAlias = tuple[list[int], int]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recipe.examples import padded
 from recipe.model import Decoder, product_type
-from redraft.finetune.batch import grouped
+from redraft_train.batch import grouped
 
 #: Prompt ids, and output ids without the end.
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]

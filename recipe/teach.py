@@ -3,7 +3,7 @@
 Sequence-level knowledge distillation (Kim and Rush 2016): a corpus has many translations of similar sentences; the
 model is trained on only one, the teacher's, which is easier to learn and more stable.  The corpus of one language also
 contains English sources that the others lack; the teacher translates these too.  A source prefix is paired with the
-prefix of the same translation that it supports (`redraft.finetune.prefixes`).
+prefix of the same translation that it supports (`redraft_train.prefixes`).
 
 A model can be its own teacher: of a greedy and several sampled outputs it then learns the one that is most like the
 others (`recipe.consensus`).
@@ -37,7 +37,7 @@ from recipe.restart import read_model
 from recipe.score import score
 from recipe.tokenizer import BOS, EOS, load_tokenizer, target_tag
 from redraft.errors import ModelError
-from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs, repeats
+from redraft_train.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs, repeats
 
 #: Maximum number of cache positions of rows decoded together, by device.
 POSITIONS = {"cpu": 16_384, "cuda": 75_000}
@@ -222,7 +222,7 @@ def examples(
 
 
 class RecipeTeacher:
-    """A model of the recipe as a `redraft.finetune.prefixes.Teacher`."""
+    """A model of the recipe as a `redraft_train.prefixes.Teacher`."""
 
     def __init__(self, model: Decoder, tokenizer: Tokenizer) -> None:
         self._model, self._tokenizer = model, tokenizer

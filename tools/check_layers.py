@@ -18,7 +18,6 @@ PACKAGE = "redraft"
 #: Layers from top to bottom; a module may import from its own layer and from those below.
 LAYERS = (
     "cli __main__",
-    "finetune",
     "serve client",
     "__init__ translator signature",
     "backends",
@@ -45,7 +44,7 @@ CORE = (
 )
 ALLOWED_IN_CORE = sys.stdlib_module_names - {"asyncio", "http", "socket", "socketserver", "wsgiref"}
 #: Beside the package, and not in its wheel.
-BESIDE = {"benchmarks", "recipe", "tests", "tools"}
+BESIDE = {"benchmarks", "recipe", "redraft_bench", "redraft_train", "tests", "tools"}
 
 
 def violations(root: Path) -> Iterator[str]:

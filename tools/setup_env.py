@@ -33,7 +33,7 @@ from tools import compilers
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
-BENCH = ROOT / "packages" / "redraft-bench"
+BENCH, TRAIN = ROOT / "packages" / "redraft-bench", ROOT / "packages" / "redraft-train"
 ENGINE = "llama-cpp-python"
 SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-tiny-q8_0.gguf"
 
@@ -90,16 +90,26 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
     for target in targets(extras):
         options += ["--editable", target] if editable else [target]
     run([*pip(python, "install"), *options], f"installing redraft{extras and f'[{extras}]'} into {venv}")
+    if extras and "train" not in extras.split(","):  # its help is a page of the documentation; its libraries are large
+        run([*pip(python, "install"), "--no-deps", "--editable", str(TRAIN)], "installing redraft-train")
 
 
 def targets(extras: str) -> list[str]:
-    """Return what pip installs: this project, and with extras Redraft Bench too, each with those that it has."""
+    """Return what pip installs: this project, and with extras Redraft Bench too, each with those that it has.
+
+    The extra ``train`` stands for Redraft Train with its libraries.
+    """
     if not extras:
         return [str(ROOT)]
     bench = tomllib.loads((BENCH / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    theirs = ",".join(name for name in extras.split(",") if name in bench)
-    ours = ",".join(name for name in extras.split(",") if name not in bench)
-    return [f"{folder}[{names}]" if names else str(folder) for folder, names in ((ROOT, ours), (BENCH, theirs))]
+    names = extras.split(",")
+    found = []
+    for folder, chosen in (
+        (ROOT, [name for name in names if name not in bench and name != "train"]),
+        (BENCH, [name for name in names if name in bench]),
+    ):
+        found.append(f"{folder}[{','.join(chosen)}]" if chosen else str(folder))
+    return found + [str(TRAIN)] * ("train" in names)
 
 
 def check_python() -> None:

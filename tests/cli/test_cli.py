@@ -103,7 +103,6 @@ class TestHelp:
         [
             ("listen", "listen"),
             ("serve", "serve"),
-            ("finetune", "finetune"),
             ("bench load", "serve"),
             ("bench capacity", "serve"),
             ("bench viewers", "serve,fanout"),
@@ -324,4 +323,4 @@ def test_command_not_installed(redraft: Run, monkeypatch: pytest.MonkeyPatch, na
     monkeypatch.setattr(main, "entry_points", lambda group: ())
     assert name not in redraft("--help").out.partition("Commands:")[2].split()
     done = redraft(name)
-    assert (done.status, done.out) == (2, "") and f"pip install ./{ELSEWHERE[name]}" in done.err
+    assert (done.status, done.out) == (2, "") and f"./{ELSEWHERE[name][-1]} in a clone" in done.err

@@ -19,13 +19,13 @@ from transformers import AutoModelForCausalLM  # noqa: E402
 from redraft.backends.hf.model import open_hf  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402
-from redraft.finetune import adapt as adapting  # noqa: E402
-from redraft.finetune import lora  # noqa: E402
-from redraft.finetune.adapt import FineTuning, adapt, best_outputs, make_examples  # noqa: E402
-from redraft.finetune.batch import Example, collate, logits  # noqa: E402
-from redraft.finetune.lora import Lora, fine_tune, merge  # noqa: E402
-from redraft.finetune.prefixes import Cuts  # noqa: E402
-from redraft.finetune.teacher import HfTeacher  # noqa: E402
+from redraft_train import adapt as adapting  # noqa: E402
+from redraft_train import lora  # noqa: E402
+from redraft_train.adapt import FineTuning, adapt, best_outputs, make_examples  # noqa: E402
+from redraft_train.batch import Example, collate, logits  # noqa: E402
+from redraft_train.lora import Lora, fine_tune, merge  # noqa: E402
+from redraft_train.prefixes import Cuts  # noqa: E402
+from redraft_train.teacher import HfTeacher  # noqa: E402
 from tests.backends.hf.models import END, prompts  # noqa: E402
 from tests.finetune.tiny import FAMILIES, sentences, teacher, translated  # noqa: E402
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from redraft.finetune.prefixes import at_word_end, repeats, supported
+from redraft_train.prefixes import at_word_end, repeats, supported
 
 
 def test_an_output_is_supported_up_to_the_first_token_that_needs_the_rest() -> None:

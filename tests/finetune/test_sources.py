@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import InputError
-from redraft.finetune.sources import FEWEST, Sentence, divided, read_sources
+from redraft_train.sources import FEWEST, Sentence, divided, read_sources
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from redraft.finetune.spoken import as_spoken, heard
+from redraft_train.spoken import as_spoken, heard
 
 
 def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> None:

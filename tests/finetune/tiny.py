@@ -11,9 +11,9 @@ from redraft import Style
 from redraft.backends.hf.model import backend_of
 from redraft.backends.hf.options import HfOptions
 from redraft.decoding.types import Prompt
-from redraft.finetune.prefixes import Ids, TranslatedSource
-from redraft.finetune.sources import Sentence
-from redraft.finetune.teacher import HfTeacher
+from redraft_train.prefixes import Ids, TranslatedSource
+from redraft_train.sources import Sentence
+from redraft_train.teacher import HfTeacher
 from tests.backends.hf import models
 from tests.backends.hf.models import END, LETTERS
 

@@ -19,7 +19,7 @@ from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.score import score  # noqa: E402
 from recipe.teach import RecipeTeacher, examples  # noqa: E402
 from recipe.tokenizer import EOS, train_tokenizer  # noqa: E402
-from redraft.finetune.prefixes import Cuts  # noqa: E402
+from redraft_train.prefixes import Cuts  # noqa: E402
 
 WORDS = "one two three four five six seven".split()
 SHAPE = Shape(300, hidden=32, layers=1, heads=1, feed_forward=32, head=32)

@@ -42,13 +42,16 @@ COMMANDS = {
     "models": "List and download models.",
     "methods": "List the decoding methods.",
     "doctor": "Check what is installed and measure the cost of a pass.",
-    "finetune": "Fine-tune a model so that it flickers less.",
 }
 
 #: Other distributions add commands here; each entry point has a command's name and refers to a `click.Command`.
 ENTRY_POINT_GROUP = "redraft.commands"
-#: Commands of this repository's other distributions, and the folder to install for them.
-ELSEWHERE = {"bench": "packages/redraft-bench", "viz": "packages/redraft-bench"}
+#: Commands of this repository's other distributions, and the folders to install for them.
+ELSEWHERE = {
+    "bench": ["packages/redraft-bench"],
+    "viz": ["packages/redraft-bench"],
+    "finetune": ["packages/redraft-bench", "packages/redraft-train"],
+}
 
 
 class Commands(click.Group):
@@ -70,10 +73,9 @@ class Commands(click.Group):
             if point := added().get(cmd_name):
                 return cast(click.Command, point.load())
         if cmd_name in ELSEWHERE:
-            folder = ELSEWHERE[cmd_name]
-            raise MissingExtra(
-                f"{cmd_name} is a command of {Path(folder).name}: pip install ./{folder} in a clone of Redraft"
-            )
+            *_, folder = folders = ELSEWHERE[cmd_name]
+            command = " ".join(["pip install", *(f"./{each}" for each in folders)])
+            raise MissingExtra(f"{cmd_name} is a command of {Path(folder).name}: {command} in a clone of Redraft")
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

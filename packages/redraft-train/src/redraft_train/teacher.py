@@ -17,9 +17,9 @@ from redraft.captions.answer import Answer
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
 from redraft.decoding.types import Prompt
-from redraft.finetune.batch import Example, collate, grouped, length, logits, padded
-from redraft.finetune.prefixes import Ids
 from redraft.translator import line_breaks, prompt_encoder
+from redraft_train.batch import Example, collate, grouped, length, logits, padded
+from redraft_train.prefixes import Ids
 
 #: Maximum number of ids scored together, including padding.
 TOKENS = 2048
@@ -28,7 +28,7 @@ TEMPERATURE = 0.5
 
 
 class HfTeacher:
-    """A `redraft.finetune.prefixes.Teacher`.
+    """A `redraft_train.prefixes.Teacher`.
 
     Args:
         backend: the loaded model.

@@ -8,10 +8,10 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.errors import OptionError
-from redraft_bench.eval import steadiness as measuring
 from redraft_bench.eval.measure import Run
 from redraft_bench.eval.record import Step
-from redraft_bench.eval.steadiness import Steadiness, steadiness
+from redraft_train import steadiness as measuring
+from redraft_train.steadiness import Steadiness, steadiness
 
 
 class Parrot:

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.errors import CapabilityError
-from redraft.finetune.batch import Example, TrainingBatch, collate, length, logits
+from redraft_train.batch import Example, TrainingBatch, collate, length, logits
 
 #: Share of the steps in which the learning rate rises; it then falls to zero.
 WARMUP = 0.05

@@ -1,4 +1,4 @@
-"""``redraft finetune``: options and result table; `redraft.finetune` does the work."""
+"""``redraft finetune``: options and result table; `redraft_train` does the work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import click
 from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError, install
+from redraft.errors import MissingExtra, OptionError
 
 if TYPE_CHECKING:
-    from redraft.finetune.run import LanguageOutcome
+    from redraft_train.run import LanguageOutcome
 
+INSTALL = "pip install packages/redraft-bench packages/redraft-train in a clone of Redraft"
 #: Default number of sampled outputs besides the greedy one, if there are translations to compare with.
 SAMPLES = 3
 EXAMPLES = """\b
@@ -85,7 +86,6 @@ Examples:
 @common.threads
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
 @common.as_json
-@common.needs("finetune")
 def finetune(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> None:
@@ -102,14 +102,14 @@ def finetune(
     try:
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
-        from redraft.finetune.adapt import FineTuning
-        from redraft.finetune.lora import Lora
-        from redraft.finetune.prefixes import Cuts
-        from redraft.finetune.run import train
-        from redraft.finetune.sources import divided, read_sources
+        from redraft_train.adapt import FineTuning
+        from redraft_train.lora import Lora
+        from redraft_train.prefixes import Cuts
+        from redraft_train.run import train
+        from redraft_train.sources import divided, read_sources
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        raise MissingExtra(f"finetune needs {library} of the finetune extra: {install('finetune')}") from error
+        raise MissingExtra(f"finetune needs {library}, which is not installed: {INSTALL}") from error
     learnt, measured = divided(read_sources(data), more["sources"], held_out, seed)
     translated = learnt[0].reference is not None
     if translated and len(languages) > 1:

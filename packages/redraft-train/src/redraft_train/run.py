@@ -11,10 +11,10 @@ from typing import Any
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import HF_PREFIX, open_transformers
 from redraft.decoding.backend import Backend
-from redraft.finetune.adapt import FineTuning, adapt
-from redraft.finetune.sources import Sentence
 from redraft.signature import signature, text_hash
-from redraft_bench.eval.steadiness import Steadiness, steadiness
+from redraft_train.adapt import FineTuning, adapt
+from redraft_train.sources import Sentence
+from redraft_train.steadiness import Steadiness, steadiness
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from redraft.decoding.types import Prompt
-from redraft.finetune.prefixes import Ids
+from redraft_train.prefixes import Ids
 
 #: A prompt, and the ids to learn (or score) after it.
 Example: TypeAlias = tuple[Prompt, Ids]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.captions.languages import parse_language
-from redraft.finetune.spoken import heard
+from redraft_train.spoken import heard
 
 Ids: TypeAlias = tuple[int, ...]
 #: Type of a teacher's prompts.

@@ -1,7 +1,7 @@
 """Prefix training of your own model: from sentences to a model for `--model FOLDER`, or an adapter.
 
 The model translates the sentences.  It learns these translations, and prefixes of them that end where a prefix of the
-sentence no longer supports them (`redraft.finetune.prefixes`).  Outputs and a checkpoint are stored beside the new
+sentence no longer supports them (`redraft_train.prefixes`).  Outputs and a checkpoint are stored beside the new
 model.
 """
 
@@ -23,12 +23,12 @@ from redraft.backends.hf.model import backend_of
 from redraft.captions.style import Style
 from redraft.decoding.types import Prompt
 from redraft.errors import ModelError
-from redraft.finetune.batch import Example
-from redraft.finetune.lora import Lora, fine_tune, merge
-from redraft.finetune.outputs import Kept, Key, Output, nearest
-from redraft.finetune.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
-from redraft.finetune.sources import Sentence
-from redraft.finetune.teacher import TEMPERATURE, HfTeacher
+from redraft_train.batch import Example
+from redraft_train.lora import Lora, fine_tune, merge
+from redraft_train.outputs import Kept, Key, Output, nearest
+from redraft_train.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
+from redraft_train.sources import Sentence
+from redraft_train.teacher import TEMPERATURE, HfTeacher
 
 #: Number of prompts decoded together.
 ROWS = 32
