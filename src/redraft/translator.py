@@ -183,9 +183,12 @@ class Translator:
         if not isinstance(update, Update):
             raise InputError(f"translate takes an Update, not {reprlib.repr(update)}")
         with self._lock:
-            problem = self._order.problem(update) if self._slots else "the translator is closed"
-            if problem:
-                return [Failure(problem, None, update.utterance, update.seq)]
+            try:
+                if not self._slots:
+                    raise InputError("the translator is closed")
+                self._order.accept(update)
+            except InputError as error:
+                return [Failure(str(error), None, update.utterance, update.seq)]
             return self._run(self._session.translate(update), update)
 
     def rest(self) -> list[Event]:

@@ -42,12 +42,13 @@ def test_what_is_allowed() -> None:
 
 def test_updates_come_in_order() -> None:
     order = Order()
-    assert order.problem(Update("a", 3, "x")) == ""
-    assert order.problem(Update("b", 0, "x")) == ""
+    order.accept(Update("a", 3, "x"))
+    order.accept(Update("b", 0, "x"))
     for seq in (3, 2):
-        found = order.problem(Update("a", seq, "x"))
-        assert found == f"seq of utterance 'a' must be greater than its last one, 3, not {seq}"
-    assert order.problem(Update("a", 4, "x", final=True)) == ""
-    found = order.problem(Update("a", 5, "x"))
-    assert found == "utterance 'a' is final already: a new utterance needs a new name"
-    assert order.problem(Update("b", 1, "x")) == ""
+        with pytest.raises(InputError) as found:
+            order.accept(Update("a", seq, "x"))
+        assert str(found.value) == f"seq of utterance 'a' must be greater than its last one, 3, not {seq}"
+    order.accept(Update("a", 4, "x", final=True))
+    with pytest.raises(InputError, match="utterance 'a' is final already: a new utterance needs a new name"):
+        order.accept(Update("a", 5, "x"))
+    order.accept(Update("b", 1, "x"))

@@ -126,7 +126,7 @@ class Rig:
 
     def offer(self, lane: Lane, update: Update) -> None:
         """Give a lane an update that comes in now."""
-        lane.offer(update, self.clock())
+        self.scheduler.offer(lane, update, self.clock())
 
     def run(self) -> int:
         """Go on until there is nothing to do; how many rounds that took."""

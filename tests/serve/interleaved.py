@@ -149,7 +149,7 @@ def _together(
     chance, left = random.Random(0), [list(stream) for stream in streams]
     while any(left):
         place = chance.choice([place for place, updates in enumerate(left) if updates])
-        lanes[place].offer(left[place].pop(0), scheduler.clock())
+        scheduler.offer(lanes[place], left[place].pop(0), scheduler.clock())
         if chance.random() < 0.3:  # faster than the model, so that passes are full and updates are passed over
             scheduler.step()
     while scheduler.step():

@@ -33,7 +33,7 @@ def test_it_translates_what_it_is_given_while_commands_come() -> None:
     engine.start()
     engine.call(lambda: rig.scheduler.add(lane)).result(10)
     for seq in range(5):
-        engine.offer(lane, Update("u", seq, "we saw her"[: 2 + seq], seq == 4))
+        engine.submit([lane], Update("u", seq, "we saw her"[: 2 + seq], seq == 4))
     assert done.wait(10)
     engine.call(lambda: rig.scheduler.remove(lane)).result(10)
     assert rig.scheduler.pool.lent == 0
@@ -59,7 +59,7 @@ def test_a_thread_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(rig.scheduler, "step", lambda: 1 // 0)
     engine = Engine(rig.scheduler)
     engine.start()
-    engine.offer(lane, Update("u", 1, "we saw"))
+    engine.submit([lane], Update("u", 1, "we saw"))
     engine._thread.join(10)
     assert not engine.alive
 
@@ -77,7 +77,7 @@ def test_nobody_waits_for_an_engine_that_has_stopped(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rig.scheduler, "step", step)
     engine = Engine(rig.scheduler)
     engine.start()
-    engine.offer(lane, Update("u", 1, "we saw"))
+    engine.submit([lane], Update("u", 1, "we saw"))
     assert begun.wait(10)
     waiting = engine.call(lambda: 1)
     go_on.set()
@@ -130,7 +130,7 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
         scheduler.add(lane)
     for update in talk:
         for lane, _ in lanes:
-            lane.offer(update, scheduler.clock())
+            scheduler.offer(lane, update, scheduler.clock())
             scheduler.step()
     while scheduler.step():
         pass
@@ -152,7 +152,7 @@ def test_lag_counts_from_when_an_update_came_in_whatever_pass_is_under_way() -> 
 
     engine.post(work)
     assert busy.wait(10)
-    engine.offer(lane, Update("u", 1, "we saw", final=True))
+    engine.submit([lane], Update("u", 1, "we saw", final=True))
     rig.clock.now += 5
     go_on.set()
     engine.call(lambda: None).result(10)

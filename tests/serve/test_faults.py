@@ -14,7 +14,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.serve import protocol
-from redraft.serve.admission import Line
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
@@ -162,7 +161,7 @@ def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
             token = socket.start("de", "ja")["token"]
             say(socket, "we saw her duck")
             say(socket, "it was", utterance="2", final=False)
-            eventually(lambda: "2" in server.hub.owned(token).inbox)
+            eventually(lambda: "2" in server.hub.owned(token).order)
             server.call(server.server.stop)
             heard = socket.until("error")
             assert sorted(target for _, target, _ in finals(heard)) == ["de", "ja"]
@@ -178,13 +177,13 @@ def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
 def test_who_comes_while_a_server_drains_is_sent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """An admission that takes longer than the drain: nothing else closes connections where the process goes on."""
     with running() as server:
-        opened, line = asyncio.Event(), server.hub.admission.line
+        opened, lanes = asyncio.Event(), server.hub.admission.lanes
 
-        async def slow(*wanted: Any) -> Line:
+        async def slow(*wanted: Any) -> Any:
             await opened.wait()
-            return await line(*wanted)
+            return await lanes(*wanted)
 
-        monkeypatch.setattr(server.hub.admission, "line", slow)
+        monkeypatch.setattr(server.hub.admission, "lanes", slow)
         with server.socket() as socket:
             socket.say("start", targets=["de"])
             eventually(lambda: bool(server.hub._sessions))

@@ -6,9 +6,9 @@ import asyncio
 import json
 import logging
 import logging.handlers
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from websockets.exceptions import ConnectionClosed
 
-from redraft.captions.events import Update
 from redraft.serve import protocol
-from redraft.serve.admission import Line
+from redraft.serve.engine import Engine
 from redraft.serve.lanes import Lane
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
-from redraft.serve.sockets import _act
+from redraft.serve.refusals import Refused
+from redraft.serve.sockets import _execute
 from redraft.serve.transcript import Archive
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import FUZZED, Running, running
@@ -64,38 +64,13 @@ well_made = st.one_of(
 frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(max_size=40), st.binary(max_size=40))
 
 
-class Taken(Line):
-    """What a session has translated and remembers."""
-
-    def __init__(self) -> None:
-        self.lanes: dict[str, Lane] = {}
-        self.updates: list[Any] = []
-
-    def offer(
-        self,
-        update: Update,
-        languages: Iterable[str] | None = None,
-        since: float | None = None,
-        *,
-        rest: bool = False,
-    ) -> None:
-        self.updates += [] if rest else [update]
-
-    def remember(self, language: str, source: str, translation: str) -> None:
-        """Nothing is prompted."""
-
-    def close(self) -> None:
-        """There is no engine."""
-
-    def session(self) -> LiveSession:
-        return LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), Archive(None), Metrics(), line=self)
-
-
 @pytest.mark.fuzz
 @given(st.lists(frames, max_size=40))
 def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
-    taken = Taken()
-    session, sentences = taken.session(), []
+    engine = mock.Mock(Engine)
+    session = LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), Archive(None), Metrics(), engine=engine)
+    session.lanes = {"de": mock.Mock(Lane, translation=None, coalesced=0, abandoned=0)}
+    sentences = []
 
     async def act() -> None:
         for frame in sent:
@@ -104,12 +79,14 @@ def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
             except ValidationError as error:
                 sentences.append(protocol.sentence(error))
             else:
-                _act(message, session)
+                with suppress(Refused):
+                    _execute(message, session, mock.Mock())
 
     asyncio.run(act())
     assert all(0 < len(sentence) <= 300 for sentence in sentences)
     seen: dict[str, int] = {}
-    for update in taken.updates:  # what reaches the engine is in order, and nothing comes twice
+    submitted = [call.args[1] for call in engine.submit.call_args_list if not call.kwargs["rest"]]
+    for update in submitted:  # what reaches the engine is in order, and nothing comes twice
         assert update.seq > seen.get(update.utterance, -1)
         seen[update.utterance] = update.seq
         assert update.text == update.text.strip() and not any(ord(each) < 32 for each in update.text)

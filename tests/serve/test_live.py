@@ -6,7 +6,8 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -15,13 +16,13 @@ from redraft.captions.session import EMPTY
 from redraft.decoding.tally import Tally
 from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
-from redraft.serve.inbox import MOST_PENDING
-from redraft.serve.lanes import Answer
-from redraft.serve.live import LiveSession
+from redraft.serve.engine import Engine
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.live import MOST_PENDING, LiveSession
 from redraft.serve.messages import caption_of, final_of, partial_of
 from redraft.serve.metrics import Metrics
-from redraft.serve.refusals import FULL
-from redraft.serve.sockets import _act
+from redraft.serve.refusals import FULL, Refused
+from redraft.serve.sockets import _process
 from redraft.serve.transcript import Archive
 
 
@@ -42,7 +43,14 @@ def session(archive: Archive | None = None) -> LiveSession:
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
     caption = Caption(update.utterance, update.seq, "de", text, "", update.final, update.time, update.text)
-    live.answered("de", Answer(update, [caption], 0.1), Tally())
+    live.answered(Answer("de", update, [caption], 0.1, Tally()))
+
+
+def process(message: protocol.Message, live: LiveSession) -> protocol.Error | None:
+    """What a message is answered with at once, if it is refused."""
+    hub: Any = mock.Mock()
+    hub.settings.message_bytes = 99_999
+    return _process(message.wire(), live, hub, Outbox(9))
 
 
 def waiting(outbox: Outbox) -> list[dict]:
@@ -51,16 +59,20 @@ def waiting(outbox: Outbox) -> list[dict]:
 
 def test_the_same_seq_with_another_finality_is_another_update() -> None:
     live = session()
-    assert live.update(Update("1", 3, "we saw")) == live.update(Update("1", 3, "we saw")) == ""
-    assert "must be greater than its last one" in live.update(Update("1", 3, "we saw", final=True))
-    assert live.update(Update("1", 4, "we saw", final=True)) == ""
+    for _ in "12":
+        live.accept(Update("1", 3, "we saw"))
+    with pytest.raises(Refused, match="must be greater than its last one"):
+        live.accept(Update("1", 3, "we saw", final=True))
+    live.accept(Update("1", 4, "we saw", final=True))
 
 
 def test_a_caption_by_post_that_is_not_taken_is_not_counted_as_taken() -> None:
     live = session()
-    assert live.posted(5, "we saw", final=True) == live.posted(5, "we saw", final=True) == ""
+    for _ in "12":
+        live.posted(5, "we saw", final=True)
     live.end()
-    assert "the session has ended" in live.posted(6, "lost", final=True)
+    with pytest.raises(Refused, match="the session has ended"):
+        live.posted(6, "lost", final=True)
     assert live.last_post == 5
 
 
@@ -78,20 +90,14 @@ def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> Non
 
 
 def test_only_the_languages_that_were_not_restored_are_translated() -> None:
-    class Offered:
-        languages: ClassVar[list[list[str]]] = []
-
-        def offer(self, update: Update, languages: list[str], since: float | None) -> None:
-            self.languages.append(languages)
-
-        def remember(self, *_: str) -> None: ...
-
+    engine = mock.Mock(Engine)
     live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
-    live.line = Offered()  # type: ignore[assignment]
+    live.engine, live.lanes = engine, {"de": mock.Mock(Lane, translation=None), "ja": mock.Mock(Lane)}
     live.restore([protocol.Final(utterance="1", seq=4, language="de", text="schon da")])
-    live.update(Update("1", 5, "there already", final=True))
-    assert Offered.languages == [["ja"]]
-    assert list(live.inbox._pending) == [("1", "ja")]
+    update = Update("1", 5, "there already", final=True)
+    live.accept(update)
+    engine.submit.assert_called_once_with([live.lanes["ja"]], update, None, rest=False)
+    assert list(live.pending._updates) == [("1", "ja")]
 
 
 def test_what_another_server_has_written_stays_in_the_file_and_comes_once(tmp_path: Path) -> None:
@@ -102,7 +108,7 @@ def test_what_another_server_has_written_stays_in_the_file_and_comes_once(tmp_pa
 
     def ends(live: LiveSession, utterance: str, text: str) -> None:
         update = Update(utterance, 0, "we saw", final=True)
-        live.update(update)
+        live.accept(update)
         answer(live, update, text)
 
     first, second = session(Archive(tmp_path)), session(Archive(tmp_path))
@@ -132,8 +138,8 @@ def test_a_final_update_without_a_caption_is_ended_by_an_error() -> None:
     live, outbox = session(), Outbox(99)
     live.attach(outbox)
     update = Update("1", 0, "we saw", final=True)
-    live.update(update)
-    live.answered("de", Answer(update, [Failure(EMPTY, None, "1", 0, "de")], 0.1), Tally())
+    live.accept(update)
+    live.answered(Answer("de", update, [Failure(EMPTY, None, "1", 0, "de")], 0.1, Tally()))
     error = waiting(outbox)[0]
     assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
     assert live.transcript.ended("1") and list(live.transcript.finals) == []
@@ -146,7 +152,7 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     taken = 0
     for number in range(20):
         update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 10, final=True)
-        problem = _act(update, live)
+        problem = process(update, live)
         if problem is None:
             taken += 1
             answer(live, update.event())
@@ -155,16 +161,16 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     assert 2 <= taken <= 5 and live.kept < 1300
     assert len(list(live.transcript.finals)) == taken
     final = protocol.Final(utterance="x", seq=4, language="de", text="more")
-    refused = _act(protocol.Restore(finals=(final,)), live)
+    refused = process(protocol.Restore(finals=(final,)), live)
     assert refused is not None and refused.code == "limit"
-    assert _act(protocol.Ack(utterance="0", language="de"), live) is None
-    assert _act(protocol.End(), live) is None
+    assert process(protocol.Ack(utterance="0", language="de"), live) is None
+    assert process(protocol.End(), live) is None
     # What never comes to an end takes room, too.
     live = session()
     live.longest = 1000
     for number in range(20):
-        _act(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
-    assert sum(f"{number:0100}" in live.inbox for number in range(20)) == 5
+        process(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
+    assert sum(f"{number:0100}" in live.order for number in range(20)) == 5
 
 
 @pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])
@@ -172,8 +178,8 @@ def test_who_waits_for_room_is_let_go_when_the_session_is_over(end: Callable[[Li
     async def wait() -> None:
         live = session()
         for number in range(MOST_PENDING + 1):
-            live.update(Update(str(number), 0, "we saw", final=True))
-        waits = asyncio.create_task(live.inbox.room())
+            live.accept(Update(str(number), 0, "we saw", final=True))
+        waits = asyncio.create_task(live.pending.room())
         await asyncio.sleep(0)
         assert not waits.done()
         end(live)
@@ -187,4 +193,6 @@ def test_a_session_that_is_forgotten_takes_nothing_more() -> None:
     live.watch(viewer)
     live.forget()
     assert viewer.closing is not None and viewer.closing.code == 1000
-    assert live.transcript.closed and "has ended" in live.update(Update("1", 0, "we"))
+    assert live.transcript.closed
+    with pytest.raises(Refused, match="has ended"):
+        live.accept(Update("1", 0, "we"))

@@ -13,6 +13,7 @@ from redraft.decoding.types import TARGET
 from redraft.errors import CapabilityError, OptionError
 from redraft.serve.lanes import Lane
 from redraft.serve.protocol import Wanted
+from redraft.serve.refusals import Refused
 from redraft.serve.scheduler import LEAST_BUDGET, MOST_BUDGET, budget
 from redraft.serve.slots import SlotPool
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
@@ -309,36 +310,42 @@ def test_no_more_are_under_way_than_share_a_pass_and_who_waits_longest_begins_fi
 def test_newcomers_are_refused_by_what_the_engine_has_measured() -> None:
     rig = Rig(CachedModel(1))
     load = rig.scheduler.load
-    assert load.refusal(10, 0, 0.0, 0.0) == ""  # ten times twenty passes of a millisecond
-    assert "at its capacity" in load.refusal(60, 0, 0.0, 0.0)
-    assert "at its capacity" in load.refusal(30, 30, 0.0, 0.0)  # thirty have only just come
+    load.check(10, 0, 0.0, 0.0)  # ten times twenty passes of a millisecond
+    with pytest.raises(Refused, match="at its capacity"):
+        load.check(60, 0, 0.0, 0.0)
+    with pytest.raises(Refused, match="at its capacity"):  # thirty have only just come
+        load.check(30, 30, 0.0, 0.0)
     for tenth in range(100):
         load.worked(0.05, tenth / 10)
     assert load.busy(9.9) == pytest.approx(0.5)
-    assert load.refusal(9, 10, 100.0, 9.9) == ""  # a bit less than 0.05 each
-    assert "102% of the time" in load.refusal(11, 10, 100.0, 9.9)
-    assert "109% of the time" in load.refusal(3, 20, 100.0, 9.9)  # ten have only just come
-    assert "104% of the time" in load.refusal(2, 10, 50.0, 9.9)  # each was there for half of the time only
+    load.check(9, 10, 100.0, 9.9)  # a bit less than 0.05 each
+    with pytest.raises(Refused, match="102% of the time"):
+        load.check(11, 10, 100.0, 9.9)
+    with pytest.raises(Refused, match="109% of the time"):  # ten have only just come
+        load.check(3, 20, 100.0, 9.9)
+    with pytest.raises(Refused, match="104% of the time"):  # each was there for half of the time only
+        load.check(2, 10, 50.0, 9.9)
     assert load.busy(100.0) == 0
 
 
 def test_the_scheduler_knows_who_works() -> None:
     rig = Rig(CachedModel(1))
     (lane,) = rig.lanes()
-    assert rig.scheduler.refusal(1) == ""
+    rig.scheduler.check_load(1)
     rig.offer(lane, Update("u", 1, "we"))
     rig.run()
     assert lane.worked == rig.clock.now
-    assert rig.scheduler.refusal(1) == ""
+    rig.scheduler.check_load(1)
 
 
 def test_who_came_long_ago_and_says_nothing_takes_no_capacity() -> None:
     rig = Rig(CachedModel(1))
     for _ in range(50):
         rig.lanes()
-    assert "at its capacity" in rig.scheduler.refusal(1)  # all of them may begin to speak
+    with pytest.raises(Refused, match="at its capacity"):  # all of them may begin to speak
+        rig.scheduler.check_load(1)
     rig.clock.now += 11
-    assert rig.scheduler.refusal(1) == ""
+    rig.scheduler.check_load(1)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.005, 0.1, 100.0])

@@ -147,9 +147,10 @@ def waiting(outbox: Outbox) -> list[tuple[str, str | None]]:
 def test_errors_of_a_language_go_to_those_who_want_it(final: bool) -> None:
     live, outboxes = session()
     update = Update("1", 0, "we saw", final=final)
-    live.update(update)
+    live.accept(update)
     for language in ("de", "ja"):
-        live.answered(language, Answer(update, [Failure("it failed", None, "1", 0, language)], 0.1), Tally())
+        failure = Failure("it failed", None, "1", 0, language)
+        live.answered(Answer(language, update, [failure], 0.1, Tally()))
     everything = [("error", "de"), ("error", "ja")]
     assert {name: waiting(outbox) for name, outbox in outboxes.items()} == {
         "owner": everything,

@@ -87,17 +87,22 @@ class Order:
         """Whether an update repeats the newest one of its utterance."""
         return self._last.get(update.utterance) == (update.seq, update.final)
 
-    def problem(self, update: Update) -> str:
-        """Return what is wrong with an update, in a sentence; if nothing is, record it and return an empty string."""
+    def accept(self, update: Update) -> None:
+        """Record the next update.
+
+        Raises:
+            InputError: it is out of order.
+        """
         last, final = self._last.get(update.utterance, (-1, False))
         name = reprlib.repr(update.utterance)
         if final:
-            return f"utterance {name} is final already: a new utterance needs a new name"
+            raise InputError(f"utterance {name} is final already: a new utterance needs a new name")
         if update.seq <= last:
             found = reprlib.repr(update.seq)
-            return f"seq of utterance {name} must be greater than its last one, {reprlib.repr(last)}, not {found}"
+            raise InputError(
+                f"seq of utterance {name} must be greater than its last one, {reprlib.repr(last)}, not {found}"
+            )
         self._last[update.utterance] = update.seq, update.final
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

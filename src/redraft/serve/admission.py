@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Callable
 
-from redraft.captions.events import Update
-from redraft.decoding.tally import Tally
 from redraft.errors import RedraftError
 from redraft.serve.engine import Engine, Engines, Stopped
 from redraft.serve.lanes import Answer, Lane
@@ -21,44 +17,6 @@ from redraft.serve.service import Service
 STOPPED = "the server cannot translate any more and must be started again"
 VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
 DRAINING = "the server is being stopped: connect again in a moment"
-
-#: Called on the event loop after each translated update with language, answer, and the language's counts so far.
-Hear: TypeAlias = Callable[[str, Answer, Tally], None]
-
-
-class Line:
-    """The lanes of one stream, all on one engine.
-
-    Args:
-        engine: runs the lanes.
-        lanes: by target language.
-    """
-
-    def __init__(self, engine: Engine, lanes: Mapping[str, Lane]) -> None:
-        self._engine, self.lanes = engine, dict(lanes)
-
-    def offer(
-        self,
-        update: Update,
-        languages: Iterable[str] | None = None,
-        since: float | None = None,
-        *,
-        rest: bool = False,
-    ) -> None:
-        """Send an update (`Lane.offer`) to the lanes of some languages, None for all.
-
-        Its lag counts from ``since`` or from now.
-        """
-        for language in self.lanes if languages is None else languages:
-            self._engine.offer(self.lanes[language], update, since, rest=rest)
-
-    def remember(self, language: str, source: str, translation: str) -> None:
-        """Add an earlier sentence with its translation to the context of a language's prompts."""
-        self._engine.post(lambda: self.lanes[language].translation.remember(source, translation))
-
-    def close(self) -> None:
-        """Remove the lanes and drop their work."""
-        self._engine.remove(self.lanes.values())
 
 
 class Admission:
@@ -109,8 +67,12 @@ class Admission:
             raise self.refused("key", "the API key is not known to this server: check it, or ask the operator for one")
         return owner
 
-    async def line(self, wanted: Wanted, hear: Hear) -> Line:
-        """Make a line on the least loaded engine.
+    async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
+        """Make the lanes of a stream on the least loaded engine; return the engine, and the lanes by language.
+
+        Args:
+            wanted: how to translate.
+            answered: called on the event loop with the answer to every update in every language.
 
         Raises:
             Refused: there is no capacity, or the request asks for something that is not allowed.
@@ -118,20 +80,16 @@ class Admission:
         if self._service is None:
             raise self.refused("missing", VIEWERS_ONLY)
         with self._engines.chosen(len(wanted.targets)) as engine:
-            return Line(engine, await self._lanes(self._service, engine, wanted, hear))
+            return engine, await self._lanes(self._service, engine, wanted, engine.answers_to(answered))
 
-    async def _lanes(self, service: Service, engine: Engine, wanted: Wanted, hear: Hear) -> dict[str, Lane]:
-        loop = asyncio.get_running_loop()
+    async def _lanes(
+        self, service: Service, engine: Engine, wanted: Wanted, tell: Callable[[Lane, Answer], None]
+    ) -> dict[str, Lane]:
         made: dict[str, Lane] = {}
-
-        def tell(lane: Lane, answer: Answer) -> None:
-            self._metrics.answered(answer)
-            loop.call_soon_threadsafe(hear, lane.translation.language, answer, replace(lane.translation.tally))
 
         def make() -> dict[str, Lane]:
             lanes = service.lanes(wanted, tell)  # first, since invalid requests do not depend on capacity
-            if refusal := self._engines.admit(engine, lanes):
-                raise Refused("capacity", refusal)
+            self._engines.admit(engine, lanes)
             made.update((lane.translation.language, lane) for lane in lanes)
             return made
 

@@ -7,6 +7,7 @@ next pass.  A session stays on its engine.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import threading
@@ -15,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from redraft.captions.events import Update
 from redraft.errors import RedraftError
-from redraft.serve.lanes import Lane
+from redraft.serve.lanes import Answer, Lane
+from redraft.serve.refusals import Refused
 from redraft.serve.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -33,34 +34,17 @@ class Stopped(RedraftError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
-    """An update for a lane, with the time in seconds (engine's clock) from which its lag counts.
-
-    ``rest`` is that of `Lane.offer`.
-    """
-
-    lane: Lane
-    update: Update
-    since: float
-    rest: bool
-
-    def do(self) -> None:
-        """Pass the update to its lane."""
-        self.lane.offer(self.update, self.since, rest=self.rest)
-
-    def refuse(self) -> None:
-        """Do nothing: no caller waits for an update."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Call:
-    """A function to call on the thread, with the future for its result."""
+    """A function to call on the thread, with the future for its result, if a caller waits for it."""
 
     work: Callable[[], Any]
-    done: Future[Any]
+    done: Future[Any] | None = None
 
     def do(self) -> None:
         """Call the function, unless the future was cancelled."""
+        if self.done is None:
+            self.work()
+            return
         if not self.done.set_running_or_notify_cancel():
             return
         try:
@@ -70,7 +54,7 @@ class _Call:
 
     def refuse(self) -> None:
         """Fail the future with `Stopped`."""
-        if self.done.set_running_or_notify_cancel():
+        if self.done is not None and self.done.set_running_or_notify_cancel():
             self.done.set_exception(Stopped("the engine works no more"))
 
 
@@ -79,12 +63,13 @@ class Engine:
 
     Args:
         scheduler: the scheduler; after `start`, only the engine's thread may use it.
+        answered: called on the engine's thread with every answer.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(self, scheduler: Scheduler, answered: Callable[[Answer], None] = lambda answer: None) -> None:
+        self.scheduler, self._answered = scheduler, answered
         #: Commands to run between two rounds; None ends the thread.
-        self._inbox: queue.SimpleQueue[_Offer | _Call | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._closing, self._closed = threading.Lock(), False
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
@@ -102,17 +87,33 @@ class Engine:
         self._inbox.put(None)
         self._thread.join()
 
-    def offer(self, lane: Lane, update: Update, since: float | None = None, *, rest: bool = False) -> None:
-        """Give an update to a lane.
+    def submit(self, lanes: Sequence[Lane], update: Update, since: float | None = None, *, rest: bool = False) -> None:
+        """Give an update to the lanes that are to translate it.
 
         Args:
-            lane: the lane.
+            lanes: the lanes.
             update: the update.
             since: when its words were spoken, in seconds of the engine's clock, by default the monotonic clock; its lag
                 counts from then.  None stands for this call.
             rest: whether only its words that were held back are translated (`Lane.offer`).
         """
-        self._put(_Offer(lane, update, self.scheduler.clock() if since is None else since, rest))
+        since = self.scheduler.clock() if since is None else since
+
+        def offer() -> None:
+            for lane in lanes:
+                self.scheduler.offer(lane, update, since, rest=rest)
+
+        self._put(_Call(offer))
+
+    def answers_to(self, hear: Callable[[Answer], object]) -> Callable[[Lane, Answer], None]:
+        """Return what lanes call with their answers: it passes them to ``hear`` on the running event loop."""
+        loop = asyncio.get_running_loop()
+
+        def answer_to(lane: Lane, answer: Answer) -> None:
+            self._answered(answer)
+            loop.call_soon_threadsafe(hear, answer)
+
+        return answer_to
 
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Call ``work`` on the thread between two rounds; the future has its result or exception.
@@ -130,10 +131,15 @@ class Engine:
 
     def remove(self, lanes: Iterable[Lane]) -> None:
         """Remove lanes and drop their work."""
-        for lane in lanes:
-            self.post(partial(self.scheduler.remove, lane))
+        removed = tuple(lanes)
 
-    def _put(self, command: _Offer | _Call) -> None:
+        def remove() -> None:
+            for lane in removed:
+                self.scheduler.remove(lane)
+
+        self.post(remove)
+
+    def _put(self, command: _Call) -> None:
         with self._closing:
             if not self._closed:
                 self._inbox.put(command)
@@ -225,16 +231,19 @@ class Engines:
         finally:
             self._coming[engine] -= wanted
 
-    def admit(self, engine: Engine, lanes: Sequence[Lane]) -> str:
-        """Add new lanes; return why they are refused, or an empty string.  Runs on the engine's thread."""
+    def admit(self, engine: Engine, lanes: Sequence[Lane]) -> None:
+        """Add new lanes.  Runs on the engine's thread.
+
+        Raises:
+            Refused: there is no capacity.
+        """
         with self._admitting:
             if self.lanes + len(lanes) > self._most:
-                return (
+                raise Refused(
+                    "capacity",
                     f"the server translates into {self.lanes} of at most {self._most} languages at a time, so "
-                    f"{len(lanes)} more cannot be admitted; try again later"
+                    f"{len(lanes)} more cannot be admitted; try again later",
                 )
-            if refusal := engine.scheduler.refusal(len(lanes)):
-                return refusal
+            engine.scheduler.check_load(len(lanes))
             for lane in lanes:
                 engine.scheduler.add(lane)
-            return ""

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 from redraft.captions.events import Event, Update
-from redraft.decoding.tally import Tally
-from redraft.serve.admission import STOPPED, Admission, Line
-from redraft.serve.engine import Engines
-from redraft.serve.lanes import Answer
+from redraft.serve.admission import STOPPED, Admission
+from redraft.serve.engine import Engine, Engines
+from redraft.serve.lanes import Answer, Lane
 from redraft.serve.protocol import Wanted
 
 #: Timeout of a translation in seconds.
@@ -17,24 +16,29 @@ _SECONDS = 60
 
 
 class Exchange:
-    """Sends updates to a line and waits for the answers.  The caller must send one update at a time.
+    """Sends updates to lanes and waits for the answers.  The caller must send one update at a time.
 
     Args:
         asked: pending answers; `Exchanges.sweep` fails them if the engine stops.
     """
 
-    line: Line
+    engine: Engine
+    lanes: dict[str, Lane]
 
     def __init__(self, asked: set[asyncio.Future[list[Event]]]) -> None:
         self._asked = asked
         self._update: Update | None = None
         self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
 
-    def hear(self, language: str, answer: Answer, _: Tally) -> None:
+    def answered(self, answer: Answer) -> None:
         """Receive the answer to an update in one language."""
         # The caller may have gone, and another one may wait for the next answer.
-        if answer.update is self._update and not self._waiting[language].done():
-            self._waiting[language].set_result(answer.events)
+        if answer.update is self._update and not self._waiting[answer.language].done():
+            self._waiting[answer.language].set_result(answer.events)
+
+    def close(self) -> None:
+        """Remove the lanes and drop their work."""
+        self.engine.remove(self.lanes.values())
 
     async def translate(self, update: Update) -> dict[str, list[Event]]:
         """Translate an update; return the captions and failures by language.
@@ -45,10 +49,10 @@ class Exchange:
         """
         loop = asyncio.get_running_loop()
         self._update = update
-        found = self._waiting = {language: loop.create_future() for language in self.line.lanes}
+        found = self._waiting = {language: loop.create_future() for language in self.lanes}
         self._asked.update(found.values())
         try:
-            self.line.offer(update)
+            self.engine.submit(tuple(self.lanes.values()), update)
             async with asyncio.timeout(_SECONDS):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         finally:
@@ -59,8 +63,8 @@ class Exchanges:
     """All exchanges of a server.
 
     Args:
-        admission: makes lines.
-        engines: run the lines.
+        admission: makes lanes.
+        engines: run the lanes.
         admit: checks whether an address may open another exchange; raises `Refused` if not.
     """
 
@@ -80,7 +84,7 @@ class Exchanges:
         try:
             return await self.ask(exchange, Update("1", 0, text, final=True))
         finally:
-            exchange.line.close()
+            exchange.close()
 
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
         """Open an exchange that stays open until `close` and counts as a session.
@@ -95,7 +99,7 @@ class Exchanges:
     async def _open(self, wanted: Wanted, address: str) -> Exchange:
         self._admit(address)
         exchange = Exchange(self._asked)
-        exchange.line = await self._admission.line(wanted, exchange.hear)
+        exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
         return exchange
 
     async def ask(self, exchange: Exchange, update: Update) -> dict[str, list[Event]]:
@@ -111,7 +115,7 @@ class Exchanges:
 
     def close(self, exchange: Exchange) -> None:
         """Close an exchange opened by `keep`."""
-        exchange.line.close()
+        exchange.close()
         self.kept.pop(exchange, None)
 
     def sweep(self) -> None:

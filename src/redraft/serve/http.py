@@ -21,11 +21,10 @@ from redraft.captions.languages import parse_language
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.serve import protocol
-from redraft.serve.control import control
 from redraft.serve.hub import Hub
 from redraft.serve.past import Past
 from redraft.serve.protocol import Language, Message, Wanted
-from redraft.serve.refusals import FULL, Refused
+from redraft.serve.refusals import Refused
 from redraft.serve.requests import (
     address_of,
     allowed,
@@ -170,12 +169,10 @@ async def ingest(request: Request) -> Response:
         raise Refused("size", "a caption must have at most 20000 characters")
     while wait := hub.posts.take(session.token):
         await asyncio.sleep(wait)
-    await session.inbox.room()
+    await session.pending.room()
     hub.admission.check_working()
-    if session.full:
-        raise Refused("limit", FULL)
-    if problem := session.posted(seq, printable(text).strip(), final=final):
-        raise Refused("stale", problem)
+    session.check_room()
+    session.posted(seq, printable(text).strip(), final=final)
     return PlainTextResponse(f"{session.last_post}\n")
 
 
@@ -196,10 +193,9 @@ async def decide(request: Request) -> Response:
     message = await body_of(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
     while wait := request.app.state.hub.posts.take(session.token):
         await asyncio.sleep(wait)
-    if isinstance(message, protocol.Correct) and session.full:
-        raise Refused("limit", FULL)
-    if problem := control(session, message):
-        raise Refused("caption", problem)
+    if isinstance(message, protocol.Correct):
+        session.check_room()
+    session.control(message)
     return Response(status_code=204)
 
 

@@ -174,7 +174,7 @@ class Hub:
         self._address[session] = address
         self._addresses[address] += 1
         try:
-            session.line = await self.admission.line(begin, session.answered)
+            session.engine, session.lanes = await self.admission.lanes(begin, session.answered)
         except BaseException:
             self._forget(session)
             raise
@@ -322,7 +322,7 @@ class Hub:
             session.fail("engine", STOPPED)
         keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
         # Without lanes it has only just started.
-        if session.line and session.delivery.owner is None and time.monotonic() - session.touched > keep:
+        if session.engine and session.delivery.owner is None and time.monotonic() - session.touched > keep:
             self._forget(session)
 
     async def drain(self) -> None:

@@ -7,10 +7,11 @@ one when that saves passes.  Final updates are never dropped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.session import Translation
+from redraft.decoding.tally import Tally
 from redraft.decoding.types import TARGET, Asking, Rows, Score
 
 
@@ -29,28 +30,31 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of one update.
+    """The result of one update in one language.
 
     Attributes:
+        language: the language.
         update: the update.
         events: captions and failures.
         lag: seconds since its oldest unanswered words were spoken or, as text, arrived.
+        tally: the language's counts so far.
         rest: whether only its words that were held back were translated.
     """
 
+    language: str
     update: Update
     events: list[Event]
     lag: float
+    tally: Tally
     rest: bool = False
 
 
 @dataclass(slots=True)
 class _Running:
-    """The update being translated: its generator, the request it waits for, and its target passes so far."""
+    """The update being translated: its generator, and its target passes so far."""
 
     waiting: Waiting
     asking: Asking[list[Event]]
-    score: Score | None = None
     passes: int = 0
 
 
@@ -64,10 +68,14 @@ class Lane:
 
     def __init__(self, translation: Translation, tell: Callable[[Lane, Answer], None]) -> None:
         self.translation = translation
+        #: The request that the current update waits for; None if there is none.
+        self.score: Score | None = None
         #: When it was admitted and when it was last in a pass (None before the first), in seconds of the engine's
         #: clock.
         self.admitted = 0.0
         self.worked: float | None = None
+        #: The lane with the lowest number is served first.
+        self.turn = 0
         self.coalesced = self.abandoned = 0
         self._tell = tell
         self._waiting: list[Waiting] = []
@@ -83,11 +91,6 @@ class Lane:
     def running(self) -> bool:
         """Whether an update is being translated."""
         return self._running is not None
-
-    @property
-    def score(self) -> Score | None:
-        """The request that the current update waits for; None if there is none."""
-        return self._running.score if self._running else None
 
     def offer(self, update: Update, now: float, *, rest: bool = False) -> None:
         """Queue an update whose lag counts from ``now``; it replaces queued partial updates of the same utterance.
@@ -131,7 +134,7 @@ class Lane:
 
     def advance(self, rows: Rows | None, now: float) -> None:
         """Continue with the rows that the update asked for."""
-        if self._running and self._running.score and self._running.score.model == TARGET:
+        if self._running and self.score and self.score.model == TARGET:
             self._running.passes += 1
         self._send(rows, now)
 
@@ -140,11 +143,10 @@ class Lane:
         if running is None:
             return
         try:
-            running.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
+            self.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
         except StopIteration as stop:
-            self._running = None
-            waiting = running.waiting
-            self._done(Answer(waiting.update, stop.value, now - waiting.since, waiting.rest))
+            self._running = self.score = None
+            self._done(running.waiting, stop.value, now)
 
     def fail(self, message: str, now: float) -> None:
         """Answer the current update with a failure; the previous output is kept for the next one."""
@@ -152,11 +154,12 @@ class Lane:
             waiting, update = self._running.waiting, self._running.waiting.update
             self._give_up()
             failure = Failure(message, None, update.utterance, update.seq, self.translation.language)
-            self._done(Answer(update, [failure], now - waiting.since, waiting.rest))
+            self._done(waiting, [failure], now)
 
-    def _done(self, answer: Answer) -> None:
+    def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
         self._gave_up_last = False
-        self._tell(self, answer)
+        language, tally = self.translation.language, replace(self.translation.tally)
+        self._tell(self, Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
 
     def close(self) -> None:
         """Drop all updates without answers."""
@@ -167,7 +170,7 @@ class Lane:
         # Nothing to undo in the cache: the next request is compared with it id by id.
         if self._running:
             self._running.asking.close()
-            self._running = None
+            self._running = self.score = None
 
 
 def _superseded(older: Update, newer: Update) -> bool:

@@ -8,27 +8,79 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
 from redraft.captions.source import LONGEST
-from redraft.decoding.tally import Tally
+from redraft.errors import InputError
 from redraft.serve import protocol
-from redraft.serve.admission import Line
+from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.audio.session import SessionAudio
 from redraft.serve.delivery import Delivery, Outbox
-from redraft.serve.inbox import Inbox
-from redraft.serve.lanes import Answer
+from redraft.serve.engine import Engine
+from redraft.serve.lanes import Answer, Lane
 from redraft.serve.messages import caption_of, error_of
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.protocol import public_name
+from redraft.serve.refusals import FULL, Refused
 from redraft.serve.transcript import Archive, SessionFile, Transcript
 from redraft.serve.watched import Watched
 
 #: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
+#: Maximum number of unanswered updates over all languages; beyond it, the connection is not read.
+MOST_PENDING = 64
+
+
+class Pending:
+    """The updates of a session that are unanswered."""
+
+    def __init__(self) -> None:
+        #: (utterance, language) -> seq of the newest unanswered update.
+        self._updates: dict[tuple[str, str], int] = {}
+        #: (utterance, language) whose words that were held back are being translated.
+        self._rests: set[tuple[str, str]] = set()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def __bool__(self) -> bool:
+        """Whether anything is unanswered."""
+        return bool(self._updates or self._rests)
+
+    def add(self, update: events.Update, languages: Iterable[str]) -> None:
+        """Record an update to be answered in these languages."""
+        for language in languages:
+            self._updates[update.utterance, language] = update.seq
+            self._rests.discard((update.utterance, language))  # the update replaces it
+        self._check_room()
+
+    def add_rest(self, update: events.Update, languages: Iterable[str]) -> None:
+        """Record that the words of the newest update that were held back are to be translated."""
+        self._rests.update((update.utterance, language) for language in languages)
+
+    def answered(self, answer: Answer) -> None:
+        """Record the answer to an update, and to earlier ones of its utterance."""
+        key = answer.update.utterance, answer.language
+        if answer.rest:
+            self._rests.discard(key)
+        elif self._updates.get(key, answer.update.seq) <= answer.update.seq:
+            self._updates.pop(key, None)
+        self._check_room()
+
+    def clear(self) -> None:
+        """Drop all unanswered updates."""
+        self._updates.clear()
+        self._rests.clear()
+        self._check_room()
+
+    async def room(self) -> None:
+        """Wait until more updates can be accepted."""
+        await self._room.wait()
+
+    def _check_room(self) -> None:
+        (self._room.clear if len(self._updates) > MOST_PENDING else self._room.set)()
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +95,8 @@ class LiveSession(Watched):
         metrics: counts updates.
         longest: maximum number of characters to keep.
         by_post: whether its captions come by POST, so that it never has a connection.
-        line: its lanes, once admitted.
+        engine: runs its lanes, once admitted.
+        lanes: by target language.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
         over: called when it has ended.
@@ -60,7 +113,8 @@ class LiveSession(Watched):
     metrics: Metrics
     longest: int = 10_000_000
     by_post: bool = False
-    line: Line | None = None
+    engine: Engine | None = None
+    lanes: Mapping[str, Lane] = field(default_factory=dict)
     audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
@@ -70,7 +124,8 @@ class LiveSession(Watched):
     ended: bool = False
     last_post: int = -1
     name: str = field(init=False)
-    inbox: Inbox = field(init=False)
+    order: events.Order = field(default_factory=events.Order)
+    pending: Pending = field(default_factory=Pending)
     transcript: Transcript = field(init=False)
     delivery: Delivery = field(init=False)
     file: SessionFile = field(init=False)
@@ -83,7 +138,7 @@ class LiveSession(Watched):
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.inbox, self.transcript = Inbox(), Transcript(tuple(map(str.strip, self.begin.targets)))
+        self.transcript = Transcript(tuple(map(str.strip, self.begin.targets)))
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
         room = f"{self.begin.room}-" if self.begin.room else ""
@@ -91,8 +146,8 @@ class LiveSession(Watched):
 
     # From the client
 
-    def update(self, update: events.Update, begun: float | None = None, since: float | None = None) -> str:
-        """Accept an update; return an error message, or an empty string.
+    def accept(self, update: events.Update, begun: float | None = None, since: float | None = None) -> None:
+        """Accept an update, and have it translated.
 
         Duplicates are ignored, since after a drop a client may send updates again.
 
@@ -100,41 +155,51 @@ class LiveSession(Watched):
             update: the update.
             begun: start of its utterance in seconds; None if that is the update's time.
             since: when its words were spoken, in seconds of the monotonic clock; None for now.
+
+        Raises:
+            Refused: the session has ended, or the update is out of order.
         """
         self.touched = time.monotonic()
-        if self.inbox.repeats(update):
-            return ""
+        if self.order.repeats(update):
+            return
         if self.ended:
-            return "the session has ended: no more updates are taken"
+            raise Refused("stale", "the session has ended: no more updates are taken")
         # The client already has restored captions.
         missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
-        new = update.utterance not in self.inbox
+        new = update.utterance not in self.order
         if new and not missing:
-            return ""
-        if problem := self.inbox.take(update, missing):
-            return problem
+            return
+        try:
+            self.order.accept(update)
+        except InputError as error:
+            raise Refused("stale", str(error)) from None
+        self.pending.add(update, missing)
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
         self.transcript.begin(update.utterance, update.time if begun is None else begun)
         self.metrics.updates.inc()
-        if self.line:
-            self.line.offer(update, missing, since)
+        self._submit(update, missing, since)
         self._wait(update, missing)
-        return ""
+
+    def _submit(
+        self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
+    ) -> None:
+        if self.engine:
+            self.engine.submit([self.lanes[language] for language in languages], update, since, rest=rest)
 
     def _wait(self, update: events.Update, languages: Sequence[str]) -> None:
         """Translate words of this update that are held back if no other one comes for a while."""
         self._stop_waiting()
-        if self.line and not update.final:
+        if self.engine and not update.final:
             self._unfinished = update, languages
             self._timer = asyncio.get_running_loop().call_later(LONGEST, self._rest)
 
     def _rest(self) -> None:
         """Translate words that are held back (`redraft.captions.source`)."""
-        if self._unfinished is not None and self.line:
+        if self._unfinished is not None:
             update, languages = self._unfinished
-            self.inbox.rest(update, languages)
-            self.line.offer(update, languages, rest=True)
+            self.pending.add_rest(update, languages)
+            self._submit(update, languages, rest=True)
         self._stop_waiting()
 
     def _stop_waiting(self) -> None:
@@ -147,15 +212,26 @@ class LiveSession(Watched):
         """Whether its size limit is reached, so that it accepts no more updates."""
         return self.kept >= self.longest
 
-    def posted(self, seq: int, text: str, *, final: bool) -> str:
-        """Accept a caption by POST, where a final one ends the utterance; return an error message, or nothing."""
+    def check_room(self) -> None:
+        """Check that the session may grow.
+
+        Raises:
+            Refused: it is full.
+        """
+        if self.full:
+            raise Refused("limit", FULL)
+
+    def posted(self, seq: int, text: str, *, final: bool) -> None:
+        """Accept a caption by POST, where a final one ends the utterance.
+
+        Raises:
+            Refused: as for `accept`.
+        """
         if seq <= self.last_post:
-            return ""
-        problem = self.update(events.Update(f"post-{self._posted}", seq, text, final))
-        if not problem:
-            self.last_post = seq
-            self._posted += final
-        return problem
+            return
+        self.accept(events.Update(f"post-{self._posted}", seq, text, final))
+        self.last_post = seq
+        self._posted += final
 
     def restore(self, finals: Iterable[protocol.Final]) -> None:
         """Restore captions that the client has from another server, or from before a restart."""
@@ -170,8 +246,43 @@ class LiveSession(Watched):
                 self.delivery.restored(caption)
                 self._keep(caption)
                 self.file.outdated |= bool(final.hidden)
-                if self.line:
-                    self.line.remember(final.language, caption.source, caption.text)
+                self._remember(caption)
+
+    def _remember(self, caption: events.Caption) -> None:
+        """Add an earlier sentence to the context of later prompts."""
+        if self.engine:
+            translation = self.lanes[caption.language].translation
+            self.engine.post(lambda: translation.remember(caption.source, caption.text))
+
+    def control(self, message: protocol.Control) -> None:
+        """Pause captions for viewers, hide one or correct one.
+
+        Raises:
+            Refused: the session has no such caption.
+        """
+        if isinstance(message, protocol.Pause):
+            self.delivery.pause(message.paused)
+            return
+        utterance, language = message.utterance, message.language
+        if language is not None and language not in self.targets:
+            raise Refused("caption", f"language must be one of {', '.join(self.targets)}")
+        if utterance not in self.order and not any((utterance, each) in self.transcript for each in self.targets):
+            raise Refused("caption", "utterance must be the name of one that the session has had an update of")
+        if isinstance(message, protocol.Correct):
+            self._correct(message)
+        else:
+            for each in self.targets if language is None else (language,):
+                self.delivery.hide((utterance, each), message.hidden)
+        self.file.outdated = True
+
+    def _correct(self, message: protocol.Correct) -> None:
+        caption = self.transcript.get((message.utterance, message.language))
+        if caption is None:
+            raise Refused(
+                "caption", "only a final caption can be corrected, and the utterance has none in this language"
+            )
+        self.kept += len(message.text) - len(caption.text)
+        self.delivery.correct(replace(caption, text=message.text))
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
@@ -187,22 +298,26 @@ class LiveSession(Watched):
         self.ended = True
         self._finish()
 
+    def listen(self, recognisers: Recognisers) -> SessionAudio:
+        """Return its audio, whose recognisers come from ``recognisers``."""
+        self.audio = self.audio or SessionAudio(self, recognisers)
+        return self.audio
+
     # From the engine
 
-    def answered(self, language: str, answer: Answer, tally: Tally) -> None:
+    def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
-        update = answer.update
-        self.inbox.answered(update, language, rest=answer.rest)
+        self.pending.answered(answer)
         if not answer.events:  # no word was held back
             self._finish()
             return
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
         for event in answer.events:
             if isinstance(event, events.Failure):
-                self._publish_failure(event, language, final=update.final and not captions)
+                self._publish_failure(event, answer.language, final=answer.update.final and not captions)
         for caption in captions:
             self._publish_caption(caption, answer.lag)
-        self._counts.add(language, tally, captions, answer.lag)
+        self._counts.add(answer.language, answer.tally, captions, answer.lag)
         self.send_stats()
         self._finish()
 
@@ -229,19 +344,19 @@ class LiveSession(Watched):
             self._tell_stats()
 
     def _tell_stats(self) -> None:
-        self.delivery.tell(self._counts.message(self.line.lanes if self.line else {}).wire(), "stats")
+        self.delivery.tell(self._counts.message(self.lanes).wire(), "stats")
 
     @property
     def done(self) -> bool:
         """Whether it has ended and everything is translated."""
-        return self.ended and self.inbox.empty
+        return self.ended and not self.pending
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
         if self.audio and self.audio.running:
             return False
-        return self.inbox.empty and (self.delivery.owner is None or self.delivery.owner.empty)
+        return not self.pending and (self.delivery.owner is None or self.delivery.owner.empty)
 
     @property
     def in_use(self) -> bool:
@@ -261,7 +376,7 @@ class LiveSession(Watched):
         """Close all connections with an error, and end the session without translating the rest."""
         self._stop_waiting()
         self._close_audio()
-        self.inbox.clear()
+        self.pending.clear()
         self.transcript.close()
         self.delivery.feed = None  # viewers elsewhere stay, since another replica may continue the session
         self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
@@ -271,7 +386,7 @@ class LiveSession(Watched):
         self._stop_waiting()
         self.ended = True
         self._close_audio()
-        self.inbox.clear()
+        self.pending.clear()
         if not self.transcript.closed:
             self.transcript.close()
             if self.over:
@@ -284,8 +399,8 @@ class LiveSession(Watched):
 
     def release(self) -> None:
         """Release the lanes."""
-        if self.line:
-            self.line.close()
+        if self.engine:
+            self.engine.remove(self.lanes.values())
 
     def rewrite(self) -> None:
         """Update its file after corrections and hidden captions."""

@@ -16,12 +16,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from operator import attrgetter
 
+from redraft.captions.events import Update
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import EMPTY_DRAFT, Rows, Score
 from redraft.errors import RedraftError
 from redraft.serve.lanes import Lane
+from redraft.serve.refusals import Refused
 from redraft.serve.slots import Slot, SlotPool
 
 #: Longest pass in seconds; a new request waits at most this long for the next one.
@@ -144,14 +148,17 @@ class Load:
         worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
         return min(1.0, worked / WINDOW)
 
-    def refusal(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> str:
-        """Return why no more lanes can be admitted, in one sentence; empty if they can.
+    def check(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> None:
+        """Check that more lanes can be admitted.
 
         Args:
             wanted: number of new lanes.
             speaking: number of lanes that worked in the last `WINDOW` seconds or were just admitted.
             lane_seconds: total time in seconds that the lanes that worked have existed, each counted up to `WINDOW`.
             now: the time in seconds.
+
+        Raises:
+            Refused: the load would be too high.
         """
         # Average share of time per lane.  The estimate counts as one lane of a full window, since the first moments of
         # a lane say little.  With batching another lane costs less than the average, never more.
@@ -159,11 +166,11 @@ class Load:
         expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._most:
             more = "1 more language" if wanted == 1 else f"{wanted} more languages"
-            return (
+            raise Refused(
+                "capacity",
                 f"the server is at its capacity: {more} would keep it busy for "
-                f"{expected:.0%} of the time, and {self._most:.0%} are allowed; try again later"
+                f"{expected:.0%} of the time, and {self._most:.0%} are allowed; try again later",
             )
-        return ""
 
 
 log = logging.getLogger(__name__)
@@ -207,8 +214,10 @@ class Scheduler:
         self._backends, self._watch = backends, watch
         self._budget = budget
         self._most = most if all(backend.capabilities.batches for backend in backends.values()) else 1
-        #: All lanes, the least recently served first.
-        self._lanes: dict[Lane, None] = {}
+        self._lanes: set[Lane] = set()
+        #: The lanes that have work.
+        self._busy: set[Lane] = set()
+        self._turns = count()
 
     @property
     def lanes(self) -> int:
@@ -218,25 +227,36 @@ class Scheduler:
     @property
     def working(self) -> bool:
         """Whether any lane has work."""
-        return any(not lane.idle for lane in self._lanes)
+        return bool(self._busy)
 
-    def refusal(self, wanted: int) -> str:
-        """Return why no more lanes can be admitted, in one sentence; empty if they can."""
+    def check_load(self, wanted: int) -> None:
+        """Check that ``wanted`` more lanes can be admitted.
+
+        Raises:
+            Refused: the load is too high.
+        """
         now = self.clock()
         working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
         fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)
         lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
-        return self.load.refusal(wanted, len(working) + fresh, lane_seconds, now)
+        self.load.check(wanted, len(working) + fresh, lane_seconds, now)
 
     def add(self, lane: Lane) -> None:
         """Add a lane."""
-        self._lanes[lane] = None
-        lane.admitted = self.clock()
+        self._lanes.add(lane)
+        lane.admitted, lane.turn = self.clock(), next(self._turns)
+
+    def offer(self, lane: Lane, update: Update, since: float, *, rest: bool = False) -> None:
+        """Give a lane an update (`Lane.offer`); if the lane has been removed, drop it."""
+        if lane in self._lanes:
+            lane.offer(update, since, rest=rest)
+            self._busy.add(lane)
 
     def remove(self, lane: Lane) -> None:
         """Remove a lane, drop its work and free its slot."""
         lane.close()
-        self._lanes.pop(lane, None)
+        self._lanes.discard(lane)
+        self._busy.discard(lane)
         self.pool.give_back(lane)
 
     def step(self) -> bool:
@@ -253,7 +273,7 @@ class Scheduler:
     def _begun(self) -> list[tuple[Lane, Slot]]:
         """Start queued updates up to the limit; return the lanes that wait for rows, with their slots."""
         ready: list[tuple[Lane, Slot]] = []
-        busy = [lane for lane in self._lanes if not lane.idle]
+        busy = sorted(self._busy, key=attrgetter("turn"))
         room = self._most - sum(lane.running for lane in busy)
         for lane in busy:
             if not lane.running and room <= 0:
@@ -268,19 +288,21 @@ class Scheduler:
                 ready.append((lane, slot))
         return ready
 
-    def _guarded(self, lane: Lane, work: Callable[[float], None]) -> None:
-        """Call ``work`` for a lane; an exception fails only this lane's update."""
+    def _guarded(self, lane: Lane, work: Callable[..., None], *given: object) -> None:
+        """Call ``work`` of a lane with the time; an exception fails only this lane's update."""
         try:
-            work(self.clock())
+            work(*given, self.clock())
         except Exception as error:
             self._fail(lane, error)
+        if lane.idle:
+            self._busy.discard(lane)
 
     def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
-        model = next(lane.score.model for lane, _ in ready if lane.score)
-        backend = self._backends[model]
         parts = choose(ready, self._budget)
+        model = parts[0].score.model
+        backend = self._backends[model]
         for part in parts:
-            self._lanes[part.lane] = self._lanes.pop(part.lane)
+            part.lane.turn = next(self._turns)
         started = self.clock()
         try:
             answers = backend.score([(part.slot.numbers[model], part.score) for part in parts])
@@ -311,10 +333,12 @@ class Scheduler:
         part.slot.hold(part.score)
         part.lane.worked = self.clock()
         if whole:
-            self._guarded(part.lane, lambda now: part.lane.advance(rows, now))
+            self._guarded(part.lane, part.lane.advance, rows)
 
     def _fail(self, lane: Lane, error: Exception) -> None:
         log.error("an update could not be translated: %s", type(error).__name__)
         self.failed_lanes += 1
         reason = str(error) if isinstance(error, RedraftError) else "the model failed on it"
         lane.fail(f"the update could not be translated: {reason}", self.clock())
+        if lane.idle:
+            self._busy.discard(lane)

@@ -12,12 +12,11 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.serve import protocol
-from redraft.serve.audio.session import SessionAudio
-from redraft.serve.control import control
+from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.delivery import Outbox, close_reason
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
-from redraft.serve.refusals import CODES, FULL, Refused
+from redraft.serve.refusals import CODES, Refused
 from redraft.serve.requests import bearer, wanted_languages
 from redraft.serve.security import Rate
 
@@ -44,7 +43,7 @@ async def live(websocket: WebSocket) -> None:
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
-        await _both(websocket, outbox, hub, lambda: _listen(websocket, session, outbox, hub))
+        await _serve(websocket, outbox, hub, lambda: _receive(websocket, session, outbox, hub))
     finally:
         session.detach(outbox)
         if hub.fanout:
@@ -67,7 +66,7 @@ async def watch(websocket: WebSocket) -> None:
         return
     session.watch(outbox)
     try:
-        await _both(websocket, outbox, hub, lambda: _ignore(websocket))
+        await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
     finally:
         session.detach(outbox)
 
@@ -84,7 +83,7 @@ async def watch_room(websocket: WebSocket) -> None:
         await _refuse(websocket, refusal)
         return
     try:
-        await _both(websocket, outbox, hub, lambda: _ignore(websocket))
+        await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
     finally:
         hub.rooms.leave(room, outbox)
 
@@ -97,10 +96,10 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     """
     seconds = hub.settings.start_seconds
     try:
-        said = await asyncio.wait_for(_said(websocket), seconds)
+        frame = await asyncio.wait_for(_next_frame(websocket), seconds)
     except TimeoutError:
         raise Refused("protocol", f"`start` must come within {seconds:g} seconds") from None
-    start = _message(said, hub.settings.message_bytes)
+    start = _parse(frame, hub.settings.message_bytes)
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
@@ -122,8 +121,8 @@ def started_of(session: LiveSession, server: str, *, resumed: bool = False) -> p
     )
 
 
-async def _said(websocket: WebSocket) -> str | bytes:
-    """Return the next message.
+async def _next_frame(websocket: WebSocket) -> str | bytes:
+    """Return the next frame.
 
     Raises:
         WebSocketDisconnect: the client has disconnected.
@@ -135,18 +134,18 @@ async def _said(websocket: WebSocket) -> str | bytes:
     return message["bytes"] if text is None else text
 
 
-def _message(said: str | bytes, most: int) -> protocol.FromClient:
+def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
     """Parse a client's message.
 
     Raises:
         Refused: it is longer than ``most`` bytes, or is not a message of this protocol.
     """
-    if isinstance(said, bytes):
+    if isinstance(frame, bytes):
         raise Refused("protocol", "the message must be a JSON object in a text frame, not in a binary one")
-    if len(said.encode()) > most:
+    if len(frame.encode()) > most:
         raise Refused("limit", f"the message must have at most {most} bytes")
     try:
-        return protocol.FROM_CLIENT.validate_json(said)
+        return protocol.FROM_CLIENT.validate_json(frame)
     except ValidationError as error:
         raise Refused("protocol", protocol.sentence(error)) from None
 
@@ -158,11 +157,11 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
         await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
 
 
-async def _both(
-    websocket: WebSocket, outbox: Outbox, hub: Hub, listen: Callable[[], Coroutine[Any, Any, None]]
+async def _serve(
+    websocket: WebSocket, outbox: Outbox, hub: Hub, receive: Callable[[], Coroutine[Any, Any, None]]
 ) -> None:
-    """Read and write until either ends."""
-    tasks = [asyncio.create_task(_speak(websocket, outbox, hub)), asyncio.create_task(listen())]
+    """Receive and send until either ends."""
+    tasks = [asyncio.create_task(_send(websocket, outbox, hub)), asyncio.create_task(receive())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -173,7 +172,7 @@ async def _both(
                 log.error("a connection failed", exc_info=result)
 
 
-async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
+async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
     """Send the outbox; drop a reader that is too slow."""
     try:
         while (message := await outbox.get()) is not None:
@@ -190,75 +189,69 @@ async def _speak(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
             await asyncio.wait_for(websocket.close(outbox.closing.code, outbox.closing.reason), _GOODBYE_SECONDS)
 
 
-async def _listen(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
+async def _receive(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
     """Process messages, no faster than the rate limit, the translation and the sending of captions allow."""
     wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     while wrong < _MOST_WRONG:
-        said = await _said(websocket)
+        frame = await _next_frame(websocket)
         if hub.admission.draining:  # unanswered updates will be sent again to another server
             continue
-        try:
-            problem = _heard(said, session, hub, outbox)
-        except Refused as refused:
-            problem = protocol.Error(code=refused.code, message=refused.sentence)
-        if problem is None:
-            wrong = 0
-        else:
-            wrong += 1
-            outbox.put(problem.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
+        error = _process(frame, session, hub, outbox)
+        wrong = wrong + 1 if error else 0
+        if error:
+            outbox.put(error.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
         while wait := rate.take():
             await asyncio.sleep(wait)
-        await session.inbox.room()
+        await session.pending.room()
         await outbox.room()
     outbox.close(1002, "too many messages that are not as they should be")
     await asyncio.Event().wait()  # the queue still has to be sent
 
 
-def _heard(said: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) -> protocol.Error | None:
-    """Process a message or audio; return an error or None.
+def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) -> protocol.Error | None:
+    """Process a frame of the owner's connection; return the error to send if it is refused."""
+    message = None
+    try:
+        if isinstance(frame, str):
+            message = _parse(frame, hub.settings.message_bytes)
+            _execute(message, session, hub.recognisers)
+        elif session.delivery.owner is outbox:  # a connection that was replaced does not know the stream's position
+            session.listen(hub.recognisers).take(frame)
+    except Refused as refused:
+        subject = {name: getattr(message, name, None) for name in ("utterance", "seq", "language")}
+        return protocol.Error(code=refused.code, message=refused.sentence, **subject)
+    return None
+
+
+def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Recognisers) -> None:
+    """Execute a message.
 
     Raises:
-        Refused: the message is too long, or is not one of this protocol.
+        Refused: it asks for something that is not possible.
     """
-    audio = session.audio = session.audio or SessionAudio(session, hub.recognisers)
-    if isinstance(said, bytes):
-        # A connection that was replaced does not know the stream's position.
-        return audio.take(said) if session.delivery.owner is outbox else None
-    message = _message(said, hub.settings.message_bytes)
-    if isinstance(message, protocol.Audio):
-        return audio.begin(message)
-    if isinstance(message, protocol.AudioEnd):
-        audio.finish()
-        return None
-    return _act(message, session)
-
-
-def _act(message: protocol.FromClient, session: LiveSession) -> protocol.Error | None:
-    """Execute a message; return an error or None."""
-    if isinstance(message, protocol.UpdateMessage | protocol.Restore | protocol.Correct) and session.full:
-        return _error("limit", FULL, message)
     if isinstance(message, protocol.UpdateMessage):
-        if problem := session.update(message.event(), message.begun):
-            return _error("stale", problem, message)
+        session.check_room()
+        session.accept(message.event(), message.begun)
     elif isinstance(message, protocol.Ack):
         session.delivery.acknowledged((message.utterance, message.language))
+    elif isinstance(message, protocol.Audio):
+        session.listen(recognisers).begin(message)
+    elif isinstance(message, protocol.AudioEnd):
+        if session.audio:
+            session.audio.finish()
     elif isinstance(message, protocol.Restore):
+        session.check_room()
         session.restore(message.finals)
     elif isinstance(message, protocol.End):
         session.end()
     elif isinstance(message, protocol.Start):
-        return protocol.Error(code="protocol", message="the session has begun already: `start` comes once")
-    elif problem := control(session, message):
-        return _error("caption", problem, message)
-    return None
-
-
-def _error(code: str, sentence: str, message: protocol.Message) -> protocol.Error:
-    """Return an error about a message, with the fields that identify its subject."""
-    about = {name: getattr(message, name, None) for name in ("utterance", "seq", "language")}
-    return protocol.Error(code=code, message=sentence, **about)
+        raise Refused("protocol", "the session has begun already: `start` comes once")
+    else:
+        if isinstance(message, protocol.Correct):
+            session.check_room()
+        session.control(message)
 
 
 async def _ignore(websocket: WebSocket) -> None:
     while True:
-        await _said(websocket)
+        await _next_frame(websocket)

@@ -21,6 +21,7 @@ from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
 from redraft.captions.words import WORD, bare, joined
+from redraft.errors import InputError
 
 #: Longest pause in seconds over which a sentence goes on.
 PAUSE = 2.0
@@ -109,8 +110,10 @@ class Sentences:
 
     def update(self, update: Update) -> Iterator[Item]:
         """Yield what an update of the recogniser makes: updates of sentences, or a failure if it is out of order."""
-        if problem := self._order.problem(update):
-            yield Failure(problem, None, update.utterance, update.seq)
+        try:
+            self._order.accept(update)
+        except InputError as error:
+            yield Failure(str(error), None, update.utterance, update.seq)
             return
         self._punctuates = self._punctuates or _is_punctuated(update.text)
         if update.utterance not in self._open:

@@ -527,7 +527,7 @@ def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkey
             waiting.set()
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(session.inbox, "room", room)
+        monkeypatch.setattr(session.pending, "room", room)
         send(socket, 1)
         assert waiting.wait(SECONDS)
 

@@ -117,8 +117,12 @@ def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             except InputError as error:
                 yield Failure(str(error), number)
                 continue
-            problem = order.problem(update)
-            yield Failure(problem, number, update.utterance, update.seq) if problem else update
+            try:
+                order.accept(update)
+            except InputError as error:
+                yield Failure(str(error), number, update.utterance, update.seq)
+            else:
+                yield update
 
 
 def ended(items: Iterable[Item]) -> Iterator[Item]:

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from redraft.captions.events import Failure, Update
@@ -19,7 +19,7 @@ from redraft.captions.formats.read import Item, finished
 from redraft.serve import protocol
 from redraft.serve.audio.recognisers import Progress, RecogniserProcess, Recognisers
 from redraft.serve.audio.stream import WIDTH, AudioStream
-from redraft.serve.refusals import FULL, Refused
+from redraft.serve.refusals import Refused
 from redraft.speech.audio import RATE, container
 from redraft.speech.sentences import Sentences
 
@@ -91,22 +91,26 @@ class SessionAudio:
 
     # From the client
 
-    def begin(self, wanted: protocol.Audio) -> protocol.Error | None:
-        """Start or resume a stream; return an error or None."""
+    def begin(self, wanted: protocol.Audio) -> None:
+        """Start or resume a stream.
+
+        Raises:
+            Refused: there is no recogniser, all are taken, or another stream has not ended.
+        """
         if not self._recognisers.offered:
-            return _error("audio", NO_RECOGNISER)
+            raise Refused("audio", NO_RECOGNISER)
         if self._finishing:
             self._next = wanted
-            return None
+            return
         stream = self._stream
         if not self.running or stream is None:
             try:
                 stream = self._open(wanted)
-            except Refused as refused:
+            except Refused:
                 self._tell(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
-                return _error(refused.code, refused.sentence)
+                raise
         elif stream.name != wanted.stream:
-            return _error("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
+            raise Refused("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
         self._touched, self._first = time.monotonic(), True
         self._complained.clear()
         if (lost := wanted.samples - stream.received) > 0:
@@ -117,38 +121,45 @@ class SessionAudio:
             if number >= wanted.utterance:
                 self._tell(recognised)
         self._tell_position()
-        return None
 
-    def take(self, frame: bytes) -> protocol.Error | None:
-        """Accept samples; return an error or None."""
+    def take(self, frame: bytes) -> None:
+        """Accept samples.
+
+        Raises:
+            Refused: they cannot be used; if there is no stream for them, only the first time.
+        """
         if not self._recognisers.offered:
-            return self._once(NO_RECOGNISER)
-        if _is_json(frame):
-            return _error("protocol", TEXT)
-        if self._stream is None or not self.running or self._finishing:
-            return self._once(NO_STREAM)
-        if len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
-            return _error("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
-        if self._first and (kind := container(frame)):
-            return _error("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
-        self._touched, self._first = time.monotonic(), False
-        return self._receive(self._stream, frame)
+            self._refuse_once(NO_RECOGNISER)
+        elif _is_json(frame):
+            raise Refused("protocol", TEXT)
+        elif self._stream is None or not self.running or self._finishing:
+            self._refuse_once(NO_STREAM)
+        elif len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
+            raise Refused("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
+        elif self._first and (kind := container(frame)):
+            raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
+        else:
+            self._touched, self._first = time.monotonic(), False
+            self._receive(self._stream, frame)
 
-    def _receive(self, stream: AudioStream, frame: bytes) -> protocol.Error | None:
+    def _receive(self, stream: AudioStream, frame: bytes) -> None:
         samples, settings = len(frame) // WIDTH, self._recognisers.settings
         if self._seconds + samples / RATE > settings.audio_seconds:
             self.finish()
-            return _error("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
+            raise Refused("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
         self._seconds += samples / RATE
         self._recognisers.metrics.audio.inc(samples / RATE)
         dropping = stream.dropped > 0
-        if refusal := stream.refusal(samples, self._last.samples, settings.audio_backlog):
-            return None if dropping else _error("audio", refusal)
+        try:
+            stream.receive(samples, self._last.samples, settings.audio_backlog)
+        except Refused:
+            if dropping:  # the first of many was refused
+                return
+            raise
         self._caught_up(stream)
         stream.feed(samples)
         if self._process is not None:
             self._process.feed(frame)
-        return None
 
     def _caught_up(self, stream: AudioStream) -> None:
         """Report what was dropped."""
@@ -163,12 +174,11 @@ class SessionAudio:
         if self._process is not None:
             self._process.feed(stream.skipped(samples))
 
-    def _once(self, sentence: str) -> protocol.Error | None:
-        """Return an error only for the first of many frames."""
-        if sentence in self._complained:
-            return None
-        self._complained.add(sentence)
-        return _error("audio", sentence)
+    def _refuse_once(self, sentence: str) -> None:
+        """Raise `Refused` only for the first of many frames."""
+        if sentence not in self._complained:
+            self._complained.add(sentence)
+            raise Refused("audio", sentence)
 
     def finish(self, then: Callable[[], object] | None = None) -> None:
         """End the audio: finish the current utterance, then call ``then``."""
@@ -219,7 +229,7 @@ class SessionAudio:
         try:
             async with aclosing(process.progress()) as messages:  # kills the process
                 async for progress in messages:
-                    await self._session.inbox.room()
+                    await self._session.pending.room()
                     if not process.killed:
                         self._took(progress, stream)
         except Exception:
@@ -250,10 +260,13 @@ class SessionAudio:
 
     def _heard(self, update: Update, stream: AudioStream, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
-        if limit := FULL if self._session.full else TOO_LONG if len(update.text) > _LONGEST else "":
-            self._stop(_error("limit", limit))
-        elif problem := self._session.update(update, since=since):
-            self._stop(_error("stale", problem))
+        try:
+            self._session.check_room()
+            if len(update.text) > _LONGEST:
+                raise Refused("limit", TOO_LONG)
+            self._session.accept(update, since=since)
+        except Refused as refused:
+            self._stop(_error(refused.code, refused.sentence))
         else:
             self._tell(stream.remember(update, self._recognised()))
 
@@ -279,15 +292,19 @@ class SessionAudio:
             return
         if stream.open is not None:
             left = finished(stream.open)
-            if not self._session.update(left):
+            with suppress(Refused):
+                self._session.accept(left)
                 self._tell(stream.remember(left, self._last.samples))
         self._complained.add(NO_STREAM)
         self._tell_position()
         (then, self._then), (wanted, self._next) = (self._then, None), (self._next, None)
         if then is not None:
             then()
-        elif wanted is not None and (problem := self.begin(wanted)) is not None:
-            self._tell(problem)
+        elif wanted is not None:
+            try:
+                self.begin(wanted)
+            except Refused as refused:
+                self._tell(_error(refused.code, refused.sentence))
 
     # To the client
 

@@ -12,6 +12,7 @@ from time import monotonic
 
 from redraft.captions.events import Update
 from redraft.serve import protocol
+from redraft.serve.refusals import Refused
 from redraft.speech.audio import RATE
 
 #: Bytes per sample.
@@ -91,24 +92,29 @@ class AudioStream:
         ended = max(self.newest, default=self.ended)
         return replace(self, gaps=Gaps(self.received), ended=ended, begun=monotonic(), arrivals=deque(), dropped=0)
 
-    def refusal(self, samples: int, recognised: int, most: float) -> str:
-        """Return why new samples are dropped, in a sentence; empty if they go to the recogniser.
+    def receive(self, samples: int, recognised: int, most: float) -> None:
+        """Record new samples, which go to the recogniser or are dropped.
 
         Args:
             samples: number of new samples.
             recognised: number of samples recognised so far.
             most: maximum seconds that the recogniser may be behind, or the client ahead of real time.  While samples
                 are being dropped, half of it applies, so that the loss is one piece.
+
+        Raises:
+            Refused: they are dropped.
         """
         self.received += samples
         behind = self.behind(recognised) + samples / RATE
         ahead = (self.gaps.fed + samples) / RATE - (monotonic() - self.begun)
         if max(behind, ahead) <= (most / 2 if self.dropped else most):
-            return ""
+            return
         self.dropped += samples
         if behind >= ahead:
-            return f"the recogniser is {most:g} seconds behind: audio is dropped until it has caught up"
-        return f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
+            why = f"the recogniser is {most:g} seconds behind: audio is dropped until it has caught up"
+        else:
+            why = f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
+        raise Refused("audio", why)
 
     def feed(self, samples: int) -> None:
         """Record that the recogniser is given samples that have just arrived."""

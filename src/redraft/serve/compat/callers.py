@@ -183,7 +183,7 @@ class Callers:
         failures = [event for event in found if isinstance(event, Failure)]
         if not captions:
             raise Refused("translation", failures[0].message if failures else "the text has no translation")
-        (count,) = (each.translation for each in exchange.line.lanes.values())
+        (count,) = (each.translation for each in exchange.lanes.values())
         return Reply(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
 
     def _of(self, caller: Caller) -> _Known:
