@@ -19,7 +19,6 @@ from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import MOST_PENDING, LiveSession
-from redraft.serve.messages import caption_of, final_of, partial_of
 from redraft.serve.metrics import Metrics
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.sockets import _process
@@ -46,7 +45,7 @@ def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
     live.answered(Answer("de", update, [caption], 0.1, Tally()))
 
 
-def process(message: protocol.Message, live: LiveSession) -> protocol.Error | None:
+def process(message: Any, live: LiveSession) -> protocol.Error | None:
     """What a message is answered with at once, if it is refused."""
     hub: Any = mock.Mock()
     hub.settings.message_bytes = 99_999
@@ -129,9 +128,9 @@ def test_what_another_server_has_written_stays_in_the_file_and_comes_once(tmp_pa
 def test_messages_say_whether_a_caption_was_cut(cut: bool) -> None:
     for final in (False, True):
         caption = Caption("1", 2, "de", "wir sahen", "", final, 0.5, "we saw", cut)
-        message = final_of(caption, 0.1) if final else partial_of(caption, 0.1)
-        assert caption_of(message) == caption
-        assert ("cut" in json.loads(message.wire())) is cut
+        wire = protocol.wire_of(caption, lag_ms=0.1)
+        assert protocol.caption_of(protocol.FROM_SERVER.validate_json(wire)) == caption
+        assert ("cut" in json.loads(wire)) is cut
 
 
 def test_a_final_update_without_a_caption_is_ended_by_an_error() -> None:
@@ -155,7 +154,7 @@ def test_no_more_is_kept_than_is_allowed() -> None:
         problem = process(update, live)
         if problem is None:
             taken += 1
-            answer(live, update.event())
+            answer(live, update)
         else:
             assert (problem.code, problem.message, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
     assert 2 <= taken <= 5 and live.kept < 1300

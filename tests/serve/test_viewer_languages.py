@@ -179,11 +179,12 @@ def test_a_message_is_made_once_for_all_viewers(monkeypatch: pytest.MonkeyPatch)
         live.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
     made: list[str] = []
 
-    def wire(message: protocol.Final) -> str:
-        made.append(message.text)
-        return protocol.Message.wire(message)
+    def wire(caption: Caption, **more: object) -> str:
+        made.append(caption.text)
+        return wire_of(caption, **more)
 
-    monkeypatch.setattr(protocol.Final, "wire", wire)
+    wire_of = protocol.wire_of
+    monkeypatch.setattr(protocol, "wire_of", wire)
     for tag in ("de", "ja"):
         live.delivery.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
         live.delivery.correct(Caption("1", 0, tag, f"{tag} 2", "", True, 0.0, "we saw"))

@@ -5,10 +5,11 @@ These are plain data without I/O; `redraft.captions.formats` reads and writes th
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import reprlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeGuard
 
 from redraft.errors import InputError
@@ -39,6 +40,33 @@ def is_seconds(value: object) -> bool:
         return False
 
 
+def shown(value: object) -> str:
+    """Return a value as ASCII JSON, truncated for an error message."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+#: Metadata of fields: a check, the allowed values in words, and the bounds of servers, as arguments of pydantic's
+#: `Field`.  So every field is declared once, for the library, JSON Lines and the server's messages.
+_UTTERANCE = {
+    "check": lambda value: is_text(value) and value != "",
+    "words": "a non-empty string",
+    "min_length": 1,
+    "max_length": 100,
+}
+_SEQ = {"check": lambda value: is_whole(value) and value >= 0, "words": "a whole number of 0 or more", "ge": 0}
+_TEXT = {"check": is_text, "words": "a string of whole characters"}
+_FINAL = {"check": lambda value: isinstance(value, bool), "words": "true or false"}
+_TIME = {
+    "check": lambda value: value is None or is_seconds(value),
+    "words": "a finite number of seconds, 0 or more, or null",
+    "ge": 0,
+    "allow_inf_nan": False,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
     """A recogniser's hypothesis: the whole text of an utterance so far, which may revise earlier words.
@@ -54,23 +82,21 @@ class Update:
         InputError: a field has an invalid value.
     """
 
-    utterance: str
-    seq: int
-    text: str
-    final: bool = False
-    time: float | None = None
+    utterance: str = field(metadata=_UTTERANCE)
+    seq: int = field(metadata={**_SEQ, "le": 2**53, "description": "grows within an utterance"})
+    text: str = field(metadata={**_TEXT, "max_length": 20_000})
+    final: bool = field(
+        default=False, metadata={**_FINAL, "description": "whether this is the last update of the utterance"}
+    )
+    time: float | None = field(default=None, metadata={**_TIME, "description": "seconds from the start of the stream"})
 
     def __post_init__(self) -> None:
-        checks = (
-            ("utterance", is_text(self.utterance) and self.utterance != "", "a non-empty string"),
-            ("seq", is_whole(self.seq) and self.seq >= 0, "a whole number of 0 or more"),
-            ("text", is_text(self.text), "a string of whole characters"),
-            ("final", isinstance(self.final, bool), "True or False"),
-            ("time", self.time is None or is_seconds(self.time), "a finite number of seconds, 0 or more, or None"),
-        )
-        for name, allowed, words in checks:
-            if not allowed:
-                raise InputError(f"{name} must be {words}, not {reprlib.repr(getattr(self, name))}")
+        for name, check, words in _CHECKS:
+            if not check(value := getattr(self, name)):
+                raise InputError(f"{name} must be {words}, not {shown(value)}")
+
+
+_CHECKS = tuple((each.name, each.metadata["check"], each.metadata["words"]) for each in fields(Update))
 
 
 @dataclass(slots=True)
@@ -122,15 +148,17 @@ class Caption:
         cut: whether the translation was cut off at a limit or a repetition.
     """
 
-    utterance: str
-    seq: int
-    language: str
-    text: str
-    unstable: str = ""
+    utterance: str = field(metadata=_UTTERANCE)
+    seq: int = field(metadata={**_SEQ, "description": "`seq` of the update that it answers"})
+    language: str = field(metadata={"min_length": 1, "max_length": 100})
+    text: str = field(metadata={"max_length": 100_000, "description": "text to show"})
+    unstable: str = field(default="", metadata={"description": "the rest of the translation, hidden by the mask"})
     final: bool = False
-    time: float | None = None
-    source: str = ""
-    cut: bool = False
+    time: float | None = field(default=None, metadata=_TIME)
+    source: str = field(default="", metadata={"max_length": 100_000})
+    cut: bool = field(
+        default=False, metadata={"description": "true if the model did not finish it, so that it was cut"}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +188,12 @@ def as_object(event: Event) -> dict[str, Any]:
 
     ``type`` is "partial", "final" or "error"; the event's fields follow, without empty ones.
     """
+    found = {name: value for name in event.__dataclass_fields__ if (value := getattr(event, name)) is not None}
     if isinstance(event, Failure):
-        return {"type": "error", **{name: value for name, value in asdict(event).items() if value is not None}}
-    fields = asdict(event)
-    kind = "final" if fields.pop("final") else "partial"
-    left_out = {"unstable"} if kind == "final" else set()
-    left_out |= {name for name, value in (("time", event.time is None), ("cut", not event.cut)) if value}
-    return {"type": kind, **{name: value for name, value in fields.items() if name not in left_out}}
+        return {"type": "error", **found}
+    found = {"type": "final" if found.pop("final") else "partial", **found}
+    if event.final:
+        del found["unstable"]
+    if not event.cut:
+        del found["cut"]
+    return found

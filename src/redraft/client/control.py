@@ -136,7 +136,7 @@ def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:
     return message.utterance, message.language or ""
 
 
-def _about(message: protocol.Message) -> tuple[str, ...]:
+def _about(message: Any) -> tuple[str, ...]:
     """Return the subject of a message; a newer message replaces one with the same subject."""
     kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name := str(message.type), name)
     if kind == "pause":

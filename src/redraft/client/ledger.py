@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 
 from redraft.serve import protocol
 
@@ -32,7 +33,7 @@ class Ledger:
         """Add an update to send.  Of utterances without a final update, only the most recent are kept."""
         # The server may never get the first update, since only the newest is sent again after a drop.
         begun = self._begun.setdefault(update.utterance, update.time)
-        update = update.model_copy(update={"begun": begun})
+        update = replace(update, begun=begun)
         self.open[update.utterance] = self._unsent[update.utterance] = update
         for name in self._partial[:-MOST_OPEN]:
             del self.open[name]
@@ -70,7 +71,7 @@ class Ledger:
         news = key not in self._ends
         if news:
             begun = self._begun.get(utterance)
-            self._ends[key] = final and final.model_copy(update={"begun": begun})
+            self._ends[key] = final and replace(final, begun=begun)
         elif final and final.corrected:
             self._ends[key] = final
         if all((utterance, each) in self._ends for each in self.targets):
@@ -85,17 +86,23 @@ class Ledger:
         Args:
             hidden: utterances and languages that viewers must not see.
         """
-        held: list[protocol.Final] = []
+        held: list[str] = []
         size = 0
         for key, final in self._ends.items():
             if final is None:
                 continue
-            final = final.model_copy(update={"hidden": key in hidden or None})
-            length = len(final.wire().encode())
+            final = replace(final, hidden=key in hidden or None)
+            wire = final.wire()
+            length = len(wire.encode())
             if held and size + length > _RESTORE_BYTES:
-                yield protocol.Restore(finals=tuple(held)).wire()
+                yield _restore(held)
                 held, size = [], 0
-            held.append(final)
+            held.append(wire)
             size += length
         if held:
-            yield protocol.Restore(finals=tuple(held)).wire()
+            yield _restore(held)
+
+
+def _restore(finals: Sequence[str]) -> str:
+    """Return the message `redraft.serve.protocol.Restore` with these final captions, as JSON."""
+    return f'{{"type":"restore","finals":[{",".join(finals)}]}}'

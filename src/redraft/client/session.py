@@ -18,10 +18,9 @@ from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
 from redraft.client.options import ServerError, address, reason, viewers_page
-from redraft.client.wire import begun, heard, message_of, start_of
+from redraft.client.wire import begun, failure_of, heard, message_of, start_of
 from redraft.decoding.method import Value
 from redraft.serve import protocol
-from redraft.serve.messages import caption_of, failure_of
 
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
@@ -269,10 +268,10 @@ class Client:
     async def _hear(self, message: Any, socket: ClientConnection) -> None:
         if isinstance(message, protocol.Partial):
             self._restored()  # since a later update is answered
-            await self._events.put(caption_of(message))
+            await self._events.put(protocol.caption_of(message))
         elif isinstance(message, protocol.Final):
             self._restored()
-            await self._concluded(message.utterance, message.language, message, caption_of(message), socket)
+            await self._concluded(message.utterance, message.language, message, protocol.caption_of(message), socket)
         elif isinstance(message, protocol.Error) and message.fatal:
             raise ServerError(message.code, message.message)
         elif isinstance(message, protocol.Error) and message.final:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from pydantic import ValidationError
 
-from redraft.captions.events import Update
+from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.client.options import ServerError
@@ -92,8 +93,11 @@ def message_of(update: Update) -> protocol.UpdateMessage:
         InputError: the update is longer than servers accept.
     """
     try:
-        return protocol.UpdateMessage(
-            utterance=update.utterance, seq=update.seq, text=update.text, final=update.final, time=update.time
-        )
+        return protocol.UpdateMessage(**{each.name: getattr(update, each.name) for each in fields(Update)})
     except ValidationError as error:
         raise InputError(protocol.sentence(error, protocol.UpdateMessage)) from None
+
+
+def failure_of(message: protocol.Error) -> Failure:
+    """Return the failure in a message."""
+    return Failure(message.message, None, message.utterance, message.seq, message.language)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from redraft.captions.events import Caption
 from redraft.serve import protocol
-from redraft.serve.messages import final_of, partial_of
 from redraft.serve.transcript import Key, Transcript
 
 
@@ -141,7 +140,7 @@ class Delivery:
 
     def partial(self, caption: Caption, lag_ms: float) -> None:
         """Send a partial caption; the next one of the same utterance replaces it."""
-        key, message = _key_of(caption), partial_of(caption, lag_ms).wire()
+        key, message = _key_of(caption), protocol.wire_of(caption, lag_ms=lag_ms)
         self._partials[key] = message
         if len(self._partials) > MOST_PARTIALS:
             self._partials.pop(next(iter(self._partials)))
@@ -180,8 +179,8 @@ class Delivery:
         self._unacknowledged.pop(key, None)
 
     def _final(self, caption: Caption, lag_ms: float = 0.0, *, corrected: bool = False) -> str:
-        message = final_of(caption, self.transcript.begun(caption.utterance), lag_ms)
-        return message.model_copy(update={"corrected": corrected or None}).wire()
+        begun = self.transcript.begun(caption.utterance)
+        return protocol.wire_of(caption, begun=begun, lag_ms=lag_ms, corrected=corrected or None)
 
     # What the owner decides
 

@@ -21,7 +21,6 @@ from redraft.serve.audio.session import SessionAudio
 from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.messages import caption_of, error_of
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
@@ -237,7 +236,7 @@ class LiveSession(Watched):
         """Restore captions that the client has from another server, or from before a restart."""
         for final in finals:
             if final.language in self.targets and (final.utterance, final.language) not in self.transcript:
-                caption = caption_of(final)
+                caption = protocol.caption_of(final)
                 caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
                 key = final.utterance, final.language
                 self.transcript.begin(final.utterance, final.begun)
@@ -332,7 +331,15 @@ class LiveSession(Watched):
         self.delivery.final(caption, lag_ms)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
-        key, error = (failure.utterance or "", target), error_of(failure, target, final=final)
+        key = failure.utterance or "", target
+        error = protocol.Error(
+            code="translation",
+            message=failure.message,
+            utterance=failure.utterance,
+            seq=failure.seq,
+            language=target,
+            final=final or None,
+        )
         if final and key not in self.transcript:
             self.delivery.failed(key, error)
         else:

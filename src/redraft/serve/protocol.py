@@ -10,15 +10,22 @@ If the server recognises speech, a client can send audio instead of updates: `Au
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import asdict, field, fields
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
-from redraft.captions.formats.read import printable
+from redraft.captions.formats.read import one_line, printable
 from redraft.captions.stabilise import OFF, USUAL, Mask
 from redraft.serve.refusals import CODES, describe
+
+T = TypeVar("T")
 
 #: Allowed names of rooms, which are part of URLs: as a regular expression and in words.
 ROOM_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
@@ -43,6 +50,17 @@ class Message(BaseModel):
     def wire(self) -> str:
         """Return the message as JSON, without fields that are None."""
         return str(self.model_dump_json(exclude_none=True))
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def _validated(kind: type[T]) -> type[T]:
+    """Make a message of a dataclass whose fields are declared elsewhere; it is validated as other messages are."""
+    made: type[T] = dataclass(config=ConfigDict(extra="forbid", strict=True), frozen=True, slots=True)(kind)
+    return made
+
+
+def _json(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 #: Names of languages and methods.
@@ -190,22 +208,28 @@ class Start(Begin):
     )
 
 
-class UpdateMessage(Message):
+@_validated
+class UpdateMessage(events.Update):
     """The whole text of an utterance so far, not only the new words; it may change earlier ones."""
 
-    type: Literal["update"] = "update"
     utterance: Utterance
-    seq: int = Field(ge=0, le=2**53, description="grows within an utterance")
-    text: Line = Field(max_length=20_000)
-    final: bool = Field(False, description="whether this is the last update of the utterance")
-    time: Seconds | None = Field(None, description="seconds from the start of the stream")
-    begun: Seconds | None = Field(
-        None, description="time of the utterance's first update, where that one is not sent again after a drop"
+    type: Literal["update"] = "update"
+    begun: Seconds | None = field(
+        default=None,
+        metadata={"description": "time of the utterance's first update, where that one is not sent again after a drop"},
     )
 
-    def event(self) -> events.Update:
-        """Return the update for the engine."""
-        return events.Update(self.utterance, self.seq, self.text, self.final, self.time)
+    def __post_init__(self) -> None:
+        """Check nothing: pydantic has."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clean(cls, found: Any) -> Any:
+        return one_line(found) if isinstance(found, dict) else found
+
+    def wire(self) -> str:
+        """Return the message as JSON, without fields that are None."""
+        return _json({name: value for name, value in asdict(self).items() if value is not None})
 
 
 class Ack(Message):
@@ -264,38 +288,48 @@ class Started(Message):
     server: str = Field(description="identifies this process among all that clients may reach at this address")
 
 
-class Partial(Message):
+@_validated
+class Partial(events.Caption):
     """A translation that may still change."""
 
+    final: SkipJsonSchema[Literal[False]] = False
     type: Literal["partial"] = "partial"
-    utterance: str
-    seq: int = Field(description="`seq` of the update that it answers")
-    language: str
-    text: str = Field(description="text to show")
-    unstable: str = Field("", description="the rest of the translation, hidden by the mask")
-    source: str = ""
-    time: float | None = None
-    cut: bool | None = Field(None, description="true if the model did not finish it, so that it was cut")
-    lag_ms: float = Field(
-        0, description="milliseconds since its oldest new word was spoken or, as text, reached the server"
+    lag_ms: float = field(
+        default=0,
+        metadata={"description": "milliseconds since its oldest new word was spoken or, as text, reached the server"},
     )
 
 
-class Final(Message):
+@_validated
+class Final(events.Caption):
     """The final translation of an utterance; there is exactly one per target language."""
 
-    type: Literal["final"] = "final"
     utterance: Utterance
-    seq: int = Field(ge=0)
-    language: Language
-    text: str = Field(max_length=100_000)
-    source: str = Field("", max_length=100_000)
-    time: Seconds | None = None
-    begun: Seconds | None = Field(None, description="time of the utterance's first update, for subtitles")
-    cut: bool | None = Field(None, description="true if the model did not finish it, so that it was cut")
+    unstable: SkipJsonSchema[str] = ""
+    final: SkipJsonSchema[Literal[True]] = True
+    type: Literal["final"] = "final"
+    begun: Seconds | None = field(
+        default=None, metadata={"description": "time of the utterance's first update, for subtitles"}
+    )
     lag_ms: float = 0
-    corrected: bool | None = Field(None, description="whether it replaces an earlier one")
-    hidden: bool | None = Field(None, description="in `restore`: whether it is hidden from viewers")
+    corrected: bool | None = field(default=None, metadata={"description": "whether it replaces an earlier one"})
+    hidden: bool | None = field(
+        default=None, metadata={"description": "in `restore`: whether it is hidden from viewers"}
+    )
+
+    def wire(self) -> str:
+        """Return the message as JSON, without fields that are None."""
+        return _json(events.as_object(self))
+
+
+def wire_of(caption: events.Caption, **more: object) -> str:
+    """Return the message for a caption, `Partial` or `Final`, as JSON, with the other fields that are not None."""
+    return _json({**events.as_object(caption), **{name: value for name, value in more.items() if value is not None}})
+
+
+def caption_of(message: Partial | Final) -> events.Caption:
+    """Return the caption in a message."""
+    return events.Caption(**{each.name: getattr(message, each.name) for each in fields(events.Caption)})
 
 
 class Restore(Message):
@@ -389,15 +423,15 @@ FromServer: TypeAlias = Annotated[
     Field(discriminator="type"),
 ]
 #: The same as tuples.
-CONTROL: tuple[type[Message], ...] = (Pause, Hide, Correct)
-CLIENT: tuple[type[Message], ...] = (Start, UpdateMessage, Audio, AudioEnd, Ack, Restore, *CONTROL, End)
-VIEWED: tuple[type[Message], ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
-SERVER: tuple[type[Message], ...] = (*VIEWED, Listening, Recognised)
+CONTROL: tuple[type, ...] = (Pause, Hide, Correct)
+CLIENT: tuple[type, ...] = (Start, UpdateMessage, Audio, AudioEnd, Ack, Restore, *CONTROL, End)
+VIEWED: tuple[type, ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
+SERVER: tuple[type, ...] = (*VIEWED, Listening, Recognised)
 FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
 FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
 
 
-def sentence(error: ValidationError, *kinds: type[BaseModel]) -> str:
+def sentence(error: ValidationError, *kinds: type) -> str:
     """Describe what is wrong with a message, see `redraft.serve.refusals`; by default, one from a client."""
     return describe(error, *(kinds or CLIENT))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,12 @@ _SIZED = {
 Schema = Mapping[str, Any]
 
 
-def describe(error: ValidationError, *kinds: type[BaseModel]) -> str:
+def tag_of(kind: Any) -> str:
+    """Return the ``type`` of a kind of messages, a model or a dataclass."""
+    return str(kind.__pydantic_fields__["type"].default)
+
+
+def describe(error: ValidationError, *kinds: type) -> str:
     """Describe what is wrong with a message.
 
     Args:
@@ -93,17 +98,17 @@ def describe(error: ValidationError, *kinds: type[BaseModel]) -> str:
     path, problem = list(first["loc"]), first["type"]
     if problem == "json_invalid":
         return _not_json(str(first.get("ctx", {}).get("error", "")))
-    tagged = {kind.model_fields["type"].default: kind for kind in kinds} if len(kinds) > 1 else {}
+    tagged = {tag_of(kind): kind for kind in kinds} if len(kinds) > 1 else {}
     if problem.startswith("union_tag"):
         return f"type must be one of {', '.join(tagged)}"
     kind = tagged[path.pop(0)] if tagged and path else kinds[0]
     if not path:
         return "the message must be a JSON object"
-    return _about(problem, path, kind.model_json_schema())[:_LONGEST]
+    return _about(problem, path, TypeAdapter(kind).json_schema())[:_LONGEST]
 
 
 def _about(problem: str, path: Sequence[str | int], whole: Schema) -> str:
-    if problem == "extra_forbidden":
+    if problem in ("extra_forbidden", "unexpected_keyword_argument"):
         place, outer = _walked(whole, path[:-1])
         name = ".".join([*place, str(path[-1])[:_LONGEST_NAME]])
         return f"{name} is not known: the allowed fields are {', '.join(outer.get('properties', {}))}"

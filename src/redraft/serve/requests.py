@@ -178,9 +178,7 @@ def text_of(body: bytes, content_type: str) -> str:
         raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
 
 
-async def body_of(
-    request: Request, read: Callable[[bytes], T], *kinds: type[protocol.Message], most: int | None = None
-) -> T:
+async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, most: int | None = None) -> T:
     """Read a message from a JSON body.
 
     Args:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -19,7 +19,7 @@ from redraft import __version__
 from redraft.serve import protocol
 from redraft.serve.operations import OPERATIONS, Operation
 from redraft.serve.pages import document
-from redraft.serve.refusals import CODES
+from redraft.serve.refusals import CODES, tag_of
 
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
 _REFERENCE = "#/components/schemas/{model}"
@@ -169,22 +169,22 @@ def page() -> str:
     ):
         parts.append(f"<h3>{title}</h3>")
         for kind in kinds:
-            schema = html.escape(json.dumps(kind.model_json_schema(), indent=1, ensure_ascii=False))
+            schema = html.escape(json.dumps(TypeAdapter(kind).json_schema(), indent=1, ensure_ascii=False))
             summary = html.escape((kind.__doc__ or "").strip().split("\n")[0])
-            name = kind.model_fields["type"].default
+            name = tag_of(kind)
             parts.append(f"<details><summary><code>{name}</code> {summary}</summary><pre>{schema}</pre></details>")
     parts.append("<h3>Error codes</h3><dl>")
     parts += [f"<dt><code>{name}</code></dt><dd>{html.escape(code.means)}</dd>" for name, code in CODES.items()]
     return document("API", "\n".join([*parts, "</dl>"]))
 
 
-def _schemas(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
+def _schemas(kinds: tuple[type, ...]) -> dict[str, Any]:
     made = models_json_schema([(kind, "validation") for kind in kinds], ref_template=_REFERENCE)[1]
     found: dict[str, Any] = made["$defs"]
     return found
 
 
-def _references(kinds: tuple[type[BaseModel], ...]) -> dict[str, Any]:
+def _references(kinds: tuple[type, ...]) -> dict[str, Any]:
     return {kind.__name__: {"$ref": f"#/components/messages/{kind.__name__}"} for kind in kinds}
 
 

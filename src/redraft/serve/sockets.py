@@ -218,7 +218,9 @@ def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox)
         elif session.delivery.owner is outbox:  # a connection that was replaced does not know the stream's position
             session.listen(hub.recognisers).take(frame)
     except Refused as refused:
-        subject = {name: getattr(message, name, None) for name in ("utterance", "seq", "language")}
+        # `utterance` of audio is a number, not a name.
+        about = None if isinstance(message, protocol.Audio) else message
+        subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}
         return protocol.Error(code=refused.code, message=refused.sentence, **subject)
     return None
 
@@ -231,7 +233,7 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
     """
     if isinstance(message, protocol.UpdateMessage):
         session.check_room()
-        session.accept(message.event(), message.begun)
+        session.accept(message, message.begun)
     elif isinstance(message, protocol.Ack):
         session.delivery.acknowledged((message.utterance, message.language))
     elif isinstance(message, protocol.Audio):

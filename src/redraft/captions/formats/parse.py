@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from redraft.captions.events import Failure, is_seconds, is_text, is_whole
+from redraft.captions.events import Failure, is_seconds, is_text, is_whole, shown
 from redraft.errors import InputError, OptionError
 
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
@@ -66,7 +66,7 @@ def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
     return value
 
 
-def refuse_unknown(found: Mapping[str, Any], known: Mapping[str, Field]) -> None:
+def refuse_unknown(found: Mapping[str, Any], known: Collection[str]) -> None:
     """Check that all fields are known.
 
     Raises:
@@ -95,14 +95,6 @@ def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: S
     for name, (allowed, words) in known.items():
         if name in found and not allowed(found[name]):
             raise InputError(f"{name} must be {words}, not {shown(found[name])}")
-
-
-def shown(value: object) -> str:
-    """Return a value as ASCII JSON, truncated for an error message."""
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, default=repr)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def whole(name: str, value: int, low: int) -> int:

@@ -15,17 +15,13 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, TypeAlias
 
-from redraft.captions.events import Failure, Order, Update, is_whole
+from redraft.captions.events import Failure, Order, Update, shown
 from redraft.captions.formats.parse import (
-    FLAG,
     MAX_LINE_BYTES,
     NAME,
-    TEXT,
-    TIME,
-    Field,
     LineSource,
     check_fields,
     decoded,
@@ -113,7 +109,7 @@ def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             yield text
         elif text.strip():
             try:
-                update = parse_update(json_object(text, tuple(_FIELDS)))
+                update = parse_update(json_object(text, (*_NAMES, "type")))
             except InputError as error:
                 yield Failure(str(error), number)
                 continue
@@ -225,26 +221,34 @@ def or_empty(items: Iterator[Item]) -> Iterator[Item]:
         yield Failure("the input is empty: at least one line of text was expected")
 
 
-#: Fields of an update, with the check and the allowed values of each.
-_FIELDS: dict[str, Field] = {
-    "utterance": NAME,
-    "seq": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
-    "text": TEXT,
-    "final": FLAG,
-    "time": TIME,
-    "type": (lambda value: value == "update", '"update", if it is given'),
-}
-_NEEDED = ("utterance", "seq", "text")
+_NAMES = tuple(each.name for each in fields(Update))
+_NEEDED = tuple(each.name for each in fields(Update) if each.default is MISSING)
 
 
-def parse_update(fields: Mapping[str, Any]) -> Update:
-    """Return the update described by a JSON object; its text is cleaned as in all readers.
+def parse_update(found: Mapping[str, Any]) -> Update:
+    """Return the update described by a JSON object; its texts are cleaned as in all readers.
 
     Raises:
         InputError: a field is missing or invalid.
     """
-    refuse_unknown(fields, _FIELDS)
-    check_fields(fields, _FIELDS, _NEEDED, "an update")
-    text, when = printable(fields["text"]).strip(), fields.get("time")
-    when = None if when is None else float(when)
-    return Update(str(fields["utterance"]), fields["seq"], text, fields.get("final", False), when)
+    refuse_unknown(found, (*_NAMES, "type"))
+    if missing := [name for name in _NEEDED if name not in found]:
+        raise InputError(f"{', '.join(missing)} must be given: an update needs {', '.join(_NEEDED)}")
+    if found.get("type", "update") != "update":
+        raise InputError(f'type must be "update", if it is given, not {shown(found["type"])}')
+    values = one_line(found)
+    values.pop("type", None)
+    check_fields(values, {"utterance": NAME}, (), "an update")
+    values["utterance"] = str(values["utterance"])
+    update = Update(**values)
+    return update if update.time is None else replace(update, time=float(update.time))
+
+
+def one_line(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an update with texts as one line each: without control characters and outer spaces."""
+    texts = {name: printable(found[name]).strip() for name in _TEXTS if isinstance(found.get(name), str)}
+    return {**found, **texts}
+
+
+#: Fields of an update that are text to show.
+_TEXTS = ("text",)

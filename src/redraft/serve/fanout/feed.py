@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,8 +21,8 @@ BEAT = 5.0
 RETRIES = Backoff(0.2, 5.0, float("inf"))
 #: Number of entries beyond the transcript, such as corrections, after which a log is rewritten without them.
 MOST_EDITS = 10_000
-#: Types of messages that are published but not stored, since the next one replaces them.
-_PASSING = frozenset({"partial", "stats"})
+#: Messages that are published but not stored, since the next one replaces them, begin with one of these.
+_PASSING = ('{"type":"partial"', '{"type":"stats"')
 
 
 class FeedOutbox(Outbox):
@@ -146,7 +145,7 @@ class Publisher:
     async def _write(self, messages: Sequence[str], *, tell: bool = True) -> None:
         entries = []
         for message in messages:
-            kept = json.loads(message)["type"] not in _PASSING
+            kept = not message.startswith(_PASSING)
             self.position = self.position.next if kept else self.position
             entries.append(Entry(self.position, message, kept))
         self._writing = True

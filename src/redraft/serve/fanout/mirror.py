@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from redraft.serve import protocol
 from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.fanout.store import GONE, Position, Store, parse_news
-from redraft.serve.messages import caption_of
 from redraft.serve.transcript import Key, Transcript
 from redraft.serve.watched import Watched
 
@@ -125,7 +124,7 @@ class Mirror(Watched):
         key = message.utterance, message.language
         self._show(key)
         if key not in self.transcript:
-            self.delivery.partial(caption_of(message), message.lag_ms)
+            self.delivery.partial(protocol.caption_of(message), message.lag_ms)
 
     def _error(self, message: protocol.Error) -> None:
         if not message.final:
@@ -137,7 +136,7 @@ class Mirror(Watched):
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once; another text than before is a correction."""
-        caption = caption_of(message)
+        caption = protocol.caption_of(message)
         key = caption.utterance, caption.language
         self._show(key)
         if key not in self.transcript:
