@@ -60,8 +60,8 @@ export class Captions extends EventTarget {
     return this.#following;
   }
 
-  /** Show a caption that may still change. */
-  partial(utterance, key, text, unstable = "") {
+  /** Show a caption that may still change, the server's message, in the cell of a key. */
+  partial(key, { utterance, text, unstable = "" }) {
     const entry = this.#entry(utterance);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
     this.#write(entry, key, text, unstable).classList.remove("removed");
@@ -71,7 +71,7 @@ export class Captions extends EventTarget {
   }
 
   /** Show a final caption, or with `failed` what stands in its place; false if there is the same already. */
-  final(utterance, key, text, { failed = false } = {}) {
+  final(key, { utterance, text, failed = false }) {
     const entry = this.#entry(utterance);
     if (!this.#languages.has(key)) return false;
     if (entry.ended.has(key)) return !failed && this.#correct(entry, key, text);

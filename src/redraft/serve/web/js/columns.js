@@ -83,16 +83,16 @@ export class Columns {
   }
 
   said({ utterance, text, final }) {
-    if (final) this.#captions.final(utterance, SOURCE, text);
-    else this.#captions.partial(utterance, SOURCE, text);
+    this.#captions[final ? "final" : "partial"](SOURCE, { utterance, text });
   }
 
-  partial({ utterance, language, text, unstable }) {
-    this.#captions.partial(utterance, language, text, unstable);
+  partial(message) {
+    this.#captions.partial(message.language, message);
   }
 
-  final({ utterance, language, text }) {
-    const fresh = this.#captions.final(utterance, language, text);
+  final(message) {
+    const { language, text } = message;
+    const fresh = this.#captions.final(language, message);
     if (fresh && this.#shown.has(language)) this.#announcer.say(text, language);
   }
 
@@ -119,7 +119,7 @@ export class Columns {
 
   /** There is no final caption, and there will be none. */
   failed({ utterance, language }) {
-    this.#captions.final(utterance, language, NOT_TRANSLATED, { failed: true });
+    this.#captions.final(language, { utterance, text: NOT_TRANSLATED, failed: true });
   }
 }
 

@@ -55,10 +55,10 @@ function show(options) {
     const known = !options.language || targets.includes(options.language);
     problem(known ? "" : `This session has no captions in ${options.language}: language must be one of ${targets.join(", ")}.`);
   });
-  viewer.addEventListener("partial", ({ detail: { utterance, language, text, unstable } }) => {
-    if (text || options.unstable !== "hide") shown({ language })?.partial(utterance, language, text, unstable);
+  viewer.addEventListener("partial", ({ detail }) => {
+    if (detail.text || options.unstable !== "hide") shown(detail)?.partial(detail.language, detail);
   });
-  viewer.addEventListener("final", ({ detail: { utterance, language, text } }) => shown({ language })?.final(utterance, language, text));
+  viewer.addEventListener("final", ({ detail }) => shown(detail)?.final(detail.language, detail));
   viewer.addEventListener("hidden", ({ detail: { utterance, language } }) => captions?.remove(utterance, language));
   // The audience is not shown what is amiss for a while; the operator finds it in the title.
   viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.message}`));

@@ -159,12 +159,13 @@ export class ReadingLines extends EventTarget {
     if (final) this.#open.delete(key);
   }
 
-  #tell({ utterance, seq, language }, lines) {
+  #tell(caption, lines) {
+    const { utterance, language } = caption;
     const key = JSON.stringify([utterance, language]);
     for (const text of lines) {
       const count = this.#counts.get(key) + 1;
       this.#counts.set(key, count);
-      const detail = { utterance: `${utterance}.${count}`, seq, language, text, source: "" };
+      const detail = { ...caption, utterance: `${utterance}.${count}`, text, source: "" };
       this.dispatchEvent(new CustomEvent("final", { detail }));
     }
   }
