@@ -64,7 +64,7 @@ class Translator:
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
         curve: cost of a pass, for methods that draft by it; None measures it if it is not known yet.
-        source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``hold:K``
+        source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``stable:P``
             (`redraft.captions.source`).
 
     Raises:

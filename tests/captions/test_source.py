@@ -8,20 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.source import LONGEST, LONGEST_UPDATES, MOST_HELD, RAW, STABLE, Source, check_policy
+from redraft.captions.source import LONGEST, LONGEST_UPDATES, RAW, STABLE, Source, check_policy
 from redraft.captions.words import WORD, bare
 from redraft.errors import OptionError
 
-POLICIES = (RAW, STABLE, "hold:0", "hold:1", "hold:3")
+AGREED, ALL = "stable:1", "stable:0"
+POLICIES = (RAW, STABLE, AGREED, ALL)
 
 
-def parts(policy: str, *texts: str, every: float | None = None, learnt: bool = True) -> list[str]:
-    """The parts of the texts of an utterance; ``learnt``: after an utterance that was revised."""
+def parts(policy: str, *texts: str, every: float | None = None) -> list[str]:
+    """The parts of the texts of an utterance."""
     source = Source(policy)
-    if learnt:
-        source.part("I saw a dock")
-        source.part("I saw her duck", final=True)
-        source.begin()
     return [source.part(text, None if every is None else every * number) for number, text in enumerate(texts)]
 
 
@@ -29,18 +26,36 @@ def test_raw() -> None:
     assert parts("raw", "We saw.", "we saw") == ["We saw.", "we saw"]
 
 
-def test_hold() -> None:
-    assert parts("hold:0", "We saw.", "We saw her, ") == ["We saw", "We saw her"]
-    assert parts("hold:2", "We saw", "We saw her.", "We saw her duck") == ["", "We", "We saw"]
+def test_punctuation() -> None:
+    assert parts(ALL, "We saw.", "We saw her, ") == ["We saw", "We saw her"]
+
+
+def test_place() -> None:
+    assert parts(STABLE, "We saw her", "We saw her duck.") == ["We saw", "We saw her duck"]
+
+
+def test_chances_multiply() -> None:
+    assert parts("stable:0.8", "We saw her duck") == ["We"]
+    assert parts("stable:0.7", "We saw her duck") == ["We saw"]
+
+
+def test_chances_are_learnt() -> None:
+    source, growing = Source(STABLE), "a b c d e f"
+    found = [source.part(growing[:end]) for end in range(1, 12, 2)]
+    assert found == ["", "a", "a b", "a b c d", "a b c d e", growing]
+    for last in "ghijklm":  # revised again and again
+        source.part(f"{growing} {last}")
+    source.begin()
+    assert source.part("a") == ""
 
 
 def test_agreement() -> None:
     texts = ("That was the eve.", "That was the epoch of the inn,", "That was the epoch of incredulity.")
-    assert parts(STABLE, *texts) == ["", "That was the", "That was the epoch of"]
+    assert parts(AGREED, *texts) == ["", "That was the", "That was the epoch of"]
 
 
 def test_inserted_word() -> None:
-    assert parts(STABLE, "We saw a duck", "We saw a duck there", "We all saw a duck there") == [
+    assert parts(AGREED, "We saw a duck", "We saw a duck there", "We all saw a duck there") == [
         "",
         "We saw a duck",
         "We all saw a duck there",
@@ -48,7 +63,7 @@ def test_inserted_word() -> None:
 
 
 def test_case_and_punctuation() -> None:
-    assert parts(STABLE, "Tonight, I saw", "Tonight, I saw", "tonight I saw.") == [
+    assert parts(AGREED, "Tonight, I saw", "Tonight, I saw", "tonight I saw.") == [
         "",
         "Tonight, I saw",
         "Tonight, I saw",
@@ -56,37 +71,27 @@ def test_case_and_punctuation() -> None:
 
 
 def test_sent_twice() -> None:
-    source = Source("hold:0")
+    source = Source(ALL)
     assert [source.part("We saw", 1.0), source.part("We saw", 1.0)] == ["We saw", "We saw"]
-    assert parts(STABLE, "We saw", "We saw", every=0.0) == ["", ""]
-
-
-def test_unrevised_stream_is_raw() -> None:
-    texts = ("We", "We saw", "We saw her", "We saw her duck.")
-    assert parts(STABLE, *texts, learnt=False) == list(texts)
-
-
-def test_withdrawn_full_stop_is_a_revision() -> None:
-    texts = ("We saw.", "We saw her.", "We saw her duck.")
-    assert parts(STABLE, *texts, learnt=False) == ["We saw.", "We saw.", "We saw her"]
+    assert parts(AGREED, "We saw", "We saw", every=0.0) == ["", ""]
 
 
 def test_longest() -> None:
     texts = ["We " + word for word in ("a", "b", "c", "d", "e", "f", "g")]
     step = LONGEST / 2
-    assert parts(STABLE, *texts, every=step) == ["", "We", "We", "We d", "We e", "We f", "We g"]
-    assert parts(STABLE, *texts)[LONGEST_UPDATES + 1] == "We " + "abcdefg"[LONGEST_UPDATES + 1]
+    assert parts(AGREED, *texts, every=step) == ["", "We", "We", "We d", "We e", "We f", "We g"]
+    assert parts(AGREED, *texts)[LONGEST_UPDATES + 1] == "We " + "abcdefg"[LONGEST_UPDATES + 1]
 
 
 def test_chinese() -> None:
-    assert parts(STABLE, "我喜欢猫。", "我喜欢狗和", "我喜欢狗和猫。") == ["", "我喜欢", "我喜欢狗和"]
+    assert parts(AGREED, "我喜欢猫。", "我喜欢狗和", "我喜欢狗和猫。") == ["", "我喜欢", "我喜欢狗和"]
 
 
 @pytest.mark.parametrize(
-    "policy", ["", "none", "hold", "hold:", "hold:-1", f"hold:{MOST_HELD + 1}", "hold:1 ", 1, None]
+    "policy", ["", "none", "stable:", "stable:-1", "stable:1.1", "stable:2", "stable:nan", 1, None]
 )
 def test_wrong_policy(policy: object) -> None:
-    with pytest.raises(OptionError, match=r"source must be stable, raw, or hold:K with K from 0 to 20"):
+    with pytest.raises(OptionError, match=r"source must be stable, raw, or stable:P with P from 0 to 1, such as"):
         check_policy(policy)
 
 

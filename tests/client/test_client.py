@@ -250,7 +250,7 @@ def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Run
         Client("http://a", ["de"], style=Style(template="tower"))
     with pytest.raises(OptionError, match="mask_k must be a whole number from 0 to 100"):
         Client("http://a", ["de"], mask=Mask(101))
-    with pytest.raises(OptionError, match="source must be stable, raw, or hold:K"):
+    with pytest.raises(OptionError, match="source must be stable, raw, or stable:P"):
         Client("http://a", ["de"], source="hold")
     with pytest.raises(OptionError, match="targets"):
         Client("http://a", [])

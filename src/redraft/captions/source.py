@@ -1,13 +1,16 @@
 """Choose the part of a growing source that is translated.
 
 The end of an unfinished text is a recogniser's guess: it is often revised, and has a full stop that is taken back.  A
-translation of it is closed, wrong at the end, and a poor draft for the next one.  There are three policies:
+translation of it is closed, wrong at the end, and a poor draft for the next one.  There are two policies:
 
 - ``raw``: everything is translated as it comes.
-- ``hold:K``: the last K words are held back, and punctuation at the end is left out.
-- ``stable``: new words are held back until two texts in a row agree on them or on a word behind them, and punctuation
-  at the end is left out.  Texts are compared word by word without case and punctuation, aligned where words were
-  inserted or removed.  Where a recogniser revises less than every tenth text, everything is translated as it comes.
+- ``stable:P``: new words are translated as far as the chance that all of them stay is at least P, and punctuation at
+  the end is left out.  ``stable`` is ``stable:0.65``.  Words that were also in the text before are always translated,
+  and so are all words in front of them: with P = 1, a word needs two texts that agree on it or on a later word.
+
+Texts are compared word by word without case and punctuation, aligned where words were inserted or removed.  The chance
+that a word stays depends on its place: it is the last one, with or without punctuation, or another word follows it.
+These chances are counted from each text to the next, so a recogniser that never revises is soon translated at once.
 
 Except with ``raw``, a text that differs only in case and punctuation is not translated again.  A final text is always
 translated whole, and no word is held back for longer than `LONGEST`.
@@ -16,7 +19,7 @@ translated whole, and no word is held back for longer than `LONGEST`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 
@@ -28,12 +31,17 @@ RAW, STABLE = "raw", "stable"
 DEFAULT_SOURCE = STABLE
 #: Longest time in seconds for which a word is held back; without times, the number of updates.
 LONGEST, LONGEST_UPDATES = 2.0, 4
-#: Maximum K of ``hold:K``.
-MOST_HELD = 20
 
-#: With ``stable``, words are held back if at least one of this many texts revises the one before it.
-_SELDOM = 10
-_HOLD = re.compile(r"hold:(\d{1,2})")
+#: P of ``stable``: on other recordings than those of the benchmark, less was retracted for the same lag than with other
+#: policies (`benchmarks.sources`).
+_CHANCE = 0.65
+_STABLE = re.compile(r"stable(?::(0?\.\d{1,3}|0|1)(?:\.0+)?)?")
+#: Places of a new word: last in its text, last with punctuation, or before another word.
+_OPEN, _CLOSED, _INNER = "open", "closed", "inner"
+#: Chance that a word at such a place is also in the next text (`benchmarks.sources`), until a stream has shown its own.
+_CHANCES = {_OPEN: 0.45, _CLOSED: 0.7, _INNER: 0.85}
+#: Number of words for which these chances count.
+_WEIGHT = 5
 #: Punctuation that is left out at the end.
 _END = re.compile(r"[\s.,;:!?…‥。、，！？；：．｡।॥؟،۔։።–—-]+$")
 
@@ -48,11 +56,9 @@ def check_policy(policy: object, name: str = "source") -> str:
     Raises:
         OptionError: it is not one.
     """
-    if isinstance(policy, str):
-        held = _HOLD.fullmatch(policy)
-        if policy in (RAW, STABLE) or (held and int(held[1]) <= MOST_HELD):
-            return policy
-    raise OptionError(f"{name} must be stable, raw, or hold:K with K from 0 to {MOST_HELD}, not {policy!r}")
+    if isinstance(policy, str) and (policy == RAW or _STABLE.fullmatch(policy)):
+        return policy
+    raise OptionError(f"{name} must be stable, raw, or stable:P with P from 0 to 1, such as stable:0.8, not {policy!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class _Text:
         time: its time in seconds.
         words: its words without case and punctuation.
         ends: the place in the text where each word ends.
+        places: the place of each word that the text before did not have; empty for the others.
         count: number of words that are translated.
         since: time since which no more words are translated, and number of texts.
     """
@@ -72,6 +79,7 @@ class _Text:
     time: float | None = None
     words: tuple[str, ...] = ()
     ends: tuple[int, ...] = ()
+    places: tuple[str, ...] = ()
     count: int = 0
     since: tuple[float | None, int] = (None, 0)
 
@@ -93,9 +101,11 @@ class Source:
     """
 
     def __init__(self, policy: str = DEFAULT_SOURCE) -> None:
-        self._policy = check_policy(policy)
-        #: Number of texts that revised the one before, and number of all that could.
-        self._revised = self._texts = 0
+        found = _STABLE.fullmatch(check_policy(policy))
+        #: Least chance; None translates everything as it comes.
+        self._least = (_CHANCE if found[1] is None else float(found[1])) if found else None
+        #: Place -> number of words that stayed there, and of all words.
+        self._counts = {place: [chance * _WEIGHT, float(_WEIGHT)] for place, chance in _CHANCES.items()}
         self.begin()
 
     def begin(self) -> None:
@@ -118,20 +128,21 @@ class Source:
             final: whether the text is final.
         """
         last = self._last
-        if self._policy == RAW or (text == last.text and time is not None and time == last.time and not final):
-            return text if self._policy == RAW else self._part[0]  # sent twice, which confirms nothing
+        if self._least is None:
+            return text
+        if text == last.text and time is not None and time == last.time and not final:
+            return self._part[0]  # sent twice, which confirms nothing
         new = _Text.of(text, time)
         same = SequenceMatcher(None, last.words, new.words, autojunk=False).get_matching_blocks()
-        if last.words:
-            self._texts += 1
-            self._revised += _is_revised(last, new, same)
+        self._count(last, {each.a + offset for each in same for offset in range(each.size)})
         if final:
             self._last = replace(new, count=len(new.words))
             return text
-        if self._policy == STABLE and self._revised * _SELDOM <= self._texts:
-            self._last = replace(new, count=len(new.words), since=(time, 1))
-            return self._changed(text)
-        self._last = self._shortened(last, new, same)
+        known = {each.b + offset for each in same for offset in range(each.size)}
+        places = ["" if number in known else _INNER for number in range(len(new.words))]
+        if places and places[-1]:
+            places[-1] = _CLOSED if _END.search(text) else _OPEN
+        self._last = self._shortened(last, replace(new, places=tuple(places)), same, self._least)
         return self._changed(_beginning(self._last))
 
     def whole(self) -> str:
@@ -149,15 +160,23 @@ class Source:
             self._part = part, words
         return self._part[0]
 
-    def _shortened(self, last: _Text, new: _Text, same: Sequence[Match]) -> _Text:
+    def _count(self, last: _Text, stayed: Container[int]) -> None:
+        """Count which new words of the last text are in the next one."""
+        for number, place in enumerate(last.places):
+            if place:
+                self._counts[place][0] += number in stayed
+                self._counts[place][1] += 1
+
+    def _shortened(self, last: _Text, new: _Text, same: Sequence[Match], least: float) -> _Text:
         """Return the new text with the number of its words that are to be translated."""
-        # What was translated stays, as far as it is still there.
-        ends = [each.b + min(each.size, last.count - each.a) for each in same if each.size and each.a < last.count]
-        if self._policy == STABLE:
-            ends += [each.b + each.size for each in same if each.size]
-        else:
-            ends.append(len(new.words) - int(self._policy.removeprefix("hold:")))
-        count = max(0, *ends, 0)
+        count = max((each.b + each.size for each in same if each.size), default=0)
+        chance = 1.0
+        for place in new.places[count:]:
+            stayed, all_ = self._counts[place]
+            chance *= stayed / all_
+            if chance < least:
+                break
+            count += 1
         moved = not last.words or count > last.count or count == len(new.words)
         since, texts = (new.time, 1) if moved else (last.since[0], last.since[1] + 1)
         waited = None if since is None or new.time is None else new.time - since
@@ -168,16 +187,3 @@ class Source:
 def _beginning(text: _Text) -> str:
     """Return the words of a text that are to be translated, without punctuation at the end."""
     return _END.sub("", text.text[: text.ends[text.count - 1]]) if text.count else ""
-
-
-def _is_revised(last: _Text, new: _Text, same: Sequence[Match]) -> bool:
-    """Whether a text changes a word of the one before, or takes a full stop at its end back."""
-    if sum(each.size for each in same) < len(last.words):
-        return True
-    end = new.ends[next(each.b + each.size for each in reversed(same) if each.size) - 1]
-    return end < new.ends[-1] and _is_closed(last.text, last.ends[-1]) and not _is_closed(new.text, end)
-
-
-def _is_closed(text: str, end: int) -> bool:
-    """Whether a sentence ends with the word that ends at ``end``; in Chinese, marks are behind it."""
-    return any(character in ".!?…。！？" for character in text[end - 1 : end + 1])

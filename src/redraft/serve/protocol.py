@@ -172,7 +172,7 @@ class Wanted(Message):
     )
     source_policy: ShortText | None = Field(
         None,
-        description="which part of an unfinished source is translated: `stable`, `raw` or `hold:K`; the server's "
+        description="which part of an unfinished source is translated: `stable`, `raw` or `stable:P`; the server's "
         "setting if absent",
     )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")

@@ -93,7 +93,7 @@ class ServeSettings(BaseSettings):
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
     source: str = Field(
         DEFAULT_SOURCE,
-        description="which part of unfinished sources is translated: `stable`, `raw` or `hold:K`",
+        description="which part of unfinished sources is translated: `stable`, `raw` or `stable:P`",
     )
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")

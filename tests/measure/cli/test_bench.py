@@ -49,8 +49,8 @@ def test_without_data_the_talk_that_ships_is_measured(redraft: Run, tmp_path: Pa
     assert done.status == 0, done.err
     assert {row["segments"] for row in done.rows} == {2} and "data:talk@" in done.rows[0]["signature"]
     assert "source:" not in done.rows[0]["signature"]
-    held = redraft(*command[:-2], str(tmp_path / "held"), "--json", "--source", "hold:1")
-    assert "|source:hold:1|" in held.rows[0]["signature"]
+    held = redraft(*command[:-2], str(tmp_path / "held"), "--json", "--source", "stable:0.8")
+    assert "|source:stable:0.8|" in held.rows[0]["signature"]
     assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
 
 

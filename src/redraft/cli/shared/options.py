@@ -138,8 +138,8 @@ sentences_too = click.option(
     "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
 )
 SOURCE = (
-    "stable: hold back words that a recogniser may revise. raw: translate everything at once. hold:K: hold back the "
-    "last K words."
+    "stable: hold back new words that the recogniser is likely to revise. raw: translate everything at once. stable:P: "
+    "hold back words that stay with a chance below P; 1 waits until two texts agree, stable is stable:0.65."
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
 exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")

@@ -31,7 +31,7 @@ const ROOM = [
 const source = (usual) => ({
   name: "source_policy",
   label: "Unfinished text",
-  help: "Words that are held back: stable, those that may be revised; raw, none; hold:K, the last K.",
+  help: "Words that are held back: stable, those that are likely to be revised; raw, none; stable:P, those that stay with a chance below P.",
   usual,
   attributes: { maxLength: 10, autocapitalize: "none", spellcheck: false },
 });
