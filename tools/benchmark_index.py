@@ -23,6 +23,7 @@ These pages are generated from `benchmarks/results` by `python -m tools.build_be
 """
 #: Page -> the question that it answers.
 ABOUT = {
+    "stream": "On the text that recognisers send, with its revisions: flicker, lag and time of each `--source`.",
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
     "beta": "More bias keeps more of the previous output: faster and calmer captions, at a cost in quality.",
@@ -39,6 +40,10 @@ ABOUT = {
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
+    "stream": (
+        "ssbd beta=0.2, hides below margin 0(, source stable)?",
+        ("ne_display", "lag_first", "lag_good", "pass_speedup", "cpu_speedup"),
+    ),
     "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
     "beta": ("ssbd beta=0.2", ("speedup", "pass_speedup", "ne_output", "chrf")),

@@ -29,6 +29,7 @@ MORE = {
 }
 #: Benchmark -> the plots to show.
 PICTURES = {
+    "stream": ("front",),
     "ssbd": ("quality", "limit", "acceptance", "cost"),
     "redraft": ("speedups",),
     "beta": ("quality", "speed"),

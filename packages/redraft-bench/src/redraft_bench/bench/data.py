@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 
-from redraft.captions.talk import load_talk
+from redraft.captions.languages import parse_language
+from redraft.captions.talk import TRANSCRIPT
 from redraft.errors import InputError, OptionError
 from redraft_bench.eval.perturb import perturb
 from redraft_bench.eval.revise import revise
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
-from redraft_bench.eval.stream import Segment, Stream
+from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.talks import recogniser_stream, talk_stream
 
 #: The demo talk, which ships with the package and has no references.
 TALK = "talk"
-#: What Moonshine tiny (moonshine-voice 0.0.73) has sent for a reading of Dickens, with its revisions; no references.
-DICKENS = "dickens"
+#: Folder of the updates that recognisers have sent, with the ends of words (`tools.streams`).
+STREAMS = Path(str(files(__package__))) / "streams"
+#: Name of such a stream -> what it is.
+RECOGNISED = {
+    "dickens": "a reading of Dickens by a person, as Moonshine tiny hears it",
+}
 TALKS = ("acl6060.talks", "recogniser")
 
 
@@ -42,8 +47,8 @@ def open_stream(
         form: format of the file, one of `redraft_bench.eval.stream.FORMS`.
         limit: maximum number of segments; 0 takes all.
         least_words: minimum number of source words of a segment; test sets only.
-        lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``dickens`` and ``talk`` have
-            updates of their own, of which 0 keeps only the final ones.
+        lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``talk`` and `RECOGNISED`
+            have updates of their own, of which 0 keeps only the final ones.
         noise: whether to simulate recognition errors in the newest words.
         revisions: share of updates that rewrite earlier words, in utterances of several sentences
             (`redraft_bench.eval.revise`); 0 leaves the data unchanged.
@@ -56,12 +61,10 @@ def open_stream(
     if name in SETS:
         stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
     elif name == TALK:
-        utterances = groupby(load_talk(), key=lambda update: update.utterance)
-        segments = tuple(Segment(tuple(updates)) for _, updates in utterances)
-        stream = Stream(TALK, segments[: limit or None])
-    elif name == DICKENS:
-        stream = Stream.load(Path(str(files(__package__) / "dickens.jsonl")), "jsonl")
-        stream = replace(stream, name=DICKENS, segments=stream.segments[: limit or None])
+        stream = Stream.load(TRANSCRIPT)
+        stream = replace(stream, segments=stream.segments[: limit or None])
+    elif name in RECOGNISED:
+        stream = recognised(name, to, limit)
     elif name == "acl6060.talks":
         stream = talk_stream(languages=(to,), lag=lag, limit=limit)
     elif name == "recogniser":
@@ -71,7 +74,7 @@ def open_stream(
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
         raise InputError(
-            f"--data must be one of {', '.join((TALK, DICKENS, *SETS, *TALKS))} or a JSON Lines file, not {name!r}"
+            f"--data must be one of {', '.join((TALK, *RECOGNISED, *SETS, *TALKS))} or a JSON Lines file, not {name!r}"
         )
     if revisions:
         if noise or lag == 0:
@@ -80,6 +83,37 @@ def open_stream(
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
     return perturb(stream, seed) if noise else stream
+
+
+def recognised(name: str, to: str, limit: int = 0) -> Stream:
+    """Load a stream of `RECOGNISED`, with its references if they are in the data folder.
+
+    Args:
+        name: its name.
+        to: language of the references.
+        limit: maximum number of segments; 0 takes all.
+
+    Raises:
+        InputError: the test set in the data folder is not the one that was spoken.
+    """
+    stream = Stream.load(STREAMS / f"{name}.jsonl")
+    segments = stream.segments[: limit or None]
+    lines = STREAMS / f"{name}.lines.json"
+    if lines.exists():
+        spoken = json.loads(lines.read_text("utf-8"))
+        try:
+            references = load_set(spoken["set"], to).references
+        except InputError:  # not there, or not in this language
+            return replace(stream, segments=segments)
+        space = " " if parse_language(to).spaced else ""
+        held: list[list[str]] = [[] for _ in stream.segments]
+        for line, place in spoken["lines"]:
+            held[place].append(references[line])
+        segments = tuple(
+            replace(segment, references={parse_language(to).code: space.join(texts)} if texts else {})
+            for segment, texts in zip(segments, held, strict=False)
+        )
+    return replace(stream, segments=segments)
 
 
 def reveals(name: str) -> bool:

@@ -12,8 +12,10 @@ from redraft.captions.languages import parse_language
 from redraft.signature import text_hash
 from redraft_bench.bench.run import Bench
 from redraft_bench.eval.bootstrap import interval, ratio, speedup
+from redraft_bench.eval.caption_lag import caption_lag_figures
 from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.figures import Row, TableLine, rows
+from redraft_bench.eval.figures import Row, TableLine, baseline, rows
+from redraft_bench.eval.long_yaal import long_yaal
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream_laal import stream_laal
@@ -43,9 +45,12 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
     if bench.drafts_by_cost:
         line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text('utf-8'))}"
     for row, each in zip(found, lines, strict=True):
-        row.update(_intervals(each, lines[0], seed))
+        row.update(_intervals(each, baseline(each, lines) or lines[0], seed))
         row.update(latency_figures(each.records, bench.stream, bench.language))
+        row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
         row.update(_stream_laal(each, bench))
+        if bench.table.recognised:
+            row.update(_resegmented(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
     more: dict[str, Any] = {
         "bench": bench.table.name,
@@ -58,6 +63,15 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         for written in (*found, more):
             file.write(json.dumps({**written, "signature": line}, ensure_ascii=False) + "\n")
     return found, line
+
+
+def _resegmented(line: TableLine, bench: Bench) -> Row:
+    """Return OmniSTEval's scores if it is installed and the recording has references."""
+    if find_spec("omnisteval") is None or not _references(bench):
+        return {}
+    found = long_yaal(line.records, bench.stream, bench.language)
+    scores = {"resegmented_bleu": found.bleu, "resegmented_chrf": found.chrf, "long_yaal": found.ideal}
+    return {name: round(score, 4) for name, score in scores.items()}
 
 
 def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:

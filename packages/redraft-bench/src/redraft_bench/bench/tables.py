@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from redraft.captions.source import RAW, STABLE
 from redraft.captions.stabilise import Mask
 from redraft.decoding.method import Value
 from redraft_bench.eval.contender import Contender
@@ -26,6 +27,11 @@ STREAMED = (
 COLD = (
     *("method", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
+)
+
+RECOGNISED = (
+    *("method", "source", "mask", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
+    *("ne_output", "ne_display", "lag_first", "lag_good", "resegmented_bleu", "resegmented_chrf"),
 )
 
 #: Columns for live talks against a server (`redraft_bench.loadtest`).
@@ -58,6 +64,7 @@ class Table:
             names of draft models.
         lag: words added by each update; 0 gives whole sentences.
         columns: columns of the table in the terminal.
+        recognised: whether it is for the text of recognisers, which is scored as whole recordings.
         postedit: whether the prompt includes another model's translation of the sentence.
     """
 
@@ -67,10 +74,26 @@ class Table:
     lag: int = 3
     columns: tuple[str, ...] = STREAMED
     postedit: bool = False
+    recognised: bool = False
 
 
 def _line(method: str, language: str, mask: Mask = Mask(), small: str = "", **options: Value) -> Contender:
     return Contender(method, language, tuple(options.items()), mask, small=small)
+
+
+#: Parts of the text that the table ``stream`` compares.
+SOURCES = (RAW, "stable:0", "stable:0.65", STABLE, "stable:1")
+
+
+def _stream(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    def line(method: str, source: str) -> Contender:
+        if method == "ar":
+            return Contender(method, language, source=source)
+        return Contender(method, language, (("beta", BETA),), Mask(margin=MARGINS[0]), source=source)
+
+    others = [line("ssbd", source) for source in SOURCES if source not in (RAW, STABLE)]
+    both = [line(method, source) for source in (RAW, STABLE) for method in ("ar", "ssbd")]
+    return [*both, *others, line("redraft", STABLE)]
 
 
 def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
@@ -197,6 +220,14 @@ def _postedit(name: str, summary: str) -> Table:
 TABLES = {
     table.name: table
     for table in (
+        Table(
+            "stream",
+            "Which part of a recogniser's text to translate, and when.",
+            _stream,
+            3,
+            RECOGNISED,
+            recognised=True,
+        ),
         Table("ssbd", "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2).", _ssbd),
         Table(
             "redraft",

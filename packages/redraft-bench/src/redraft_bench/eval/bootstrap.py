@@ -6,7 +6,7 @@ values and counts.  A resample sums as many segments, drawn with replacement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,6 +50,27 @@ def interval(
     number = len(values)
     found = [
         statistic(np.bincount(random.integers(number, size=number), minlength=number) @ values) for _ in range(samples)
+    ]
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def percentile_interval(
+    per_segment: Sequence[Array], share: float, *, seed: int = 0, samples: int = 1000, level: float = 0.95
+) -> Interval:
+    """Return the interval of a percentile (``share`` in percent) of all values, by bootstrap over segments.
+
+    Args:
+        per_segment: the values of each segment.
+        share: the percentile.
+        seed: random seed.
+        samples: number of resamples.
+        level: confidence level, between 0 and 1.
+    """
+    random, number = np.random.default_rng(seed), len(per_segment)
+    found = [
+        np.percentile(np.concatenate([per_segment[n] for n in random.integers(number, size=number)]), share)
+        for _ in range(samples)
     ]
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))

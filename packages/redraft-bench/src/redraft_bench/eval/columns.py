@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from redraft.captions.source import RAW
 from redraft_bench.eval.figures import Row
 
 
@@ -19,14 +20,22 @@ class Column(NamedTuple):
 COLUMNS = {
     "target_language": Column("to", "", "target language"),
     "method": Column("method", "", "decoding method with the options that were set"),
+    "source": Column("source", "", "which part of an unfinished text is translated"),
     "small_model": Column("small model", "", "small model that drafts"),
     "mask": Column("hidden", "", "what a mask hides of partial captions; plain: it is removed from the draft too"),
     "comet": Column("COMET", ".3f", "COMET of the final translations"),
+    "resegmented_bleu": Column("BLEU", ".1f", "BLEU of the captions, cut to the references by OmniSTEval"),
+    "resegmented_chrf": Column("chrF", ".1f", "chrF of the captions, cut in the same way"),
+    "long_yaal": Column("LongYAAL (s)", ".2f", "lag of whole recordings as OmniSTEval measures it"),
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
     "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
     "same_as_ar": Column("as ar", ",.0f", "segments with the same final translation as ar"),
     "ne_output": Column("NE", ".2f", "normalized erasure: retracted tokens per token of the final output"),
     "ne_display": Column("NE shown", ".2f", "the same for what the reader sees"),
+    "lag_first": Column(
+        "first shown (s)", ".2f", "median lag from the end of a word in the audio to its caption, with its 95% interval"
+    ),
+    "lag_good": Column("for good (s)", ".2f", "the same to the last change of the caption at that word"),
     "draft_acceptance": Column(
         "A/D", ".1%", "share of the drafted tokens that were accepted, without those of a repetition that was cut"
     ),
@@ -39,6 +48,8 @@ COLUMNS = {
     "passes_again": Column("again", ".2f", "further passes per update for tokens that the previous output had already"),
     "draft_passes": Column("small model's passes", ",.0f", "passes of the small model"),
     "tokens_per_second": Column("tokens/s", ",.0f", "output tokens per second of wall time, including verification"),
+    "cpu_seconds": Column("CPU (s)", ",.1f", "processor time of all updates in seconds"),
+    "cpu_speedup": Column("by CPU time", ".2f", "processor time of ar for the same part of the text, relative to this"),
     "speedup": Column("speed-up", ".2f", "output tokens per second relative to ar in the same run"),
     "speedup_median": Column("median", ".2f", "median of the speed-ups of the segments"),
     "pass_speedup": Column("by passes", ".2f", "output tokens per pass relative to ar"),
@@ -126,6 +137,7 @@ APART = {
     *("bench", "data", "signature", "replay", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
+    *("lag_first_low", "lag_first_high", "lag_good_low", "lag_good_high"),
 }
 
 #: Lag metrics in the unit that the row names: source words or seconds.
@@ -159,7 +171,7 @@ def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
 
 
 def _tells(name: str, values: Sequence[object]) -> bool:
-    if name in ("mask", "target_language"):
+    if name in ("mask", "source", "target_language"):
         return len(set(values)) > 1
     return name == "method" or any(value not in (None, "") and (value or name != "failures") for value in values)
 
@@ -172,7 +184,12 @@ def title(row: Row) -> str:
 
 def named(row: Row) -> str:
     """Return a title that is unique within a table: with draft model and masking."""
-    more = (("with", row.get("small_model")), ("hides", row.get("mask")))
+    source = row.get("source")
+    more = (
+        ("with", row.get("small_model")),
+        ("hides", row.get("mask")),
+        ("source", None if source == RAW else source),
+    )
     return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
 
 

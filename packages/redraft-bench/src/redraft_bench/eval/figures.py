@@ -45,6 +45,11 @@ class TableLine:
         return sum(record.seconds for record in self.records)
 
     @property
+    def cpu_seconds(self) -> float:
+        """Processor time of all updates; 0 if not measured."""
+        return sum(step.cpu_seconds for step in self.steps)
+
+    @property
     def passes(self) -> int:
         """Number of target passes."""
         return sum(len(step.passes) for step in self.steps)
@@ -64,7 +69,7 @@ def lines(runs: Iterable[Run]) -> list[TableLine]:
 def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row]:
     """Compute the figures of every line, under the names that all benchmarks share.
 
-    Speed-ups are relative to the ``ar`` line of the same language, if there is one: ``speedup`` in output tokens per
+    Speed-ups are relative to the `baseline`, if there is one: ``speedup`` in output tokens per
     second (SSBD v2, Tables 2 and 3), ``speedup_median`` as the median of that ratio over segments, ``pass_speedup`` in
     tokens per target pass.  Times are in milliseconds.
 
@@ -72,23 +77,28 @@ def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row
         table: the lines.
         curve: cost curve measured in the same run, for ``limit_distance``.
     """
-    baselines: dict[str, TableLine] = {}
     records: dict[str, list[Record]] = {}
     for line in table:
         language = line.contender.language
         records.setdefault(language, []).extend(line.records)
-        if line.contender.method == "ar":
-            baselines.setdefault(language, line)
     shortest = {language: tails(of_all) for language, of_all in records.items()} if curve is not None else {}
     found = []
     for line in table:
         language = line.contender.language
-        row = _row(line, baselines.get(language))
+        row = _row(line, baseline(line, table))
         if curve is not None:
             least = distance(line.records, curve, shortest[language])
             row["limit_distance"] = None if least is None else round(least, 3)
         found.append(row)
     return found
+
+
+def baseline(line: TableLine, table: Sequence[TableLine]) -> TableLine | None:
+    """Return the ``ar`` line of the same language that translates the same part of the source, or else all of it."""
+    found = [
+        each for each in table if (each.contender.method, each.contender.language) == ("ar", line.contender.language)
+    ]
+    return next((each for each in found if each.contender.source == line.contender.source), next(iter(found), None))
 
 
 def _row(line: TableLine, baseline: TableLine | None) -> Row:
@@ -99,6 +109,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "method": line.contender.method,
         "options": line.contender.settings,
         "mask": line.contender.masking,
+        "source": line.contender.source,
         "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,
         "segments": len(line.records),
@@ -117,6 +128,8 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "update_p50_ms": percentile_ms(times, 50),
         "update_p95_ms": percentile_ms(times, 95),
         "model_share": _ratio(sum(step.model_seconds for step in steps), line.seconds),
+        "cpu_seconds": round(line.cpu_seconds, 2) or None,
+        "cpu_speedup": None,
         "speedup": None,
         "speedup_median": None,
         "pass_speedup": None,
@@ -144,6 +157,7 @@ def _speedups(line: TableLine, baseline: TableLine) -> Row:
     ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
+        "cpu_speedup": _ratio(baseline.cpu_seconds, line.cpu_seconds, 3) if baseline.cpu_seconds else None,
         "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
         "speedup_median": round(statistics.median(ratios), 3) if ratios else None,
         "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),

@@ -6,6 +6,7 @@ that is reversed each time, and speed-ups are ratios within one run.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -67,7 +68,9 @@ class MethodSystem:
         """Translate one update."""
         state = self.translator.translation(self._language)
         seconds, drafted = self.translator.seconds, state.tally.draft_passes
+        cpu = time.process_time()
         events = self.translator.translate(update)
+        cpu = time.process_time() - cpu
         captions = [event for event in events if isinstance(event, Caption)]
         # If an update could not be translated, the display stays as it was.
         self.caption = captions[-1] if captions else self.caption
@@ -87,6 +90,7 @@ class MethodSystem:
             model_seconds,
             passes,
             state.tally.draft_passes - drafted,
+            cpu_seconds=cpu,
         )
         return step, [event for event in events if isinstance(event, Failure)]
 

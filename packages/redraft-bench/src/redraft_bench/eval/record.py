@@ -56,6 +56,7 @@ class Step:
         draft_passes: number of passes of the draft model.
         erased: retracted tokens of the whole output, and of the shown text (`redraft_bench.eval.metrics`).
         length: tokens of the whole output and of the shown text, tokenized by the model.
+        cpu_seconds: processor time of the update, in all threads; 0 if not measured.
     """
 
     seq: int
@@ -73,6 +74,7 @@ class Step:
     draft_passes: int = 0
     erased: tuple[int, int] = (0, 0)
     length: tuple[int, int] = (0, 0)
+    cpu_seconds: float = 0.0
 
     @property
     def drafted(self) -> int:
@@ -114,13 +116,16 @@ class Record:
 
     def without_times(self) -> Record:
         """Return the record with all times set to zero; it is equal for two runs with the same seed."""
-        return replace(self, steps=tuple(replace(step, seconds=0.0, model_seconds=0.0) for step in self.steps))
+        return replace(
+            self, steps=tuple(replace(step, seconds=0.0, model_seconds=0.0, cpu_seconds=0.0) for step in self.steps)
+        )
 
     def to_json(self) -> str:
         """Return the record as one line."""
         fields = asdict(self)
         for step in fields["steps"]:
-            step["seconds"], step["model_seconds"] = round(step["seconds"], 6), round(step["model_seconds"], 6)
+            for name in ("seconds", "model_seconds", "cpu_seconds"):
+                step[name] = round(step[name], 6)
             step["passes"] = [list(each) for each in step["passes"]]
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 

@@ -29,6 +29,7 @@ from redraft.captions.formats.parse import (
 )
 from redraft.captions.formats.read import Item, finished, parse_update, read_jsonl
 from redraft.captions.formats.simulstreaming import read_simulstreaming
+from redraft.captions.words import WORD
 from redraft.errors import InputError, OptionError
 from redraft.signature import text_hash
 
@@ -36,6 +37,10 @@ from redraft.signature import text_hash
 FORMS: dict[str, Callable[[LineSource], Iterator[Item]]] = {"jsonl": read_jsonl, "simulstreaming": read_simulstreaming}
 
 Row: TypeAlias = dict[str, Any]
+
+
+def _are_times(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(TIME[0](time) for time in value)
 
 
 def _are_references(value: object) -> bool:
@@ -51,6 +56,7 @@ _OF_SEGMENT: dict[str, Field] = {
     "start": TIME,
     "end": TIME,
     "recording": TEXT,
+    "ends": (_are_times, "times in seconds"),
 }
 
 
@@ -64,6 +70,8 @@ class Segment:
         start: start of speech in seconds from the start of the recording; None if unknown.
         end: end of speech, as ``start``.
         recording: name of its recording; empty if there is none.
+        ends: when each word of the final text ends, as ``start`` (words are those of `redraft.captions.words`); empty
+            if unknown.
 
     Raises:
         InputError: a field has an invalid value.
@@ -74,6 +82,7 @@ class Segment:
     start: float | None = None
     end: float | None = None
     recording: str = ""
+    ends: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         updates = tuple(parse_update(asdict(update)) for update in self.updates)
@@ -85,7 +94,11 @@ class Segment:
         start, end = (None if time is None else float(time) for time in (self.start, self.end))
         if start is not None and end is not None and end < start:
             raise InputError(f"end of utterance {updates[0].utterance!r} must be {start} or more, its start, not {end}")
+        words = sum(1 for _ in WORD.finditer(updates[-1].text))
+        if self.ends and len(self.ends) != words:
+            raise InputError(f"ends must be {words} times, one for each word of the final text, not {len(self.ends)}")
         object.__setattr__(self, "updates", updates)
+        object.__setattr__(self, "ends", tuple(map(float, self.ends)))
         object.__setattr__(self, "references", dict(self.references))
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "end", end)
@@ -132,8 +145,12 @@ class Stream:
 
     @property
     def hash(self) -> str:
-        """12 hex digits over all segments: updates with times, references, positions in recordings."""
-        return text_hash(json.dumps([asdict(segment) for segment in self.segments], sort_keys=True))
+        """12 hex digits over all segments: updates with times, references, positions in recordings, ends of words."""
+        fields = [asdict(segment) for segment in self.segments]
+        for each in fields:
+            if not each["ends"]:
+                del each["ends"]  # as in earlier hashes
+        return text_hash(json.dumps(fields, sort_keys=True))
 
     def save(self, path: Path | str) -> None:
         """Write the updates to ``path``, and everything else to a file beside it.
@@ -193,7 +210,7 @@ def _notes(segments: Iterable[Segment]) -> Iterator[Row]:
     """Yield the fields of segments other than their updates."""
     for segment in segments:
         known = {name: getattr(segment, name) for name in _OF_SEGMENT}
-        known = {name: value for name, value in known.items() if value not in (None, "", {})}
+        known = {name: value for name, value in known.items() if value not in (None, "", {}, ())}
         if known:
             yield {"utterance": segment.utterance, **known}
 

@@ -161,7 +161,7 @@ def recogniser_stream(*, languages: Sequence[str] = LANGUAGES, limit: int = 0) -
     held: list[list[_Sentence]] = [[] for _ in utterances]
     sentences = _sentences(RECOGNISED, languages)
     texts = [updates[-1].text for updates in utterances]
-    for sentence, place in zip(sentences, _places(texts, [each.text for each in sentences]), strict=True):
+    for sentence, place in zip(sentences, places_of(texts, [each.text for each in sentences]), strict=True):
         held[place].append(sentence)
     segments = [_covering(updates, found) for updates, found in zip(utterances, held, strict=True)]
     return Stream(f"{NAME}.{RECOGNISED}.asr", tuple(segments[: limit or None]))
@@ -186,7 +186,7 @@ def _utterances(output: Sequence[str]) -> list[list[Update]]:
     return [utterance for utterance in utterances if utterance]
 
 
-def _places(texts: Sequence[str], sentences: Sequence[str]) -> list[int]:
+def places_of(texts: Sequence[str], sentences: Sequence[str]) -> list[int]:
     """Return the index of the text that contains most words of each sentence.
 
     If none does, that of the previous sentence.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redraft_bench.bench.plots import bands, live, masks, scatter
+from redraft_bench.bench.plots import bands, front, live, masks, scatter
 from redraft_bench.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.results import LAST_POSITION
@@ -44,6 +44,14 @@ _STREAMS = ("ssbd", "beta", "peers")
 _ALL = ("ssbd", "beta", "mask", "cold", "jacobi", "aasd", "peers", "replay")
 
 PLOTS = (
+    Plot(
+        "front",
+        "Visible flicker against the lag from the end of a word to its caption, for each part of the text: down and to "
+        "the left is better. Numbers are the P of stable:P.",
+        front.has_front,
+        front.front,
+        ("stream",),
+    ),
     Plot(
         "quality",
         "Quality against flicker: up and to the left is better. Vertical lines are 95% intervals.",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from redraft_bench.bench.run import Bench, BenchModels
 
 SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
+HEARD = "dickens"
 TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
 #: Default data sets: the demo talk, or for the quality table a set with references.
 TALK, REFERENCED = "talk", "flores200.devtest"
@@ -38,8 +39,8 @@ data = click.option(
     "--data",
     default=TALK,
     metavar="NAME|FILE",
-    help=f"talk (the demo talk); dickens (a reading, as Moonshine hears it); a test set: {SETS}; {TALKS}; or your own "
-    "JSON Lines file (docs/streams.md).",
+    help=f"talk (the demo talk); what recognisers heard: {HEARD}; a test set: {SETS}; {TALKS}; or your own JSON Lines "
+    "file (docs/streams.md).",
 )
 data_options = (
     click.option(
@@ -171,10 +172,14 @@ def _bench(
         if common.is_given("lag"):
             raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
         facts.pop("lag")
+    if table.recognised and source != RAW:
+        raise OptionError(f"--source: the table {table.name} compares the policies, so leave it out")
     if source != RAW:  # without it, the text as it comes
         facts["source"] = source
     stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
-    chosen = _with_source(_only(table, methods, tag, engine.smalls), source)
+    chosen = _only(table, methods, tag, engine.smalls)
+    if source != RAW:
+        chosen = _with_source(chosen, source)
     job = Bench(chosen, stream, tag, engine, out, (), facts)
     if drafts is None:
         return job

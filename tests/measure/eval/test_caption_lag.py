@@ -1,0 +1,57 @@
+"""Lags from the end of a word to its caption, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from redraft.errors import InputError
+from redraft_bench.eval.caption_lag import caption_lag_figures, caption_lags
+from redraft_bench.eval.stream import Stream
+from tests.measure.eval.recorded import GOLDEN, record, segment_of
+
+#: "I have" is corrected to "I had" with the last update.
+MADE = record(
+    0,
+    ["Ich", "Ich habe", "Ich hatte das"],
+    sources=["I", "I have", "I had that"],
+    times=[1.0, 2.0, 3.0],
+)
+SEGMENT = segment_of(MADE, None, "de")
+
+
+def test_ends_of_words() -> None:
+    lags = caption_lags(MADE, replace(SEGMENT, ends=(0.5, 1.0, 2.5)), "de")
+    assert lags == [(0.5, 0.5), (1.0, 2.0), (0.5, 0.5)]
+
+
+def test_behind_the_recogniser() -> None:
+    assert caption_lags(MADE, SEGMENT, "de") == [(0.0, 0.0), (0.0, 1.0), (0.0, 0.0)]
+
+
+def test_more_units_than_words() -> None:
+    made = record(0, ["a b c d"], sources=["x y"], times=[3.0])
+    assert [first for first, _ in caption_lags(made, replace(segment_of(made, None, "de"), ends=(1.0, 2.0)), "de")] == [
+        *(2.0, 2.0, 1.0, 1.0)
+    ]
+
+
+def test_without_times() -> None:
+    made = record(0, ["a"])
+    assert caption_lags(made, segment_of(made, None, "de"), "de") == []
+    assert caption_lag_figures([made], Stream("s", (segment_of(made, None, "de"),)), "de") == {
+        "lag_first": None,
+        "lag_good": None,
+    }
+
+
+def test_figures() -> None:
+    row = caption_lag_figures([MADE], Stream("s", (SEGMENT,)), "de")
+    assert row["lag_first"] == 0.0 and row["lag_good"] == 0.0
+    assert row["lag_good_low"] == row["lag_good_high"] == 0.0  # one segment
+
+
+def test_a_time_for_each_word() -> None:
+    with pytest.raises(InputError, match="ends must be 4 times, one for each word of the final text, not 1"):
+        replace(segment_of(GOLDEN, None, "de"), ends=(1.0,))
