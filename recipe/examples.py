@@ -18,6 +18,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from recipe.corpus import LANGUAGE_SHARES, Pair
 from recipe.tokenizer import BOS, EOS, PAD, target_tag
+from recipe.unfinished import unfinished
 from redraft_train.spoken import heard
 
 #: Ids of an example, and the position of its first target.
@@ -59,28 +60,36 @@ class Mixture:
         spoken: sources in the style of a recogniser.
         joined: examples of several pairs.
         given: ready-made examples.
+        unfinished: prefix pairs, among those, whose source ends as a recogniser's unfinished text does.
     """
 
     prefix: float
     spoken: float = 0.0
     joined: float = 0.35
     given: float = 0.0
+    unfinished: float = 0.0
 
 
-def cut_in_proportion(source: str, target: str, language: str, generator: random.Random) -> tuple[str, str]:
+def cut_in_proportion(
+    source: str, target: str, language: str, generator: random.Random, others: Sequence[str] = ()
+) -> tuple[str, str]:
     """Make a prefix pair (Arivazhagan et al. 2020, "Re-translation versus streaming").
 
     It has a random number of source words, and the same proportion of the target in words (German) or characters
-    (Chinese, Japanese).
+    (Chinese, Japanese).  With ``others``, the source ends as a recogniser's unfinished text does (`recipe.unfinished`),
+    with these as wrong words; the target is then that of the right words.
     """
     words = source.split(" ")
     if len(words) < 2:
         return source, target
     kept = generator.randrange(1, len(words))
+    beginning = words[:kept]
+    if others:
+        beginning, kept = unfinished(beginning, others, generator)
     units = target.split(" ") if language in SPACED else list(target)
     kept_units = max(1, round(len(units) * kept / len(words)))
     separator = " " if language in SPACED else ""
-    return " ".join(words[:kept]), separator.join(units[:kept_units])
+    return " ".join(beginning), separator.join(units[:kept_units])
 
 
 def join(pairs: Sequence[Pair]) -> tuple[str, str]:
@@ -155,7 +164,9 @@ class ExampleStream(IterableDataset[Batch]):
             drawn = drawn[:1]
         source, target = join(drawn)
         if self._random.random() < self._mixture.prefix:
-            source, target = cut_in_proportion(source, target, language, self._random)
+            noisy = self._mixture.unfinished and self._random.random() < self._mixture.unfinished
+            others = self._random.choice(self._pairs[language]).source.split() if noisy else ()
+            source, target = cut_in_proportion(source, target, language, self._random, others)
         if self._random.random() < self._mixture.spoken:
             source = heard(source, self._random)
         return source, target

@@ -34,6 +34,7 @@ class Phase:
         tokens: its length in tokens, including padding.
         prefix: share of prefix pairs, 0-1.
         spoken: share of sources in the style of a recogniser, 0-1.
+        unfinished: share of prefix pairs whose source ends as a recogniser's unfinished text does, 0-1.
         decay: final share of the phase in which the rates fall linearly to zero, 0-1; 0 keeps them constant.
         batch: ids per step and process.
         dropout: share of each block's output that is dropped, 0-1; everyday sentences are repeated many times.
@@ -49,6 +50,7 @@ class Phase:
     prefix: float
     decay: float
     spoken: float = 0.0
+    unfinished: float = 0.0
     batch: int = BATCH
     dropout: float = 0.0
     rate: float = 4e-3
@@ -161,7 +163,7 @@ class Trainer:
     ) -> Iterable[Batch]:
         """Return the stream of batches, made in this process or by workers."""
         phase, hardware = self.phase, self.hardware
-        mixture = Mixture(phase.prefix, phase.spoken, given=phase.distilled)
+        mixture = Mixture(phase.prefix, phase.spoken, given=phase.distilled, unfinished=phase.unfinished)
         seed = phase.seed + self.tokens + rank()
         stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
         if hardware.workers == 0:

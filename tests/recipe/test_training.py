@@ -309,3 +309,8 @@ def test_the_held_back_share_is_small_and_stable() -> None:
     kept = [text for text in map(str, range(20_000)) if held_out(text)]
     assert 40 < len(kept) < 180
     assert kept == [text for text in map(str, range(20_000)) if held_out(text)]
+
+
+def test_prefix_pairs_end_as_unfinished_texts() -> None:
+    pairs = {cut_in_proportion("I see a dog", "Ich sehe einen Hund", "de", random.Random(n), ["x"]) for n in range(60)}
+    assert ("I see x.", "Ich sehe") in pairs and ("I see.", "Ich sehe") in pairs
