@@ -14,7 +14,7 @@ from redraft.models.hub import CATALOGUE, FREE, SPEECH, HubModel, cached_path, f
 EXAMPLES = """\b
 Examples:
   redraft models
-  redraft models get qwen3-4b
+  redraft models get hy-mt2-1.8b
 """
 
 #: Width of the table in files and pipes.
