@@ -8,6 +8,7 @@ largest difference of log-probabilities observed between single and batched pass
 including the positions of this run's mismatches.
 
 python -m benchmarks.exact --to de --limit 200 --format F32 --exact
+python -m benchmarks.exact --to de --limit 10 --model gemma
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from benchmarks.real_models import example_prompt, gemma
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
+from redraft.captions.style import Style
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
@@ -48,7 +51,7 @@ PAIRS: dict[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
 @click.command(help=__doc__)
 @click.option("--data", default="flores200.devtest", type=click.Choice(list(SETS)), show_default=True)
 @click.option("--to", default="de", help="Target language: de, zh or ja.", show_default=True)
-@click.option("--model", default="demo", help="A name or a GGUF file.", show_default=True)
+@click.option("--model", default="demo", help="A name, a GGUF file, or gemma (extra model-tests).", show_default=True)
 @click.option("--limit", default=100, help="Segments; 0 takes all.", show_default=True)
 @click.option("--lag", default=3, help="Words that come at a time.", show_default=True)
 @click.option("--method", default="ssbd", type=click.Choice(list(PAIRS)), show_default=True)
@@ -61,17 +64,18 @@ def main(
     """Compare after every update; print a JSON object."""
     stream = lag_stream(load_set(data, to, limit), to, lag)
     with tempfile.TemporaryDirectory() as folder:
-        path = resolve(model)
+        given, style = (gemma(), Style(prompt=example_prompt(to))) if model == "gemma" else (resolve(model), Style())
+        path = given
         if format != "shipped":
-            path = Path(folder) / f"{path.stem}-{format}.gguf"
-            quantise(resolve(model), path, format)
+            path = Path(folder) / f"{given.stem}-{format}.gguf"
+            quantise(given, path, format)
         branches = BRANCHES_OF_A_TREE if "trees" in get_method(method).needs else 0
         engine = LlamaOptions(context_length=1024, slots=3, branches=branches, threads=threads, exact=exact)
         backend = LlamaCpp(path, engine)
         other, options = PAIRS[method]
         contenders = [Contender(other, to, () if other == "ar" else options), Contender(method, to, options)]
         updates = list(stream.updates)
-        plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)))
+        plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)), style)
         gaps = mismatches(backend, plain, drafted)
         line = signature(path, data, stream.hash, lag=lag, segments=len(stream.segments), threads=threads, exact=exact)
         backend.close()
@@ -102,9 +106,11 @@ class Followed:
     outputs: list[Ids] = field(default_factory=list)
 
 
-def follow(backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable[Update]) -> list[Followed]:
+def follow(
+    backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable[Update], style: Style = Style()
+) -> list[Followed]:
     """Run every contender on every update, and record the ids."""
-    runs = open_runs(backend, contenders)
+    runs = open_runs(backend, contenders, style=style)
     followed = [Followed(run) for run in runs]
 
     def keep(_update: Update, _runs: Sequence[Run]) -> None:

@@ -62,16 +62,18 @@ HEADLINES = {
 
 def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
     """Return the index of result pages and of other measurements."""
-    parts = [INTRODUCTION]
+    parts = [INTRODUCTION, *map(_check_entry, (each for each in checks if each.leads))]
     for name, bench in groupby(results, key=page_name):
         found = list(bench)
         headlines = [f"- {_where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
         signatures = [each for result in found for each in result.signatures]
         parts.append(_entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures))
-    for each in checks:
-        signatures = [str(row["signature"]) for row in each.rows]
-        parts.append(_entry(each.title, each.name, each.about, [f"- {each.headline()}"], signatures))
-    return "\n".join(parts)
+    return "\n".join([*parts, *map(_check_entry, (each for each in checks if not each.leads))])
+
+
+def _check_entry(check: Check) -> str:
+    signatures = [str(row["signature"]) for row in check.rows]
+    return _entry(check.title, check.name, check.about, [f"- {check.headline()}"], signatures)
 
 
 def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatures: Iterable[str]) -> str:
