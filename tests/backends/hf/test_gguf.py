@@ -11,13 +11,13 @@ pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 pytest.importorskip("gguf", reason="the gguf extra is not installed")
 
-from redraft.backends.hf import files  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
-from redraft.backends.load import on_transformers, open_transformers  # noqa: E402
-from redraft.decoding.types import ROOT, Score  # noqa: E402
-from redraft.errors import MissingExtra, ModelError  # noqa: E402
-from tests.gguf_models import write_llama  # noqa: E402
+from redraft.backends.hf import files
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import on_transformers, open_transformers
+from redraft.decoding.types import ROOT, Score
+from redraft.errors import MissingExtra, ModelError
+from tests.gguf_models import write_llama
 
 
 def test_same_ids(tmp_path: Path) -> None:
