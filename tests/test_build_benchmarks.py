@@ -220,8 +220,15 @@ def test_threads_are_shown_with_what_else_ran(tmp_path: Path) -> None:
 
 
 def test_language_model_leads(root: Path) -> None:
-    row = {"target_language": "de", "method": "ar", "options": "", "draft_acceptance": None, "target_passes": 82}
-    row |= {"pass_speedup": 1.0, "seconds": 2.65, "speedup": 1.0, "model_share": 0.9896, "limit_distance": 1.428}
+    row: dict[str, Any] = {"target_language": "de", "method": "ar", "options": "", "draft_acceptance": None}
+    row |= {
+        "target_passes": 82,
+        "pass_speedup": 1.0,
+        "seconds": 2.65,
+        "speedup": 1.0,
+        "model_share": 0.9896,
+        "limit_distance": 1.428,
+    }
     row |= {"ne_output": 1.39, "ne_display": 1.39, "chrf": 16.0, "chrf_low": 12.0, "chrf_high": 20.0}
     line = json.dumps({**row, "signature": "redraft:0|processor:any"})
     (root / "benchmarks" / "results" / "language_model.jsonl").write_text(f"{line}\n", encoding="utf-8")
