@@ -222,7 +222,8 @@ def test_columns_are_explained_before_the_table(redraft: Command) -> None:
 
 def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:
     with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
-        terminal.wait_for("redraft: type a sentence as it grows, with Enter after each change; an empty line ends it")
+        terminal.wait_for("redraft: type a sentence, Enter after each change; an empty line ends it\r\n")
+        terminal.wait_for("redraft: Ctrl-D ends the input")
         terminal.type("Good morning.\n\x04")
         assert terminal.ended() == 0
     assert "final\tde\t" in terminal.output

@@ -71,8 +71,9 @@ def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
     """Yield the items; print a hint if the program reads from the keyboard."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
         how = {
-            "lines": "type a sentence as it grows, with Enter after each change; an empty line ends it",
+            "lines": "type a sentence, Enter after each change; an empty line ends it",
             "text": "type a sentence per line",
         }
-        click.echo(f"redraft: {how.get(form, f'reading {form} from the keyboard')}, Ctrl-D ends the input", err=True)
+        click.echo(f"redraft: {how.get(form, f'reading {form} from the keyboard')}", err=True)
+        click.echo("redraft: Ctrl-D ends the input", err=True)
     yield from items
