@@ -118,3 +118,26 @@ def test_only_the_reader_leaves_the_end(visit: Callable[..., Any], how: str) -> 
     paste(page, 3)
     wait_for_finals(page, "de", 26)
     assert not page.evaluate(AT_END)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_shorter_caption_moves_nothing(visit: Callable[..., Any], width: int) -> None:
+    page = visit("/watch?session=" + "a" * 32, tolerated="404", viewport={"width": width, "height": 844})
+    before, after = page.evaluate(
+        """async () => {
+          const { Columns } = await import("/js/columns.js");
+          document.querySelector("main").hidden = false;
+          const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
+          const columns = new Columns(place, region, ["de", "ja"]);
+          const caption = (language, text) => ({ utterance: "1", language, text, unstable: "" });
+          const tops = () => [...document.querySelectorAll(".cell")].map((cell) => cell.getBoundingClientRect().y);
+          columns.partial(caption("de", "Wir sahen ihre Ente unter dem alten Tisch. ".repeat(9)));
+          columns.partial(caption("ja", "見た"));
+          await new Promise(requestAnimationFrame);
+          const before = tops();
+          columns.partial(caption("de", "Wir"));
+          columns.final(caption("de", "Wir"));
+          return [before, tops()];
+        }"""
+    )
+    assert after == before

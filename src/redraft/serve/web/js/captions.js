@@ -1,5 +1,5 @@
 // Captions by utterance: a row each, with a cell for every language, so that translations of one sentence stand side by
-// side.  Rows only grow, and the view stays at the end unless the reader scrolls up.
+// side.  Cells only grow, and the view stays at the end unless the reader scrolls up.
 //
 // Event "follow": whether the view stays at the end has changed.
 
@@ -64,10 +64,11 @@ export class Captions extends EventTarget {
   partial(key, { utterance, text, unstable = "" }) {
     const entry = this.#entry(utterance);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
-    this.#write(entry, key, text, unstable).classList.remove("removed");
+    const cell = this.#write(entry, key, text, unstable);
+    cell.classList.remove("removed");
     entry.open.add(key);
     entry.live = true;
-    this.#grow(entry.row);
+    this.#grow(cell);
   }
 
   /** Show a final caption, or with `failed` what stands in its place; false if there is the same already. */
@@ -79,7 +80,7 @@ export class Captions extends EventTarget {
     cell.textContent = text; // nothing of it is told apart any more
     cell.classList.remove("removed");
     cell.classList.add(failed ? "failed" : "final");
-    if (entry.live) this.#grow(entry.row); // after a reload hundreds come at once, which would take long
+    if (entry.live) this.#grow(cell); // after a reload hundreds come at once, which would take long
     entry.open.delete(key);
     entry.ended.add(key);
     return true;
@@ -109,7 +110,7 @@ export class Captions extends EventTarget {
     const cell = entry.cells.get(key);
     if (!cell || cell.textContent === text) return false;
     cell.textContent = text;
-    this.#grow(entry.row);
+    this.#grow(cell);
     return true;
   }
 
@@ -137,12 +138,11 @@ export class Captions extends EventTarget {
     this.#follow();
   }
 
-  /** Widths or type have changed: heights that rows have kept hold no longer. */
+  /** Widths or type have changed: heights that cells have kept hold no longer. */
   resized() {
     for (const entry of this.#utterances.values()) {
-      if (!entry.row) continue;
-      entry.row.style.minHeight = "";
-      if (!this.#complete(entry)) this.#grow(entry.row);
+      for (const cell of entry.cells.values()) cell.style.minHeight = "";
+      if (!this.#complete(entry)) for (const cell of entry.cells.values()) this.#grow(cell);
     }
     this.#follow();
   }
@@ -216,11 +216,11 @@ export class Captions extends EventTarget {
     this.dispatchEvent(new Event("follow"));
   }
 
-  /** Never let a row become lower than it was: what stands below would jump.  The end stays where it is at once. */
-  #grow(row) {
-    const height = row.getBoundingClientRect().height;
-    if (height <= (parseFloat(row.style.minHeight) || 0)) return;
-    row.style.minHeight = `${height}px`;
+  /** Never let a cell become lower than it was: what stands below would jump.  The end stays where it is at once. */
+  #grow(cell) {
+    const { height } = cell.getBoundingClientRect();
+    if (height <= (parseFloat(cell.style.minHeight) || 0)) return;
+    cell.style.minHeight = `${height}px`;
     this.#toEnd();
   }
 
