@@ -27,7 +27,7 @@ class RemoteOptions:
         slots: number of independent sequences, and so of concurrent requests.
         ahead: tokens requested at a time where nothing is drafted; 1 requests each token separately.
         timeout: seconds to wait for an answer, or for the next token of one.
-        plugin: whether the server verifies drafts itself if it can (`docs/vllm-plugin.md`).
+        plugin: whether the server verifies drafts itself if it can (`docs/remote.md`).
 
     Raises:
         OptionError: a value is invalid.
