@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 #: Characters of scripts written without spaces, for a character class in a regular expression.
@@ -32,6 +33,7 @@ def joined(before: str, after: str) -> str:
     return f"{before} {after}"
 
 
+@lru_cache(maxsize=4096)  # every update has the words of the one before
 def bare(word: str) -> str:
     """Return a word without case and punctuation; empty if it is only punctuation."""
     return "".join(each for each in word.casefold() if unicodedata.category(each)[0] != "P")

@@ -55,7 +55,13 @@ class AllowedRows:
 
     def possible_nodes(self) -> list[int]:
         """Return the nodes of the draft that can be accepted: without impossible tokens and what follows them."""
-        draft, allows, kept = self._draft, self._allows, {ROOT}
+        draft, allows, kept, selection = self._draft, self._allows, {ROOT}, self._selection
+        if (
+            not self._barred
+            and selection.special.isdisjoint(draft.tokens)
+            and selection.pieces.isdisjoint(self._tokens)
+        ):
+            return list(range(len(draft)))
         for node, token in enumerate(draft.tokens):
             if draft.parents[node] in kept and allows(draft.parents[node], token):
                 kept.add(node)
@@ -66,6 +72,9 @@ class AllowedRows:
         """Return the most probable possible token after ``node``."""
         inner = node if self._nodes is None or node < 0 else self._nodes[node]
         token = self._rows.argmax(inner)
+        selection = self._selection
+        if token not in selection.special and not self._barred and self._tokens[inner] not in selection.pieces:
+            return token  # as `_allows` finds, without the call
         return token if self._allows(inner, token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
@@ -106,10 +115,7 @@ class AllowedRows:
         """Whether ``token`` may follow ``node``, a node of the whole draft."""
         selection = self._selection
         if node < ROOT or (
-            token not in selection.foreign
-            and token not in selection.begins
-            and self._tokens[node] not in selection.pieces
-            and not self._barred
+            token not in selection.special and self._tokens[node] not in selection.pieces and not self._barred
         ):
             return True
         return bool(self._among(node, (token,)))

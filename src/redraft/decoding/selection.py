@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
+
+
+@lru_cache(maxsize=64)  # once for every language, although each source has a selection
+def _together(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
+    return first | second
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Selection:
         ends: ids of tokens that end with a letter.
         words: ids of each word.
         pieces: ids of all tokens of the words.
+        special: ids of foreign tokens and of those that begin with a letter; all others may follow any token that is
+            not a piece of a word.
     """
 
     foreign: frozenset[int] = frozenset()
@@ -50,10 +58,12 @@ class Selection:
     ends: frozenset[int] = frozenset()
     words: frozenset[tuple[int, ...]] = frozenset()
     pieces: frozenset[int] = field(init=False, repr=False, compare=False)
+    special: frozenset[int] = field(init=False, repr=False, compare=False)
     _outside: Next = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pieces", frozenset().union(*self.words))
+        object.__setattr__(self, "special", _together(self.foreign, self.begins))
         object.__setattr__(self, "_outside", Next(None, frozenset([word[0] for word in self.words]), self.foreign))
 
     def __bool__(self) -> bool:

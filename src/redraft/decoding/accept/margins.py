@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from redraft.decoding.types import ROOT, Draft, HasBias, Rows, Rule, Verdict
+from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
 
 
 class Margins:
@@ -25,7 +25,7 @@ class Margins:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self.bias = rule.bias if isinstance(rule, HasBias) else None
+        self.bias: float | None = getattr(rule, "bias", None)
         self.margins: list[float] = []
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
@@ -69,9 +69,11 @@ class Sure(Margins):
 def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:
     """Whether a margin is at least ``least``; probabilities are computed only if the ranking does not decide it."""
     best = token == rows.argmax(node)
-    if best and least <= 0:
+    if least == 0:
+        return best
+    if best and least < 0:
         return True
-    return (best or least <= 0) and margin(rows, node, token) >= least
+    return (best or least < 0) and margin(rows, node, token) >= least
 
 
 def margin(rows: Rows, node: int, token: int) -> float:
