@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from redraft import Caption, Failure, Style, Translator, Update
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import Rows, Score
-from redraft.errors import InputError, ModelError, OptionError
+from redraft.errors import CapabilityError, InputError, ModelError, OptionError
 from tests.fakes import RandomModel
 
 
@@ -40,6 +42,29 @@ def test_calls_from_several_threads_wait_for_each_other() -> None:
         answers = list(pool.map(translator.translate, updates))
     assert model.mixed == 0
     assert [{event.utterance for event in events} for events in answers] == [{str(number)} for number in range(12)]
+
+
+EXACT = LlamaOptions(512, threads=1, gpu_layers=0, exact=True)
+
+
+def final_text(model: str, final: str) -> str:
+    with Translator.open(model, to=["de", "ja"], final=final, engine=EXACT) as translator:
+        for seq, text in enumerate(("I have", "I have a dog and two", "I have a dog and two cats.")):
+            events = translator.translate(Update("1", seq, text, final=seq == 2))
+    assert all(isinstance(event, Caption) and event.text for event in events)
+    return " ".join(event.text for event in events if isinstance(event, Caption))
+
+
+def test_finals() -> None:
+    plain = final_text("demo-tiny", "exact")
+    with Translator.open("demo-tiny", to=["de", "ja"], method="ar", engine=EXACT) as greedy:
+        events = greedy.translate(Update("1", 0, "I have a dog and two cats.", final=True))
+    assert plain == " ".join(event.text for event in events if isinstance(event, Caption))
+    assert final_text("demo-tiny", "beam:3")
+    chains = RandomModel()
+    chains.capabilities = Capabilities()
+    with pytest.raises(CapabilityError, match="needs a backend with trees"):
+        Translator(chains, ["de"], style=Style(template="tower"), final="beam:3")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from redraft.captions.source import DEFAULT_SOURCE
 from redraft.captions.stabilise import USUAL, Mask
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
+from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.lines import LineBreaks
@@ -66,6 +67,8 @@ class Translator:
         curve: cost of a pass, for methods that draft by it; None measures it if it is not known yet.
         source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``stable:P``
             (`redraft.captions.source`).
+        final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
+            with the best of N hypotheses, which needs a backend with trees and N further branches per language.
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -88,13 +91,16 @@ class Translator:
         watch: Watch | None = None,
         curve: CostCurve | None = None,
         source: str = DEFAULT_SOURCE,
+        final: str = BIASED,
     ) -> None:
         chosen = get_method(method) if isinstance(method, str) else method
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
+        if beam_width(final) > 1 and not backend.capabilities.trees:
+            raise CapabilityError(f"final {final!r} needs a backend with trees; use exact instead")
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
-        settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source)
+        settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)
         encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in as_tags(to)}
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._name = backend.metadata.get("general.name", "unnamed")
@@ -136,6 +142,7 @@ class Translator:
         style: Style = Style(),
         max_tokens: int = 256,
         source: str = DEFAULT_SOURCE,
+        final: str = BIASED,
         engine: LlamaOptions = LlamaOptions(),
         draft_model: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
@@ -143,7 +150,7 @@ class Translator:
         """Load a model by name or path and translate with it; `close` frees it. Other arguments as for the class.
 
         Args:
-            engine: options of the backend; slots, and branches for methods that draft trees, are increased as needed.
+            engine: options of the backend; slots, and branches for draft trees and beams, are increased as needed.
             draft_model: name or path of the draft model, for methods that need one; None uses the one that ships for
                 ``model``.
             dtype: data type of transformers models, ``float32`` (the default) or ``bfloat16``.
@@ -151,6 +158,8 @@ class Translator:
         chosen = get_method(method) if isinstance(method, str) else method
         small = None if draft_model is None else os.fspath(draft_model)
         engine = replace(engine, slots=max(engine.slots, len(as_tags(to))))
+        if (width := beam_width(final)) > 1:
+            engine = replace(engine, branches=max(engine.branches, width * engine.slots))
         owned = open_models(chosen, os.fspath(model), small, engine, dtype)
         try:
             made = cls(
@@ -162,6 +171,7 @@ class Translator:
                 style=style,
                 max_tokens=max_tokens,
                 source=source,
+                final=final,
                 small=owned[1] if len(owned) > 1 else None,
             )
         except BaseException:

@@ -13,7 +13,9 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import Source
 from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
+from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.margins import Margins, Sure
+from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
@@ -111,7 +113,8 @@ class Translation:
             failures.append(self._overflow(update, length))
         elif not prompt.ids:
             self._forget()
-        elif prompt != self._prompt:  # an unchanged source needs no pass
+        elif prompt != self._prompt or (update.final and self._settings.final != BIASED):
+            # An unchanged source needs no pass.
             yield from self._decode(prompt, text, update.final)
         if update.final and fits and not self._last.tokens and self._earlier and _has_words(text):
             # without earlier sentences, which may have been taken for the text
@@ -152,9 +155,15 @@ class Translation:
             vocabulary.trees,
         )
 
+        width = beam_width(settings.final) if final else 0
+
         def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Margins | None]]:
             drafter, rule = settings.method.build(setup)
-            watched = _watched(rule, settings.mask)
+            if width > 1:
+                drafter = rule = Beam(width, setup.end_tokens)
+            elif width:
+                rule = Exact()
+            watched = None if final else _watched(rule, settings.mask)
             output = yield from decode(
                 prompt.ids,
                 drafter,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from redraft.captions.events import is_whole
 from redraft.captions.source import RAW, check_policy
 from redraft.captions.stabilise import Mask
+from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
@@ -50,9 +51,11 @@ class Settings:
             Reaching it is reported as a failure.
         curve: cost of a pass, for methods that use it.
         source: which part of a source that is not final is translated (`redraft.captions.source`).
+        final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
+            without bias; ``beam:N``, with the best of N hypotheses (`redraft.decoding.beam`).
 
     Raises:
-        OptionError: a number is out of range.
+        OptionError: a number is out of range, or ``source`` or ``final`` is unknown.
     """
 
     method: Method
@@ -62,6 +65,7 @@ class Settings:
     max_tokens: int = 256
     curve: CostCurve | None = None
     source: str = RAW
+    final: str = BIASED
 
     def __post_init__(self) -> None:
         for name, low in (("context", 0), ("max_tokens", 1)):
@@ -69,3 +73,4 @@ class Settings:
             if not is_whole(value) or value < low:
                 raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
         check_policy(self.source)
+        beam_width(self.final)

@@ -82,6 +82,11 @@ Examples:
     help="Recognise speech that pages and clients send; named as for redraft listen, without a name auto.  [default: "
     "none]",
 )
+@click.option(
+    "--final",
+    type=click.Choice(["biased", "exact"]),
+    help="Decode final captions with or without bias.  [default: biased]",
+)
 @click.option("--source", metavar="POLICY", help=f"{common.SOURCE}  [default: stable]")
 @common.punctuation
 @click.option("--sentences/--no-sentences", default=None, help=f"{common.SENTENCES}  [default: on]")

@@ -98,7 +98,7 @@ class Service:
         options = method.check(wanted.options)
         source = wanted.source_policy
         source = self.settings.source if source is None else check_policy(source, "source_policy")
-        settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source)
+        settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source, self.settings.final)
         return [
             Lane(Translation(language, encode, self._vocabulary, settings), tell)
             for language, encode in encoders.items()

@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
+from redraft.decoding.beam import BIASED, EXACT
 from redraft.errors import OptionError
 from redraft.serve.scheduler import MOST_LANES, USUAL_LANES
 from redraft.speech.endpoint import PAUSE
@@ -91,6 +92,7 @@ class ServeSettings(BaseSettings):
         description="engine load above which new sessions are refused; 1000 admits all",
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
+    final: str = Field(BIASED, description="how final captions are decoded: `biased`, as the method does, or `exact`")
     source: str = Field(
         DEFAULT_SOURCE,
         description="which part of unfinished sources is translated: `stable`, `raw` or `stable:P`",
@@ -205,6 +207,8 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     except ValueError as error:  # invalid TOML
         raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
     check_policy(found.source)
+    if found.final not in (BIASED, EXACT):
+        raise OptionError(f"final must be biased or exact on a server, not {found.final!r}")
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
         raise OptionError(f"viewers_only {problem}")

@@ -44,6 +44,7 @@ Write: TypeAlias = "Callable[[], AbstractContextManager[Writer]]"
 
 #: Options of model and engine, which a server sets itself.
 _OF_THE_SERVER = (
+    "final",
     "model",
     "draft_model",
     "template",
@@ -66,7 +67,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
             *("output", "mask_k", "mask_unit", "mask_margin", "mask_survival", "plain_mask"),
             *("reading", "reading_wait", "push"),
         ),
-        "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "max_tokens"),
+        "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "take_over", "key"),
     }
@@ -127,6 +128,7 @@ translation = common.all_of(
         common.option,
         common.max_tokens,
         common.source,
+        common.final,
         click.option("--context", type=common.Whole(0), default=0, help="Number of earlier sentences in the prompt."),
         click.option(
             "--term", multiple=True, metavar="TERM=TRANSLATION", help="Glossary entry, such as hull=Rumpf; repeatable."
@@ -179,9 +181,11 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
         from redraft.captions.source import check_policy
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
+        from redraft.decoding.beam import beam_width
 
     parse_language(chosen["source"], "source language")
     check_policy(chosen["source_policy"])
+    beam_width(chosen["final"])
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
@@ -205,6 +209,7 @@ def _here(
     draft_model: str | None,
     max_tokens: int,
     source_policy: str,
+    final: str,
     live: bool,
     threads: int,
     context_length: int,
@@ -221,7 +226,7 @@ def _here(
 
     engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
     more: dict[str, Any] = {"max_tokens": max_tokens, "engine": engine, "draft_model": draft_model, "dtype": dtype}
-    more["source"] = source_policy
+    more |= {"source": source_policy, "final": final}
     with opened() as items:
         with interrupt.ends_process():
             made = Translator.open(model, to=languages, **wanted, **more)

@@ -142,6 +142,8 @@ SOURCE = (
     "hold back words that stay with a chance below P; 1 waits until two texts agree, stable is stable:0.8."
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
+FINAL = "How final captions are decoded: biased, as the method does; exact, without bias; beam:N, the best of N."
+final = click.option("--final", default="biased", metavar="biased|exact|beam:N", help=FINAL)
 exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 

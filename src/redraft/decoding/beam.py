@@ -1,0 +1,121 @@
+"""Beam search in the decoding loop: the hypotheses are a draft tree, and a rule that waits until one of them has won.
+
+Every pass scores the tree of all hypotheses behind the tokens that they share.  The rule extends them by the most
+probable tokens after their leaves, and accepts what all of them have in common.  Once a finished hypothesis is more
+probable than every other one, by log-probability per token, the rest of it is accepted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from redraft.decoding.draft.tree import Tree
+from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+from redraft.errors import OptionError
+
+BIASED, EXACT = "biased", "exact"
+#: Least and most hypotheses.
+LEAST, MOST = 2, 16
+_BEAM = re.compile(r"beam:(\d{1,2})")
+_MOST_NODES = 1 << 20
+
+
+def beam_width(final: object) -> int:
+    """Return the number of hypotheses with which final texts are decoded: 0 for ``biased``, 1 for ``exact``.
+
+    Raises:
+        OptionError: it is not ``biased``, ``exact`` or ``beam:N``.
+    """
+    if final in (BIASED, EXACT):
+        return int(final == EXACT)
+    match = _BEAM.fullmatch(final) if isinstance(final, str) else None
+    if match is None or not LEAST <= int(match[1]) <= MOST:
+        raise OptionError(f"final must be biased, exact, or beam:N with N from {LEAST} to {MOST}, not {final!r}")
+    return int(match[1])
+
+
+class _Hypothesis(NamedTuple):
+    """Tokens after the accepted output, and the log-probability of all tokens, accepted ones included."""
+
+    tokens: tuple[int, ...]
+    logprob: float
+
+
+class Beam:
+    """Drafter and rule of one decoding.  The backend needs trees with ``width`` further branches.
+
+    Args:
+        width: number of unfinished hypotheses.
+        end_tokens: ids that end an output.
+    """
+
+    def __init__(self, width: int, end_tokens: frozenset[int]) -> None:
+        self._width, self._ends = width, end_tokens
+        self._live = [_Hypothesis((), 0.0)]
+        #: The best finished hypothesis with its end token, and its log-probability per token.
+        self._done: tuple[_Hypothesis, int, float] | None = None
+        self._paths: dict[tuple[int, ...], list[int]] = {}
+        self._accepted, self._room = 0, 0
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """Return the tree of all hypotheses."""
+        yield from ()
+        self._room = context.room
+        tree: Tree[Provenance] = Tree(self._width + 1, _MOST_NODES)
+        hypotheses = [*self._live, *([self._done[0]] if self._done else [])]
+        self._paths = {
+            tokens: tree.hang(ROOT, ((token, Provenance.MODEL) for token in tokens)) for tokens, _ in hypotheses
+        }
+        return tree.draft(tree.marks)
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Do nothing: `judge` has seen the rows."""
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Extend the hypotheses, and accept what they share, or the winner."""
+        found = [
+            (logprob + log, tokens, token)
+            for tokens, logprob in self._live
+            for token, log in rows.top_k(self._leaf(tokens), 2 * self._width)
+            if log > -math.inf
+        ]
+        found.sort(key=lambda each: -each[0])
+        self._live = []
+        for rank, (logprob, tokens, token) in enumerate(found):
+            if token in self._ends:
+                if rank < self._width:
+                    self._finish(_Hypothesis(tokens, logprob), token)
+            elif len(self._live) < self._width:
+                self._live.append(_Hypothesis((*tokens, token), logprob))
+        if self._done and all(self._average(each) <= self._done[2] for each in self._live):
+            return Verdict(tuple(self._paths[self._done[0].tokens]), self._done[1])
+        if len(self._live[0].tokens) > self._room:  # the limit: the best one is cut
+            best = max(self._live, key=self._average).tokens
+            return Verdict(tuple(self._paths[best[:-1]]), best[-1])
+        return self._share()
+
+    def _leaf(self, tokens: tuple[int, ...]) -> int:
+        path = self._paths[tokens]
+        return path[-1] if path else ROOT
+
+    def _average(self, each: _Hypothesis, more: int = 0) -> float:
+        return each.logprob / (self._accepted + len(each.tokens) + more)
+
+    def _finish(self, each: _Hypothesis, end: int) -> None:
+        average = self._average(each, 1)
+        if self._done is None or average > self._done[2]:
+            self._done = each, end, average
+
+    def _share(self) -> Verdict:
+        """Accept the tokens that all hypotheses have in common, and wait for another pass."""
+        first, *others = [tokens for tokens, _ in self._live] + ([self._done[0].tokens] if self._done else [])
+        shared = min((common_prefix(first, each) for each in others), default=len(first))
+        path = self._paths[next(tokens for tokens in self._paths if tokens[:shared] == first[:shared])][:shared]
+        self._accepted += len(path)
+        self._live = [_Hypothesis(tokens[len(path) :], logprob) for tokens, logprob in self._live]
+        if self._done:
+            (tokens, logprob), end, average = self._done
+            self._done = _Hypothesis(tokens[len(path) :], logprob), end, average
+        return Verdict(tuple(path), None)

@@ -1,0 +1,66 @@
+"""Beam search in the loop: never less probable than greedy decoding, and equal to a search without trees."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from redraft.captions.settings import Settings
+from redraft.decoding.beam import Beam, beam_width
+from redraft.decoding.decode import decode
+from redraft.decoding.drive import run
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import ROOT, Score
+from redraft.errors import OptionError
+from tests.fakes import RandomModel
+
+Ids = tuple[int, ...]
+LIMIT = 12
+
+
+def row(model: RandomModel, ids: Ids) -> list[tuple[int, float]]:
+    (rows,) = model.score([(0, Score(ids))])
+    return rows.top_k(ROOT, model.vocabulary_size)
+
+
+def reference(model: RandomModel, prompt: Ids, width: int) -> Ids:
+    """The search as it is in books, a pass per hypothesis."""
+    live: list[tuple[Ids, float]] = [((), 0.0)]
+    done: tuple[Ids, float] | None = None
+    for _ in range(LIMIT):
+        found = [
+            ((*ids, token), total + log) for ids, total in live for token, log in row(model, prompt + ids)[: 2 * width]
+        ]
+        found.sort(key=lambda each: -each[1])
+        for ids, total in found[:width]:
+            if ids[-1] in model.end_tokens and (done is None or total / len(ids) > done[1]):
+                done = ids[:-1], total / len(ids)
+        live = [each for each in found if each[0][-1] not in model.end_tokens][:width]
+        if done and all(total / len(ids) <= done[1] for ids, total in live):
+            return done[0]
+    return max(live, key=lambda each: each[1] / len(each[0]))[0]
+
+
+@pytest.mark.parametrize("width", [2, 3, 5])
+def test_beam(width: int) -> None:
+    model = RandomModel()
+    model.open_slot()
+    found = set()
+    for first in range(1, 9):
+        prompt = (first, 2, 3)
+        beam = Beam(width, model.end_tokens)
+        output = run(decode(prompt, beam, beam, end_tokens=model.end_tokens, limit=LIMIT), model, 0)
+        assert output.tokens == reference(model, prompt, width)
+        assert output.passes <= LIMIT
+        found.add(output.tokens)
+    assert len(found) > 4
+
+
+def test_width() -> None:
+    assert [beam_width(final) for final in ("biased", "exact", "beam:2", "beam:16")] == [0, 1, 2, 16]
+    for wrong in ("", "beam", "beam:1", "beam:17", "beam:x", 5, None, math.nan):
+        with pytest.raises(OptionError, match="final must be"):
+            beam_width(wrong)
+    with pytest.raises(OptionError, match="final must be"):
+        Settings(get_method("ssbd"), {}, final="best")
