@@ -217,7 +217,7 @@ def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:
 
 def test_columns_are_explained_before_the_table(redraft: Command) -> None:
     shown = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1").out
-    assert 0 <= shown.find("A/D: drafted tokens that were kept") < shown.find("ssbd beta=0.2")
+    assert 0 <= shown.find("passes: runs of the model. A/D: drafted") < shown.find("ssbd beta=0.2")
 
 
 def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:

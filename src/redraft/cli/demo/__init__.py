@@ -28,8 +28,9 @@ Examples:
 
 #: Descriptions of the table's columns.
 COLUMNS = (
-    "A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. NE: tokens erased per token of the "
-    "final text. NE shown: the same for what captions show. speed-up: tokens per second, relative to ar."
+    "passes: runs of the model. A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. "
+    "NE: tokens erased per token of the final text. NE shown: the same for what captions show. "
+    "speed-up: tokens per second, relative to ar."
 )
 
 
