@@ -41,6 +41,7 @@ class HfTokenizer:
         self.end_token, self.pad_token = self._special("eos"), self._special("pad")
         self._reads_tags = hasattr(tokenizer, "remove_language_code")
         self._pieces: dict[int, bytes] = {}
+        self._size = len(tokenizer)  # takes up to a millisecond, and the whole vocabulary is read
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
         self.start_token: int | None = tokenizer.bos_token_id
@@ -106,7 +107,7 @@ class HfTokenizer:
         return self._pieces[token]
 
     def _bytes(self, token: int) -> bytes:
-        if token < 0 or token in self._control or (not self._target and token >= len(self.base)):
+        if token < 0 or token in self._control or (not self._target and token >= self._size):
             return b""
         piece = self._target.get(token) if self._target else self.base.convert_ids_to_tokens(token)
         if piece is None:
