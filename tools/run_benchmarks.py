@@ -19,6 +19,7 @@ from pathlib import Path
 
 from redraft.models import shipped_path
 from redraft.signature import file_hash
+from redraft_bench.bench.data import RECOGNISED
 from redraft_bench.bench.read import ENDING, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,6 +58,9 @@ class Run:
 
 def runs() -> Iterator[Run]:
     """Yield all runs, the most important ones first."""
+    for data in ("talk", *RECOGNISED):
+        for language in LANGUAGES:
+            yield Run("stream", data, language, 0)
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)

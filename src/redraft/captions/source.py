@@ -61,6 +61,18 @@ def check_policy(policy: object, name: str = "source") -> str:
     raise OptionError(f"{name} must be stable, raw, or stable:P with P from 0 to 1, such as stable:0.5, not {policy!r}")
 
 
+def least_chance(policy: str) -> float:
+    """Return P of a policy; -1 for ``raw``, which holds nothing back.
+
+    Raises:
+        OptionError: the policy is unknown.
+    """
+    found = _STABLE.fullmatch(check_policy(policy))
+    if found is None:
+        return -1.0
+    return _CHANCE if found[1] is None else float(found[1])
+
+
 @dataclass(frozen=True, slots=True)
 class _Text:
     """A text of an utterance.
@@ -101,9 +113,8 @@ class Source:
     """
 
     def __init__(self, policy: str = DEFAULT_SOURCE) -> None:
-        found = _STABLE.fullmatch(check_policy(policy))
-        #: Least chance; None translates everything as it comes.
-        self._least = (_CHANCE if found[1] is None else float(found[1])) if found else None
+        #: Least chance; negative translates everything as it comes.
+        self._least = least_chance(policy)
         #: Place -> number of words that stayed there, and of all words.
         self._counts = {place: [chance * _WEIGHT, float(_WEIGHT)] for place, chance in _CHANCES.items()}
         self.begin()
@@ -128,7 +139,7 @@ class Source:
             final: whether the text is final.
         """
         last = self._last
-        if self._least is None:
+        if self._least < 0:
             return text
         if text == last.text and time is not None and time == last.time and not final:
             return self._part[0]  # sent twice, which confirms nothing

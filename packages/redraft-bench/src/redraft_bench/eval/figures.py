@@ -155,9 +155,10 @@ def _divided(line: TableLine, updates: int) -> Row:
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
     pairs = [(_rate(mine), _rate(theirs)) for mine, theirs in zip(line.records, baseline.records, strict=True)]
     ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
+    cpu = baseline.cpu_seconds if line.contender.source == baseline.contender.source else 0.0
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
-        "cpu_speedup": _ratio(baseline.cpu_seconds, line.cpu_seconds, 3) if baseline.cpu_seconds else None,
+        "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,
         "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
         "speedup_median": round(statistics.median(ratios), 3) if ratios else None,
         "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from redraft.captions.source import RAW, STABLE
+from redraft.captions.source import RAW, STABLE, least_chance
 from redraft_bench.bench.plots.chart import BLUE, ORANGE
 from redraft_bench.bench.plots.labels import Label, beside
 from redraft_bench.bench.plots.scatter import draw_line, leave_room, measured, points_of
@@ -21,7 +21,7 @@ LAGS = {"lag_first": (BLUE, "first shown"), "lag_good": (ORANGE, "for good")}
 def _rows(result: Result) -> list[Row]:
     """Return the rows of `ssbd`, from translating everything to translating what two texts agree on."""
     rows = measured((row for row in result.rows if row["method"] == "ssbd"), "ne_display", *LAGS)
-    return sorted(rows, key=lambda row: float(row["lag_first"] or 0))
+    return sorted(rows, key=lambda row: least_chance(str(row["source"])))
 
 
 def has_front(result: Result) -> bool:
