@@ -137,7 +137,9 @@ def test_refusals(
 
 def test_silence_has_no_captions(redraft: Run, tmp_path: Path) -> None:
     soundfile.write(tmp_path / "silence.wav", np.zeros(20 * RATE, np.int16), RATE)
-    assert redraft("listen", str(tmp_path / "silence.wav"), "--to", "de").out == ""
+    done = redraft("listen", str(tmp_path / "silence.wav"), "--to", "de")
+    assert done.out == "" and done.status == 0
+    assert done.err.endswith("redraft: no speech was recognised: the audio is silent\n")
 
 
 @pytest.mark.parametrize("missing", ["soundfile", "soxr", "sounddevice"])

@@ -128,11 +128,16 @@ def listen(
     from redraft.captions.languages import parse_language
     from redraft.speech.lag import Lag
     from redraft.speech.registry import resolve
+    from redraft.speech.unheard import Unheard
 
     _refuse_idle(file)
     recogniser = resolve(recogniser, parse_language(source, "source language").code)
 
-    lag = Lag(lambda sentence: click.echo(f"redraft: {sentence}", err=True), speed or 1.0)
+    def say(sentence: str) -> None:
+        click.echo(f"redraft: {sentence}", err=True)
+
+    live = file in (None, "-") or speed is not None
+    lag, unheard = Lag(say, speed or 1.0), Unheard(say, live=live)
 
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
@@ -142,11 +147,12 @@ def listen(
         from redraft.speech.sentences import Sentences
 
         with _blocks(file, device, rate, channels, speed, lag) as (blocks, heard):
-            announced = _announced(blocks, f"{recogniser} listens to {heard}")
+            announced = _announced(unheard.blocks(blocks), f"{recogniser} listens to {heard}")
             opened = isolated.isolated(recogniser, source, pause, punctuation)
-            items = lag.recognised(transcribe(announced, opened, Sentences() if sentences else None))
+            items = transcribe(announced, opened, Sentences() if sentences else None)
+            items = lag.recognised(unheard.recognised(items))
             # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-            yield items if file is not None and file != "-" and speed is None else newest(items)
+            yield newest(items) if live else items
 
     captioning.caption(opened, lag.check, source=source, **chosen)
 
