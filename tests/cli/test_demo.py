@@ -173,6 +173,7 @@ def test_live_translates_what_is_heard_now(redraft: Command, monkeypatch: pytest
     done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1")
     drawn = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[0])
     assert done.status == 0 and "We went home and ate soup." in drawn and "0:06 of 0:" in drawn
+    assert re.search(r"English, as \w+(:\S+)? sends it", drawn)
 
 
 @pytest.mark.usefixtures("hurried")
@@ -199,6 +200,7 @@ def test_live_with_the_real_recogniser(redraft: Command, monkeypatch: pytest.Mon
     monkeypatch.setattr(stage, "RECORDING", tmp_path / "start.wav")
     done = redraft("demo", "--live", "--to", "de", "--threads", "1", "--json")
     assert done.status == 0 and done.rows[0]["segments"] >= 2
+    assert "|recogniser:moonshine:tiny-en|" in done.rows[0]["signature"]
 
 
 def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+    from redraft.captions.events import Update
     from redraft.cli.demo.stage import Played
 
 EXAMPLES = """\b
@@ -109,7 +110,7 @@ def demo(
         from redraft.models import SMALL_OF
         from redraft.speech.endpoint import PAUSE
         from redraft.speech.isolated import isolated
-        from redraft.speech.registry import AUTO
+        from redraft.speech.registry import AUTO, resolve
 
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
@@ -120,7 +121,8 @@ def demo(
     drafting = [each.name for each in chosen if each.draft_model == "small"]
     if drafting and model not in SMALL_OF:
         raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
-    recogniser = isolated(AUTO, "en", PAUSE, None) if live else None
+    listening = resolve(AUTO, "en") if live else ""
+    recogniser = isolated(listening, "en", PAUSE, None) if live else None
     engine = LlamaOptions(512, len(contenders), BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
     small_engine = replace(engine, slots=max(1, len(drafting)), branches=0)
     console = Console()
@@ -128,14 +130,15 @@ def demo(
         with interrupt.ends_process():
             backend = _open(stack, model, engine)
             small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
-        updates = stage.first(stage.heard(recogniser), sentences) if recogniser else iter(talk)
+        heard: list[Update] = []
+        updates = stage.first(stage.heard(recogniser, heard), sentences) if recogniser else iter(talk)
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
             updates = updates if live else stage.timed(talk, speed)
-            played = stage.play(backend, contenders, updates, talk[-1].time or 0.0, console, small)
+            played = stage.play(backend, contenders, updates, talk[-1].time or 0.0, console, small, listening)
         else:
             played = stage.run(backend, contenders, updates, len(talk), small)
-        line = stage.signed(backend, talk, contenders[0])
+        line = stage.signed(backend, heard if live else talk, contenders[0], listening)
     _report(played, line, console, as_json=as_json)
     if isinstance(played.stopped, RedraftError):
         click.echo(f"redraft: {played.stopped}", err=True)

@@ -60,6 +60,7 @@ class Scene:
         time: seconds since the start of the talk.
         length: length of the talk in seconds.
         views: by language, then by method.
+        listening: name of the recogniser that hears the talk now; empty if its text was recognised before.
     """
 
     source: str
@@ -67,6 +68,7 @@ class Scene:
     time: float
     length: float
     views: tuple[View, ...]
+    listening: str = ""
 
 
 def draw(scene: Scene, console: Console) -> RenderableType:
@@ -106,7 +108,7 @@ def _source(scene: Scene, console: Console) -> Panel:
     words = Text(scene.source, style="bold" if scene.final else "")
     return Panel(
         _newest([words], console, max(10, console.width - _FRAME), SOURCE_LINES),
-        title="English, as the recogniser sends it",
+        title=f"English, as {scene.listening or 'the recogniser'} sends it",
         title_align="left",
         border_style="dim",
         height=SOURCE_LINES + 2,

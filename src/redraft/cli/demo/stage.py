@@ -53,10 +53,14 @@ def play(
     length: float,
     console: Console,
     small: LlamaCpp | None = None,
+    listening: str = "",
 ) -> Played:
-    """Translate updates as they come, with a live view on a terminal; ``length`` is that of the talk in seconds."""
+    """Translate updates as they come, with a live view on a terminal.
+
+    The other arguments are those of `Stage`.
+    """
     players = [Player(backend, each, small) for each in contenders]
-    with Stage(contenders, console, length) as stage:
+    with Stage(contenders, console, length, listening) as stage:
         stopped = _played(players, updates, stage.show)
     return Played(players, stopped)
 
@@ -100,8 +104,10 @@ def _paced(talk: Sequence[Update], speed: float) -> Iterator[Update]:
             yield item
 
 
-def heard(recogniser: Recogniser) -> Iterator[Update]:
+def heard(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
     """Yield what a recogniser hears in the recording of the talk at its original speed, while its sound plays.
+
+    Every update is also appended to ``found``.
 
     Raises:
         RedraftError: at the end, if the recogniser has failed.
@@ -111,6 +117,7 @@ def heard(recogniser: Recogniser) -> Iterator[Update]:
         problem = ""
         for item in newest(transcribe(blocks, recogniser, Sentences())):
             if isinstance(item, Update):
+                found.append(item)
                 yield item
             else:  # a recogniser that was started again goes on
                 problem = item.message
@@ -137,10 +144,11 @@ def talk_hash(talk: Sequence[Update]) -> str:
     return text_hash("\n".join(f"{update.utterance} {update.seq} {update.text}" for update in talk))
 
 
-def signed(backend: LlamaCpp, talk: Sequence[Update], contender: Contender) -> str:
+def signed(backend: LlamaCpp, talk: Sequence[Update], contender: Contender, listening: str = "") -> str:
     """Return the signature of a demo run, all of whose contenders have the mask and the source policy of this one."""
     hidden = contender.mask.label or "nothing"
-    return signature(backend.model.path, "talk", talk_hash(talk), hidden=hidden, source=contender.source)
+    more = {"recogniser": listening} if listening else {}
+    return signature(backend.model.path, "talk", talk_hash(talk), hidden=hidden, source=contender.source, **more)
 
 
 class Stage:
@@ -153,13 +161,14 @@ class Stage:
         contenders: the contenders to show.
         console: the terminal.
         length: length of the talk in seconds.
+        listening: name of the recogniser that hears it now; empty if the text was recognised before.
     """
 
     #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
-    def __init__(self, contenders: Sequence[Contender], console: Console, length: float) -> None:
-        self._contenders, self._console, self._length = contenders, console, length
+    def __init__(self, contenders: Sequence[Contender], console: Console, length: float, listening: str = "") -> None:
+        self._contenders, self._console, self._length, self._listening = contenders, console, length, listening
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._resizes = SizeWatch(console, self._redraw)
         self._scene: Scene | None = None
@@ -189,7 +198,7 @@ class Stage:
         """Return the scene after an update."""
         views = {player.contender: _view(player, update) for player in players}
         shown = tuple(views[each] for each in self._contenders)
-        return Scene(update.text, update.final, update.time or 0.0, self._length, shown)
+        return Scene(update.text, update.final, update.time or 0.0, self._length, shown, self._listening)
 
 
 def _view(player: Player, update: Update) -> View:
