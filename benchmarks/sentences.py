@@ -71,8 +71,8 @@ def words_of(segments: Iterable[Segment]) -> Iterator[tuple[str, float, float]]:
     """Yield the words of a talk, each with its start and end in seconds."""
     for segment in segments:
         end = segment.start or 0.0
-        for before, update in pairwise((None, *segment.updates)):
-            word = update.text[len(before.text) if before else 0 :].strip()
+        for before, update in pairwise((Update(segment.utterance, 0, ""), *segment.updates)):
+            word = update.text[len(before.text) :].strip()
             start, end = end, update.time or end
             if word:
                 yield word, start, end
@@ -176,9 +176,10 @@ def aligned(records: Sequence[Record], stream: Stream, talks: Stream, language: 
         line["delays"] += [1000 * each for each in caption.delays]
     for line in lines.values():
         line |= {"prediction": join(line.pop("units"), language), "elapsed": line["delays"], "source_length": 0}
+    lengths = [(each.end or 0.0) - (each.start or 0.0) for each in talks.segments]
     places = [
-        {"wav": f"{each.recording}.wav", "offset": each.start, "duration": (each.end or 0.0) - (each.start or 0.0)}
-        for each in talks.segments
+        {"wav": f"{each.recording}.wav", "offset": each.start, "duration": length}
+        for each, length in zip(talks.segments, lengths, strict=True)
     ]
     references = [join(split(each.references[language], language), language) for each in talks.segments]
     characters = unit(language) == "char"
@@ -190,8 +191,8 @@ def aligned(records: Sequence[Record], stream: Stream, talks: Stream, language: 
         inputs = load_resegmentation_inputs(str(files[0]), None, str(files[1]), str(files[2]), char_level=characters)
         found, _ = resegment(*inputs, char_level=characters, lang=language)
     return [
-        (each.prediction, dal([time / 1000 for time in each.emission_cu or ()], place["duration"]))
-        for each, place in zip(found, places, strict=True)
+        (each.prediction, dal([time / 1000 for time in each.emission_cu or ()], length))
+        for each, length in zip(found, lengths, strict=True)
     ]
 
 
@@ -227,7 +228,7 @@ def measured(
             bounds = difference(table, sums[0][figure][0], statistic) if sentences else interval(table, statistic)
             figures[figure] = round(statistic(table.sum(axis=0)), 3)
             figures[f"{figure}_interval"] = [round(bound, 3) for bound in bounds]
-        settings = {"method": "ssbd beta=0.2", "source": DEFAULT_SOURCE, "margin": 0}
+        settings: dict[str, Any] = {"method": "ssbd beta=0.2", "source": DEFAULT_SOURCE, "margin": 0}
         line = signature(shipped_path("demo"), name, stream.hash, **settings)
         yield {
             "data": name,
@@ -243,7 +244,8 @@ def measured(
 def heard_talks(limit: int) -> tuple[Stream, dict[str, Sequence[Heard]]]:
     """Return the reference segments of the talks, and what a recogniser sends for each."""
     talks = dict.fromkeys(segment.recording for segment in talk_stream(lag=0).segments)
-    found, heard = [], {}
+    found: list[Segment] = []
+    heard: dict[str, Sequence[Heard]] = {}
     for talk in list(talks)[: limit or None]:
         words = "gold" if talk == RECOGNISED else "spread"
         found += talk_stream(talk, words=words, lag=0).segments
@@ -260,7 +262,8 @@ def main(to: Sequence[str], limit: int) -> None:
     # A process for each recording, since the package's voice activity detector remembers the one before.
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
         found = dict(zip(RECORDINGS, pool.map(recognised, RECORDINGS), strict=True))
-    sets = [(NAME, heard, talks), *((name, {name: each}, None) for name, each in found.items())]
+    sets: list[tuple[str, dict[str, Sequence[Heard]], Stream | None]] = [(NAME, heard, talks)]
+    sets += [(name, {name: each}, None) for name, each in found.items()]
     with closing(open_backend("demo", LlamaOptions(context_length=1024, threads=1, slots=1), None)) as backend:
         for language in to:
             for name, recordings, references in sets:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -147,7 +148,7 @@ def talk_hash(talk: Sequence[Update]) -> str:
 def signed(backend: LlamaCpp, talk: Sequence[Update], contender: Contender, listening: str = "") -> str:
     """Return the signature of a demo run, all of whose contenders have the mask and the source policy of this one."""
     hidden = contender.mask.label or "nothing"
-    more = {"recogniser": listening} if listening else {}
+    more: dict[str, Any] = {"recogniser": listening} if listening else {}
     return signature(backend.model.path, "talk", talk_hash(talk), hidden=hidden, source=contender.source, **more)
 
 
