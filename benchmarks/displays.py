@@ -1,11 +1,8 @@
-"""Compare displays of the same outputs: flicker and lag under masks, margins and survival.
+"""Compare displays of the same outputs: flicker and lag under masks and margins.
 
 Outputs are decoded once, with the margin of every token, and saved in --out, so an interrupted run can be resumed. Then
 every display is applied to them without decoding.  NE and lags are those of the shown text, in words or characters.
-With --fit, the weights of `redraft.captions.stabilise.surviving` are fitted to these outputs instead; use other
-segments than for comparing displays.
 
-python -m benchmarks.displays --first 600 --data flores --fit
 python -m benchmarks.displays --limit 60 --json > benchmarks/results/displays.jsonl
 """
 
@@ -16,18 +13,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_backend, resolve
 from redraft.captions.events import Caption, Update
 from redraft.captions.reading import Layout, Reading
-from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
+from redraft.captions.stabilise import OFF, Mask, stabilise
 from redraft.decoding.accept.margins import Margins
 from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method, Setup, Value
@@ -51,7 +45,6 @@ DISPLAYS = {
     "mask 5": Mask(5),
     "margin 0": Mask(margin=0.0),
     "margin 0.05": Mask(margin=0.05),
-    **{f"survival {least:g}": Mask(survival=least) for least in (0.7, 0.75, 0.8, 0.85, 0.9)},
 }
 #: Reading mode by the maximum wait of a line in seconds; its input is what margin 0 shows.
 READING = {f"reading {longest:g} s": Layout(37, min(1.0, longest), longest) for longest in (0.0, 1.0, 2.0, 4.0)}
@@ -59,8 +52,6 @@ READING = {f"reading {longest:g} s": Layout(37, min(1.0, longest), longest) for 
 RATE = 2.5
 FIGURES = ("ne_units", "latency_unit", "laal", "mean_lag", "dal")
 SHOWN = ("method", "target_language", *FIGURES, "chrf")
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 @click.command(help=__doc__)
@@ -70,7 +61,6 @@ Array: TypeAlias = NDArray[np.float64]
 @click.option("--beta", default=0.2)
 @click.option("--first", default=0, help="Number of the first segment; others are held out.")
 @click.option("--limit", default=60, help="Segments a cell.")
-@click.option("--fit", is_flag=True, help="Fit the weights of survival.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("displays"))
 def main(
@@ -80,31 +70,23 @@ def main(
     beta: float,
     first: int,
     limit: int,
-    fit: bool,
     as_json: bool,
     out: Path,
 ) -> None:
-    """Record missing outputs, then compare the displays or fit the weights."""
+    """Record missing outputs, then compare the displays."""
     out.mkdir(parents=True, exist_ok=True)
     backend = open_backend(model, LlamaOptions(1024, threads=1))
-    events: list[tuple[list[float], bool]] = []
     for name in data:
         for language in to:
             stream = _stream(name, language, first, limit)
             file = out / f"{name}-{language}-{beta:g}-{first}.jsonl"
             _decode(backend, stream, language, beta, file)
-            if fit:
-                events += _events(file)
-                continue
             rows = [*_figures(backend, stream, language, file)]
             line = signature(resolve(model), stream.name, stream.hash, beta=beta, first=first)
             if as_json:
                 print_json(rows, line, sys.stdout)
             else:
                 print_table(rows, line, Console(), SHOWN)
-    if fit:
-        weights = _fitted(np.array([features for features, _ in events]), np.array([stays for _, stays in events]))
-        click.echo(f"{len(events)} tokens: {', '.join(f'{weight:.2f}' for weight in weights)}")
 
 
 def _figures(backend: Backend, stream: Stream, language: str, file: Path) -> Iterator[Row]:
@@ -162,15 +144,13 @@ def _shown(backend: Backend, stream: Stream, file: Path, mask: Mask) -> Iterator
     """Yield the records of a display of the outputs."""
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()[: len(stream.segments)]):
         updates = stream.segments[number].updates
-        steps, last, shown, ages = [], list[int](), list[int](), list[int]()
+        steps, shown = [], list[int]()
         for update, (ids, margins) in zip(updates, json.loads(line), strict=True):
-            kept = common_prefix(last, ids)
-            ages, last = [age + 1 for age in ages[:kept]] + [0] * (len(ids) - kept), ids
             view = stabilise(
                 [backend.token_bytes(token) for token in ids],
                 mask,
                 final=update.final,
-                sure=_sure(mask, margins, ages),
+                sure=_sure(mask, margins),
                 standing=common_prefix(shown, ids),
             )
             shown = ids[: view.shown_length]
@@ -195,9 +175,7 @@ def _references(stream: Stream, language: str) -> list[str]:
     return [segment.references[language] for segment in stream.segments]
 
 
-def _sure(mask: Mask, margins: list[float], ages: list[int]) -> int | None:
-    if mask.survival is not None:
-        return surviving(margins, ages[: len(margins)], mask.survival)
+def _sure(mask: Mask, margins: list[float]) -> int | None:
     if mask.margin == OFF:
         return None
     least = mask.margin
@@ -206,30 +184,6 @@ def _sure(mask: Mask, margins: list[float], ages: list[int]) -> int | None:
 
 def _step(update: Update, ids: list[int], text: str) -> Step:
     return Step(update.seq, update.text, update.final, update.time, 0, tuple(ids), text, "", True, 0.0, 0.0, ())
-
-
-def _events(file: Path) -> Iterator[tuple[list[float], bool]]:
-    """For every token after a stable prefix, yield its features and whether it stays too."""
-    for line in file.read_text(encoding="utf-8").splitlines():
-        outputs, last, ages = json.loads(line), list[int](), list[int]()
-        for number, (ids, margins) in enumerate(outputs[:-1]):
-            kept = common_prefix(last, ids)
-            ages, last = [age + 1 for age in ages[:kept]] + [0] * (len(ids) - kept), ids
-            stays = min(common_prefix(ids, later) for later, _margins in outputs[number + 1 :])
-            for place, margin in enumerate(margins[: stays + 1]):
-                near = [1 / (1 + ages[place]), 1 / (len(ids) - place)]
-                yield [1.0, max(margin, 0.0) ** 0.5, min(margin, 0.0), *near], place < stays
-
-
-def _fitted(features: Array, stays: Array) -> Array:
-    """Return the weights of a logistic regression, by Newton's method with a little regularisation."""
-    weights = np.zeros(features.shape[1])
-    for _ in range(30):
-        likely = 1 / (1 + np.exp(-features @ weights))
-        slope = features.T @ (stays - likely) - weights
-        curve = (features * (likely * (1 - likely))[:, None]).T @ features + np.eye(len(weights))
-        weights += np.linalg.solve(curve, slope)
-    return weights
 
 
 if __name__ == "__main__":

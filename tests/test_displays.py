@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks import displays
@@ -39,7 +38,7 @@ def backend() -> Iterator[Backend]:
 
 
 @pytest.mark.parametrize("language", ["de", "ja"])
-@pytest.mark.parametrize("mask", [Mask(), Mask(3), Mask(margin=0.0), Mask(margin=0.05), Mask(survival=0.8)], ids=str)
+@pytest.mark.parametrize("mask", [Mask(), Mask(3), Mask(margin=0.0), Mask(margin=0.05)], ids=str)
 def test_a_replay_shows_what_is_shown_live(backend: Backend, tmp_path: Path, language: str, mask: Mask) -> None:
     file = tmp_path / "outputs.jsonl"
     displays._decode(backend, STREAM, language, 0.2, file)
@@ -69,10 +68,3 @@ def test_lines_of_reading_mode_never_change(backend: Backend, tmp_path: Path) ->
         texts = [step.text for step in record.steps]
         assert all(later.startswith(text) for text, later in pairwise(texts))
         assert texts[-1].split() == shown[record.segment].steps[-1].text.split()
-
-
-def test_the_weights_of_survival_are_found_again() -> None:
-    random = np.random.default_rng(3)
-    features = np.column_stack([np.ones(20_000), random.normal(size=(20_000, 2))])
-    stays = random.random(20_000) < 1 / (1 + np.exp(-features @ [0.5, 2.0, -1.0]))
-    assert displays._fitted(features, stays.astype(float)) == pytest.approx([0.5, 2.0, -1.0], abs=0.1)

@@ -21,7 +21,7 @@ import pytest
 from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.stopwatch import Measured
-from redraft.captions import prompt, stabilise
+from redraft.captions import prompt
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared import captioning
@@ -130,7 +130,7 @@ class TestHelp:
         assert re.fullmatch(r"redraft \d+\.\d+\.\d+\n", redraft("--version").out)
 
     def test_names_and_ranges_are_those_of_the_library(self) -> None:
-        assert (captioning.TEMPLATES, captioning.UNITS) == (prompt.TEMPLATES, stabilise.UNITS)
+        assert captioning.TEMPLATES == prompt.TEMPLATES
         ranges = {each.name: each.type for each in command.translate.params if isinstance(each.type, click.IntRange)}
         make: Any = LlamaOptions
         for name in ("threads", "gpu_layers", "context_length"):

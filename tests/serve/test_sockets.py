@@ -350,19 +350,3 @@ def test_what_has_ended_takes_no_place_from_newcomers(tmp_path: Path) -> None:
             assert server.ask(f"/v1/sessions/{name}").json["done"] is True
         with server.socket() as first, server.socket() as second:
             assert [socket.start()["type"] for socket in (first, second)] == ["started"] * 2
-
-
-def test_a_session_may_show_what_is_likely_to_stay_in_place_of_what_the_model_is_sure_of(server: Running) -> None:
-    shown = {}
-    for mask in ({"mask_margin": -1}, {"mask_survival": 0.99}):
-        with server.socket() as socket:
-            socket.start("de", **mask)
-            say(socket, "we saw her duck", final=False)
-            partial = socket.until("partial")[-1]
-            shown[next(iter(mask))] = partial["text"]
-            assert partial["text"] + partial["unstable"] == expected("we saw her duck")
-    assert shown["mask_margin"] == expected("we saw her duck") and len(shown["mask_survival"]) < len(
-        shown["mask_margin"]
-    )
-    with server.socket() as socket:
-        assert "mask_survival must be a number from 0.01 to 0.99" in socket.start("de", mask_survival=2)["message"]

@@ -12,9 +12,9 @@ from redraft.captions.answer import Answer
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import Source
-from redraft.captions.stabilise import OFF, Mask, stabilise, surviving
+from redraft.captions.stabilise import OFF, Mask, stabilise
 from redraft.decoding.accept.exact import Exact
-from redraft.decoding.accept.margins import Margins, Sure
+from redraft.decoding.accept.margins import Sure
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.loops import longest_output, out_of_loops
@@ -55,7 +55,6 @@ class Translation:
         self._draft: tuple[int, ...] = ()
         self._sure: int | None = None
         self._shown: tuple[int, ...] = ()
-        self._ages: list[int] = []
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -157,7 +156,7 @@ class Translation:
 
         width = beam_width(settings.final) if final else 0
 
-        def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Margins | None]]:
+        def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Sure | None]]:
             drafter, rule = settings.method.build(setup)
             if width > 1:
                 drafter = rule = Beam(width, setup.end_tokens)
@@ -184,14 +183,9 @@ class Translation:
         draft = () if final and not self._last.finished else self._draft
         output, watched = yield from out_of_loops(attempt, draft)
         self.tally.add(output)
-        kept = common_prefix(self._last.tokens, output.tokens)
-        self._ages = [age + 1 for age in self._ages[:kept]] + [0] * (len(output.tokens) - kept)
         self._prompt, self._answer, self._last, self._limit = prompt, answer, output, limit
-        if isinstance(watched, Sure):
+        if watched is not None:
             self._sure = watched.kept
-        elif watched is not None:
-            margins = watched.margins[: len(output.tokens)]  # a loop that was cut off has more margins than tokens
-            self._sure = surviving(margins, self._ages[: len(margins)], settings.mask.survival or 0.0)
 
     def _caption(self, update: Update, *, remember: bool) -> Caption:
         view = stabilise(
@@ -255,11 +249,9 @@ def _has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def _watched(rule: Rule, mask: Mask) -> Margins | None:
+def _watched(rule: Rule, mask: Mask) -> Sure | None:
     """Wrap the rule to record margins if the mask needs them; return None if it does not."""
-    if mask.margin > OFF:
-        return Sure(rule, mask.margin)
-    return None if mask.survival is None else Margins(rule)
+    return Sure(rule, mask.margin) if mask.margin > OFF else None
 
 
 class Session:

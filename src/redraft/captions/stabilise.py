@@ -4,9 +4,8 @@ Mask-k hides the last k units, where most corrections happen.  *Display-only* ma
 from the reader but keeps them in the draft.  *Plain* mask-k (Arivazhagan et al. 2020; upper half of Table 4 in SSBD v2)
 removes them from the draft too.
 
-A *margin* hides everything from the first token of which the model is not sure (`redraft.decoding.accept.margins`).  A
-*survival* probability shows the prefix that will stay with at least this probability (`surviving`).  Neither hides a
-token that is already shown and has not changed.
+A *margin* hides everything from the first token of which the model is not sure (`redraft.decoding.accept.margins`), but
+no token that is already shown and has not changed.
 
 Final translations are never masked, and incomplete characters are never shown.
 """
@@ -14,7 +13,6 @@ Final translations are never masked, and incomplete characters are never shown.
 from __future__ import annotations
 
 import codecs
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,9 +26,6 @@ _Decoder = codecs.getincrementaldecoder("utf-8")
 #: The margin that hides nothing, the minimum of a difference of probabilities.
 OFF = -1.0
 
-#: Weights of `surviving`, fitted to held-out sentences of the demo model (`benchmarks.displays --fit`).
-_STAYS, _SURER, _DOUBTFUL, _NEW, _LATE = 4.2, 3.1, 9.7, -1.85, -1.6
-
 
 @dataclass(frozen=True, slots=True)
 class Mask:
@@ -42,17 +37,15 @@ class Mask:
         display_only: whether to keep the hidden part in the draft.
         margin: minimum lead in probability over every other token, from -1 (hides nothing) to 1.  At 0 a token must be
             the model's own choice; below 0 it may be one that a bias has kept.
-        survival: minimum probability, between 0 and 1, with which the shown prefix will stay; None turns this off.
 
     Raises:
-        OptionError: a value is out of range, or both ``margin`` and ``survival`` are given.
+        OptionError: a value is out of range.
     """
 
     k: int = 0
     unit: str = "tokens"
     display_only: bool = True
     margin: float = OFF
-    survival: float | None = None
 
     def __post_init__(self) -> None:
         if not is_whole(self.k) or self.k < 0:
@@ -61,23 +54,17 @@ class Mask:
             raise OptionError(f"mask unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
         if not (is_number(self.margin) and OFF <= self.margin <= 1):
             raise OptionError(f"mask margin must be a number from -1 to 1, not {self.margin!r}")
-        if self.survival is not None:
-            if not (is_number(self.survival) and 0 < self.survival < 1):
-                raise OptionError(f"mask survival must be a number above 0 and below 1, or None, not {self.survival!r}")
-            if self.margin > OFF:
-                raise OptionError("mask margin and mask survival exclude each other, so leave one out")
 
     @property
     def asks(self) -> bool:
         """Whether the mask depends on the model's probabilities."""
-        return self.margin > OFF or self.survival is not None
+        return self.margin > OFF
 
     @property
     def label(self) -> str:
         """The mask in words, e.g. ``3 tokens`` or ``below margin 0.02``; empty if it hides nothing."""
         parts = [f"{self.k} {self.unit}"] if self.k else []
         parts += [f"below margin {self.margin:g}"] if self.margin > OFF else []
-        parts += [f"below survival {self.survival:g}"] if self.survival is not None else []
         return ", ".join(parts + (["plain"] if parts and not self.display_only else []))
 
 
@@ -100,32 +87,6 @@ class Stabilised:
     hidden: str
     shown_length: int
     draft_length: int
-
-
-def surviving(margins: Sequence[float], ages: Sequence[int], least: float) -> int:
-    """Return the length of the longest prefix that stays with a probability of at least ``least``.
-
-    A correction retracts everything after it, so the probabilities of the tokens are multiplied.  That of a token is a
-    logistic function of its margin, of how long it has been unchanged, and of its distance from the end.
-
-    Args:
-        margins: margins of the tokens of a partial translation (`redraft.decoding.accept.margins.Margins`).
-        ages: for each token, the number of updates for which it and all tokens before it have been unchanged.
-        least: the probability, as in `Mask.survival`.
-    """
-    together = 1.0
-    for place, (margin, age) in enumerate(zip(margins, ages, strict=True)):
-        logit = (
-            _STAYS
-            + _SURER * math.sqrt(max(margin, 0.0))
-            + _DOUBTFUL * min(margin, 0.0)
-            + _NEW / (1 + age)
-            + _LATE / (len(margins) - place)
-        )
-        together /= 1 + math.exp(-logit)
-        if together < least:
-            return place
-    return len(margins)
 
 
 def whole_characters(data: bytes) -> str:

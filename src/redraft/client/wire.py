@@ -42,8 +42,7 @@ def _of_mask(mask: Mask) -> dict[str, Any]:
     """
     if not mask.display_only:
         raise OptionError("mask: drafts on a server keep what is hidden, so leave display_only true")
-    fields = {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
-    return fields if mask.survival is None else {**fields, "mask_survival": mask.survival}
+    return {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
 
 
 def _of_style(style: Style) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
 from redraft.captions.formats.read import one_line, printable
-from redraft.captions.stabilise import OFF, USUAL, Mask
+from redraft.captions.stabilise import USUAL, Mask
 from redraft.serve.refusals import CODES, describe
 
 T = TypeVar("T")
@@ -164,12 +164,6 @@ class Wanted(Message):
         le=1,
         description="hide from the first token whose lead over the runner-up is below this; -1 hides nothing",
     )
-    mask_survival: float | None = Field(
-        None,
-        ge=0.01,
-        le=0.99,
-        description="in place of the margin: show the beginning that stays with this probability",
-    )
     source_policy: ShortText | None = Field(
         None,
         description="which part of an unfinished source is translated: `stable`, `raw` or `stable:P`; the server's "
@@ -182,8 +176,7 @@ class Wanted(Message):
     @property
     def mask(self) -> Mask:
         """The mask of partial captions."""
-        margin = self.mask_margin if self.mask_survival is None else OFF
-        return Mask(self.mask_k, self.mask_unit, margin=margin, survival=self.mask_survival)
+        return Mask(self.mask_k, self.mask_unit, margin=self.mask_margin)
 
 
 class Begin(Wanted):

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from redraft.captions.formats.push import CaptionService
     from redraft.captions.formats.write import Writer
     from redraft.captions.reading import Layout
-    from redraft.captions.stabilise import Mask
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
-UNITS = ("tokens", "words")
 TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
 template = click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
 prompt = click.option(
@@ -54,7 +52,6 @@ _OF_THE_SERVER = (
     "gpu_layers",
     "dtype",
     "exact",
-    "plain_mask",
 )
 
 
@@ -63,10 +60,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {
         "Languages": ("to", "source", "term", "context"),
         **inputs,
-        "Captions": (
-            *("output", "mask_k", "mask_unit", "mask_margin", "mask_survival", "plain_mask"),
-            *("reading", "reading_wait", "push"),
-        ),
+        "Captions": ("output", "mask_k", "mask_margin", "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "take_over", "key"),
@@ -92,26 +86,14 @@ translation = common.all_of(
             "--mask-k",
             type=common.Whole(0),
             default=0,
-            help="Hide this many tokens or words at the end of partial captions.",
+            help="Hide this many tokens at the end of partial captions.",
         ),
-        click.option("--mask-unit", type=click.Choice(UNITS), default="tokens", help="Unit of --mask-k."),
         click.option("--mask-margin", type=common.Real(-1, 1), default=0.0, help=common.MARGIN),
-        click.option(
-            "--mask-survival",
-            type=common.Real(0, 1, min_open=True, max_open=True),
-            help="Instead of --mask-margin: show the part that stays with this probability, such as 0.8.",
-        ),
         click.option(
             "--reading",
             type=common.Whole(16, 80),
             metavar="CELLS",
             help="Reading mode: show complete lines of this width that never change, such as 37.",
-        ),
-        click.option(
-            "--reading-wait",
-            type=common.Real(0),
-            default=4.0,
-            help="Longest time in seconds that a full line of --reading waits for revisions.",
         ),
         click.option(
             "--push",
@@ -120,7 +102,6 @@ translation = common.all_of(
             help="Also send final captions to zoom:URL or youtube:URL, the caption URL that it gives you; with "
             "several languages de=zoom:URL. Repeatable.",
         ),
-        click.option("--plain-mask", is_flag=True, help="Remove hidden tokens from the draft too."),
         common.model,
         common.draft_model,
         common.method,
@@ -179,6 +160,7 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.source import check_policy
+        from redraft.captions.stabilise import Mask
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
         from redraft.decoding.beam import beam_width
@@ -189,10 +171,15 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
-    write = partial(stream.writer, output, languages, _layout(chosen["reading"], chosen["reading_wait"]), pushed)
+    write = partial(stream.writer, output, languages, _layout(chosen["reading"]), pushed)
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
     style = Style(chosen["source"], chosen["template"], own, glossary, chosen["context"])
-    wanted = {"mask": _mask(**chosen), "style": style, "method": chosen["method"], "options": options}
+    wanted = {
+        "mask": Mask(chosen["mask_k"], margin=chosen["mask_margin"]),
+        "style": style,
+        "method": chosen["method"],
+        "options": options,
+    }
     run = _here if chosen["server"] is None else _on_a_server
     if not run(opened, write, languages, wanted, watch=watch, live=live, **chosen):
         raise click.exceptions.Exit(1)
@@ -267,29 +254,10 @@ def _on_a_server(
     return whole and stream.is_whole(writer)
 
 
-def _mask(
-    *,
-    mask_k: int,
-    mask_unit: str,
-    mask_margin: float,
-    mask_survival: float | None,
-    plain_mask: bool,
-    **_: Any,
-) -> Mask:
-    from redraft.captions.stabilise import OFF, Mask
-
-    if mask_survival is not None and common.is_given("mask_margin"):
-        raise OptionError("--mask-survival cannot be combined with --mask-margin")
-    margin = mask_margin if mask_survival is None else OFF
-    return Mask(mask_k, mask_unit, not plain_mask, margin, mask_survival)
-
-
-def _layout(width: int | None, longest: float) -> Layout | None:
+def _layout(width: int | None) -> Layout | None:
     from redraft.captions.reading import Layout
 
-    if width is None and common.is_given("reading_wait"):
-        raise OptionError("--reading-wait needs --reading")
-    return None if width is None else Layout(width, min(1.0, longest), longest)
+    return None if width is None else Layout(width)
 
 
 def _check_server(server: str | None, room: str | None) -> None:
