@@ -95,6 +95,7 @@ def added() -> dict[str, EntryPoint]:
 
 @click.group(
     cls=Commands,
+    commands=[click.Command(name) for name in COMMANDS],  # for suggestions
     epilog=EXAMPLES,
     invoke_without_command=True,
     context_settings=SETTINGS,
