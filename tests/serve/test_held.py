@@ -16,7 +16,7 @@ def shown(messages: list[dict[str, Any]]) -> list[str]:
 
 
 def begin(server: Running, socket: Socket, **fields: Any) -> str:
-    token: str = socket.start("de", method="ar", source_policy="stable:1", **fields)["token"]
+    token: str = socket.start("de", method="ar", source_policy="stable:0.7", **fields)["token"]
     return token
 
 
@@ -62,7 +62,7 @@ def test_next_utterance() -> None:
 
 
 def test_default_of_the_server() -> None:
-    with running(source="stable:1") as server, server.socket() as socket:
+    with running(source="stable:0.7") as server, server.socket() as socket:
         socket.start("de", method="ar")
         say(socket, "we saw her", final=False)
         assert shown(socket.until("partial"))[-1] == expected("we saw")
