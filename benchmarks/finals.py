@@ -3,7 +3,7 @@
 Partial captions are decoded once, and the final text of each segment in every way.  The changed share counts words, or
 characters in Chinese and Japanese, of the last partial caption that the final one does not begin with.
 
-python -m benchmarks.finals --limit 40 --json > benchmarks/results/finals.jsonl
+python -m benchmarks.finals --limit 16 > benchmarks/results/finals.jsonl
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import click
 import numpy as np
-from rich.console import Console
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
@@ -32,7 +31,6 @@ from redraft_bench.eval import bootstrap
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.quality import statistics
 from redraft_bench.eval.sets import load_set, reveal
-from redraft_bench.eval.table import print_table
 
 DATA = ("flores200.devtest", "acl6060.dev", "tatoeba2021")
 FINALS = ("biased", "exact", "beam:2", "beam:4")
@@ -54,10 +52,9 @@ class _Final(NamedTuple):
 @click.option("--data", type=click.Choice(DATA), multiple=True, default=DATA)
 @click.option("--to", multiple=True, default=("de", "zh", "ja"))
 @click.option("--model", default="demo")
-@click.option("--limit", default=40, help="Segments a cell.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int, as_json: bool) -> None:
-    """Print a row for every way, data set and language."""
+@click.option("--limit", default=16, help="Segments a cell.")
+def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int) -> None:
+    """Print one JSON object a line for every way, data set and language."""
     with closing(open_model(model, LlamaOptions(512, branches=BRANCHES, threads=1))) as backend:
         for name in data:
             for language in to:
@@ -68,10 +65,7 @@ def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int, as_
                 ]
                 rows = [*_rows(segments, test.references, name, language)]
                 line = signature(resolve(model), name, test.hash, beta=0.2, lag=3, segments=len(segments), threads=1)
-                if as_json:
-                    print_json(rows, line, sys.stdout)
-                else:
-                    print_table(rows, line, Console())
+                print_json(rows, line, sys.stdout)
                 sys.stdout.flush()
 
 
