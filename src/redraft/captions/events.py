@@ -57,13 +57,22 @@ _UTTERANCE = {
     "max_length": 100,
 }
 _SEQ = {"check": lambda value: is_whole(value) and value >= 0, "words": "a whole number of 0 or more", "ge": 0}
-_TEXT = {"check": is_text, "words": "a string of whole characters"}
+_TEXT = {"check": is_text, "words": "a string of whole characters", "one_line": True}
 _FINAL = {"check": lambda value: isinstance(value, bool), "words": "true or false"}
 _TIME = {
     "check": lambda value: value is None or is_seconds(value),
     "words": "a finite number of seconds, 0 or more, or null",
     "ge": 0,
     "allow_inf_nan": False,
+}
+
+_SPEAKER = {
+    "check": lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and value.isprintable()),
+    "words": "a name of 1 to 100 characters on one line, or null",
+    "one_line": True,
+    "min_length": 1,
+    "max_length": 100,
+    "description": "who is speaking",
 }
 
 
@@ -77,6 +86,7 @@ class Update:
         text: the whole text so far, not an increment.
         final: whether this is the last update of the utterance.
         time: when it was spoken or received, in seconds from the start of the stream; None if unknown.
+        speaker: who is speaking, a name of 1 to 100 characters; None if unknown.
 
     Raises:
         InputError: a field has an invalid value.
@@ -89,6 +99,7 @@ class Update:
         default=False, metadata={**_FINAL, "description": "whether this is the last update of the utterance"}
     )
     time: float | None = field(default=None, metadata={**_TIME, "description": "seconds from the start of the stream"})
+    speaker: str | None = field(default=None, metadata=_SPEAKER)
 
     def __post_init__(self) -> None:
         for name, check, words in _CHECKS:
@@ -146,6 +157,7 @@ class Caption:
         time: time of the update.
         source: text of the update.
         cut: whether the translation was cut off at a limit or a repetition.
+        speaker: who is speaking; None if unknown.
     """
 
     utterance: str = field(metadata=_UTTERANCE)
@@ -159,6 +171,7 @@ class Caption:
     cut: bool = field(
         default=False, metadata={"description": "true if the model did not finish it, so that it was cut"}
     )
+    speaker: str | None = field(default=None, metadata=_SPEAKER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,7 @@ class Translation:
             update.time,
             update.text,
             cut=not self._last.finished,
+            speaker=update.speaker,
         )
 
     def remember(self, source: str, translation: str) -> None:

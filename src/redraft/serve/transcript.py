@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from redraft.captions.events import Caption
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer
+from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 
@@ -170,9 +170,9 @@ class Transcript:
         parts |= {target: {} for target in targets}
         for caption in found:
             if caption.language in targets:
-                parts[caption.language][caption.utterance] = printable(caption.text).strip()
+                parts[caption.language][caption.utterance] = spoken(caption)
                 if original:
-                    parts[""].setdefault(caption.utterance, printable(caption.source).strip())
+                    parts[""].setdefault(caption.utterance, by(caption.speaker, printable(caption.source).strip()))
         titles = {"": f"Original ({_name(source)})", **{target: _name(target) for target in targets}}
         return "\n".join("\n".join([titles[key], "", *lines.values(), ""]) for key, lines in parts.items() if lines)
 

@@ -22,7 +22,7 @@ from rich.text import Text
 from redraft.captions.events import Caption, Event, Failure, is_whole
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.resize import SizeWatch
-from redraft.captions.formats.write import LinesWriter, failure_line
+from redraft.captions.formats.write import LinesWriter, by, failure_line
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
@@ -119,7 +119,7 @@ class LiveWriter:
         block = self._blocks.setdefault(caption.utterance, _Block())
         block.captions[column], block.width = caption, 0
         if caption.seq >= block.seq:
-            block.source, block.seq = caption.source, caption.seq
+            block.source, block.seq = by(caption.speaker, caption.source), caption.seq
 
     def _leave(self, part: _Block | Text) -> None:
         """Print a part that is no longer redrawn, above the live part."""

@@ -251,4 +251,4 @@ def one_line(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 #: Fields of an update that are text to show.
-_TEXTS = ("text",)
+_TEXTS = tuple(each.name for each in fields(Update) if each.metadata.get("one_line"))

@@ -46,6 +46,16 @@ def failure_line(failure: Failure) -> str:
     return printable(": ".join(["redraft", *([", ".join(place)] if place else []), failure.message]))
 
 
+def spoken(caption: Caption) -> str:
+    """Return the text of a caption as one line, after the speaker's name if that is known."""
+    return by(caption.speaker, printable(caption.text).strip())
+
+
+def by(speaker: str | None, text: str) -> str:
+    """Return a text after its speaker's name if that is known; an empty text has none."""
+    return f"{printable(speaker)}: {text}" if speaker and text else text
+
+
 def _put(stream: IO[str], text: str) -> None:
     try:
         stream.write(text)
@@ -76,7 +86,7 @@ class LinesWriter:
             _put(self._errors, failure_line(event) + "\n")
             return
         column = event.language if column is None else column
-        said = event.utterance, printable(event.text).strip()
+        said = event.utterance, spoken(event)
         if event.final or (said[1] and said != self._last.get(column)):
             self._last[column] = said
             _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{said[1]}\n")
@@ -100,7 +110,7 @@ class TextWriter:
         """Write a final caption; other events are ignored."""
         if isinstance(event, Caption) and event.final:
             name = f"{event.language}: " if self._named else ""
-            _put(self._out, f"{name}{printable(event.text).strip()}\n")
+            _put(self._out, f"{name}{spoken(event)}\n")
 
     def close(self) -> None:
         """Do nothing: there is no pending output."""
@@ -214,6 +224,7 @@ class SubtitleWriter:
         utterance = next(iter(held.values()))
         begun = self._begun.pop(utterance.utterance, None)
         if texts:
+            texts[0] = by(utterance.speaker, texts[0])
             self._cues += 1
             ended = self._milliseconds(utterance.time)
             if ended is not None:

@@ -61,8 +61,8 @@ export class Captions extends EventTarget {
   }
 
   /** Show a caption that may still change, the server's message, in the cell of a key. */
-  partial(key, { utterance, text, unstable = "" }) {
-    const entry = this.#entry(utterance);
+  partial(key, { utterance, text, unstable = "", speaker }) {
+    const entry = this.#entry(utterance, speaker);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
     const cell = this.#write(entry, key, text, unstable);
     cell.classList.remove("removed");
@@ -72,8 +72,8 @@ export class Captions extends EventTarget {
   }
 
   /** Show a final caption, or with `failed` what stands in its place; false if there is the same already. */
-  final(key, { utterance, text, failed = false }) {
-    const entry = this.#entry(utterance);
+  final(key, { utterance, text, speaker, failed = false }) {
+    const entry = this.#entry(utterance, speaker);
     if (!this.#languages.has(key)) return false;
     if (entry.ended.has(key)) return !failed && this.#correct(entry, key, text);
     const cell = this.#write(entry, key, "", "");
@@ -152,11 +152,14 @@ export class Captions extends EventTarget {
     return [...this.#languages.keys()].every((key) => ended.has(key) || this.#hidden.has(key));
   }
 
-  #entry(utterance) {
+  #entry(utterance, speaker) {
     if (!this.#utterances.has(utterance)) {
       this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), open: new Set(), ended: new Set(), live: false });
     }
-    return this.#utterances.get(utterance);
+    const entry = this.#utterances.get(utterance);
+    entry.speaker = speaker ?? entry.speaker;
+    if (entry.row) name(entry);
+    return entry;
   }
 
   /** Write a cell of an utterance, whose row is made if need be. */
@@ -174,6 +177,7 @@ export class Captions extends EventTarget {
     entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
     entry.row.setAttribute("role", "row");
     entry.row.dataset.utterance = entry.utterance;
+    name(entry);
     for (const [key, language] of this.#languages) {
       const cell = newCell(key, language);
       cell.hidden = this.#hidden.has(key);
@@ -243,6 +247,11 @@ function newCell(key, { tag, name }) {
   empty(cell);
   mark(cell, tag);
   return cell;
+}
+
+/** Name the speaker, whom style sheets show. */
+function name({ row, speaker }) {
+  if (speaker) row.dataset.speaker = speaker;
 }
 
 /** Leave what does not change any more, and what may, without a text. */
