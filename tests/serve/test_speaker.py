@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from redraft.captions.events import Caption, Update
 from redraft.client.wire import message_of
 from redraft.serve import protocol
@@ -56,3 +58,13 @@ def test_client() -> None:
     message = message_of(Update("1", 0, "we saw", speaker="Anna"))
     read = protocol.FROM_CLIENT.validate_json(message.wire())
     assert isinstance(read, Update) and (read.speaker, read.text, read.seq) == ("Anna", "we saw", 0)
+
+
+@pytest.mark.parametrize(("query", "status", "speaker"), [("", 200, None), ("&speaker=Anna", 200, "Anna")])
+def test_post(query: str, status: int, speaker: str | None) -> None:
+    with running() as server:
+        begun = server.ask("/v1/sessions", {"targets": ["de"]}).json
+        with server.socket(f"/v1/watch/{begun['session']}") as viewer:
+            path = f"/v1/ingest/{begun['token']}?seq=0{query}"
+            assert server.ask(path, b"we saw her duck", headers={"content-type": "text/plain"}).status == status
+            assert speakers(viewer.until("final"))[-1] == speaker

@@ -172,8 +172,20 @@ async def ingest(request: Request) -> Response:
     await session.pending.room()
     hub.admission.check_working()
     session.check_room()
-    session.posted(seq, printable(text).strip(), final=final)
+    session.posted(seq, printable(text).strip(), final=final, speaker=_speaker(request))
     return PlainTextResponse(f"{session.last_post}\n")
+
+
+def _speaker(request: Request) -> str | None:
+    """Return the name of the speaker in a query.
+
+    Raises:
+        Refused: it is too long.
+    """
+    name = printable(request.query_params.get("speaker", "")).strip()
+    if len(name) > 100:
+        raise Refused("option", "speaker must have at most 100 characters")
+    return name or None
 
 
 async def ingested(request: Request) -> Response:

@@ -220,7 +220,7 @@ class LiveSession(Watched):
         if self.full:
             raise Refused("limit", FULL)
 
-    def posted(self, seq: int, text: str, *, final: bool) -> None:
+    def posted(self, seq: int, text: str, *, final: bool, speaker: str | None = None) -> None:
         """Accept a caption by POST, where a final one ends the utterance.
 
         Raises:
@@ -228,7 +228,7 @@ class LiveSession(Watched):
         """
         if seq <= self.last_post:
             return
-        self.accept(events.Update(f"post-{self._posted}", seq, text, final))
+        self.accept(events.Update(f"post-{self._posted}", seq, text, final, speaker=speaker))
         self.last_post = seq
         self._posted += final
 

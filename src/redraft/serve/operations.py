@@ -84,6 +84,7 @@ _TRANSCRIPT = (
 )
 _SEQ = Query("seq", {"type": "integer", "minimum": 0}, "counts the captions; must grow", required=True)
 _FINAL = Query("final", {"type": "boolean", "default": True}, "false while the text still grows")
+_SPEAKER = Query("speaker", {"type": "string", "maxLength": 100}, "who is speaking")
 _LINK = Query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
 
 OPERATIONS = (
@@ -126,7 +127,7 @@ OPERATIONS = (
         http.ingest,
         20_000,
         _TEXT,
-        query=(_SEQ, _FINAL),
+        query=(_SEQ, _FINAL, _SPEAKER),
         codes=("missing", *_BODY, "option", "stale", "limit", "draining", "engine"),
     ),
     Operation("GET /v1/ingest/{token}", http.ingested, answer=_TEXT, codes=("missing",)),
