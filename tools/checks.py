@@ -25,7 +25,10 @@ Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
 
 EXACT: Columns = {
     "method": lambda row: f"{row['method']} as {row['compared_with']}",
-    "weights": lambda row: next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped"),
+    "weights": lambda row: (
+        "Gemma 3 270M, " * ("gemma" in row["signature"])
+        + next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped")
+    ),
     "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "usual",
     "to": lambda row: row["target_language"],
     "updates": lambda row: str(row["updates"]),
