@@ -32,13 +32,12 @@ DEFAULT_SOURCE = STABLE
 #: Longest time in seconds for which a word is held back; without times, the number of updates.
 LONGEST, LONGEST_UPDATES = 2.0, 4
 
-#: P of ``stable``: on other recordings than those of the benchmark, less was retracted for the same lag than with other
-#: policies (`benchmarks.sources`).
+#: P of ``stable``: the knee of the front for the demo talk into German (`redraft bench run stream`).
 _CHANCE = 0.8
 _STABLE = re.compile(r"stable(?::(0?\.\d{1,3}|0|1)(?:\.0+)?)?")
 #: Places of a new word: last in its text, last with punctuation, or before another word.
 _OPEN, _CLOSED, _INNER = "open", "closed", "inner"
-#: Chance that a word at such a place is also in the next text (`benchmarks.sources`), until a stream has shown its own.
+#: Rough chance that a word at such a place is also in the next text, until a stream has shown its own.
 _CHANCES = {_OPEN: 0.45, _CLOSED: 0.7, _INNER: 0.85}
 #: Number of words for which these chances count.
 _WEIGHT = 5
