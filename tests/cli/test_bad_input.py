@@ -243,7 +243,7 @@ class TestStreams:
 
     def test_a_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
-        done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)
+        done = redraft(*RUN, "--source", "raw", "--context-length", "16", "--output", "jsonl", stdin=text)
         captions, errors = events(done)
         assert [row["source"] for row in captions if row["type"] == "partial"] == ["One.", "Three."]
         assert {(row["utterance"], row["language"]) for row in errors} == {("2", "de")}
