@@ -28,7 +28,7 @@ _DRAFTED = 16
 #: tools/prefetch.cmake, 1.3 with it.
 _Q8_0, _WAITING = "7", 1.7
 #: Extras for work on Redraft itself.
-_FOR_DEVELOPERS = {"browser", "dev", "docs"}
+_FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
 Examples:
   redraft doctor

@@ -87,7 +87,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     "--pause",
     type=common.Real(0.1, 5),
     default=0.5,
-    help="Seconds of silence that end an utterance; half that if it is long.",
+    help="Seconds of silence that end an utterance; half that after 8 seconds.",
 )
 @common.punctuation
 @common.sentences

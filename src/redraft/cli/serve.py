@@ -79,8 +79,8 @@ Examples:
     is_flag=False,
     flag_value="auto",
     metavar="[NAME[:MODEL|:URL]]",
-    help="Recognise speech that pages and clients send; named as for redraft listen, without a name auto.  [default: "
-    "none]",
+    help="Recognise speech that pages and clients send. Same names as in `redraft listen`; without a name, auto.  "
+    "[default: none]",
 )
 @click.option(
     "--final",
@@ -93,7 +93,7 @@ Examples:
 @click.option(
     "--fanout",
     metavar="URL",
-    help="Redis through which every server with the same one serves the viewers of all sessions; docs/scaling.md.",
+    help="Redis. Servers that share one serve the viewers of all their sessions; see docs/scaling.md.",
 )
 @click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
 @common.needs("serve")

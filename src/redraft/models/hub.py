@@ -98,7 +98,7 @@ CATALOGUE = {
         "GPUs; CC-BY-NC-SA 4.0",
     ),
     "qwen3-0.6b": HubModel(
-        "Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, FREE, 119, "smallest; rough translations"
+        "Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, FREE, 119, "smallest; rough translations; Apache-2.0"
     ),
     "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, FREE, 119, "laptops; Apache-2.0"),
     "qwen3-4b": HubModel(

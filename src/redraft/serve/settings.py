@@ -56,7 +56,8 @@ class ServeSettings(BaseSettings):
     hosts: tuple[str, ...] = Field((), description="other host names that the server answers to")
     rooms: dict[str, tuple[str, ...]] = Field(
         {},
-        description="rooms, each with the names of the keys that may use it (none: all keys); empty allows any room",
+        description="rooms, each with the names of the keys that may use it (an empty list: any key); without rooms, "
+        "any name works",
     )
 
     model: str = Field("demo", description="name or path of the model")
@@ -73,7 +74,7 @@ class ServeSettings(BaseSettings):
         0,
         ge=0,
         le=64,
-        description="number of engines; 0: one per core for small models, one per request a server batches, else 1",
+        description="number of engines; 0: one per core for small models, measured for models on a server, else 1",
     )
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
     exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
@@ -126,7 +127,7 @@ class ServeSettings(BaseSettings):
         3600,
         ge=0,
         le=604_800,
-        description="seconds that a transcript can be downloaded after its session, of at most 1000 and 256 MB in all",
+        description="seconds that a transcript can be downloaded after its session; at most 1000, and 256 MB in all",
     )
     post_seconds: float = Field(
         3600, ge=0, le=86_400, description="seconds that a session by POST is kept without captions"
@@ -134,10 +135,10 @@ class ServeSettings(BaseSettings):
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
 
     recogniser: str | None = Field(
-        None, description="speech recogniser for audio that clients send, such as `moonshine`; none takes no audio"
+        None, description="speech recogniser for clients' audio, such as `moonshine`; if not set, audio is refused"
     )
     punctuation: str | None = Field(None, description="folder of a punctuation model for the recogniser")
-    sentences: bool = Field(True, description="cut recognised speech into sentences, whatever the pauses")
+    sentences: bool = Field(True, description="cut recognised speech into sentences instead of at pauses")
     pause: float = Field(PAUSE, ge=0.1, le=5, description="seconds of silence that end a recognised utterance")
     listeners: int = Field(4, ge=1, le=1000, description="maximum sessions whose speech is recognised at a time")
     audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")

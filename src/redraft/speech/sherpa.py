@@ -17,7 +17,7 @@ from redraft.speech.endpoint import LONGEST
 from redraft.speech.recogniser import Hypothesis
 from redraft.speech.registry import RecogniserOptions
 
-SUMMARY = "streaming recognisers of sherpa-onnx: the best on a CPU; also takes the folder of a transducer"
+SUMMARY = "streaming recognisers of sherpa-onnx, made for CPUs; also takes the folder of a transducer"
 MODELS = {name: model.note for name, model in SPEECH.items()}
 
 #: Seconds of silence added at the end; the model needs audio after the last word to recognise it.

@@ -22,7 +22,7 @@ from redraft.speech.recogniser import Hypothesis
 from redraft.speech.registry import RecogniserOptions
 from redraft.speech.silero import endpointer
 
-SUMMARY = "Whisper of every size, over growing audio; punctuated, 99 languages; also takes the folder of a model"
+SUMMARY = "Whisper, 99 languages, with punctuation; slower, best on a GPU; also takes the folder of a model"
 MODELS = {
     "tiny.en": "75 MB, English",
     "base.en": "145 MB, English; the default for English",

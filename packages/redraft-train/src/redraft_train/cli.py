@@ -30,6 +30,7 @@ Examples:
 
 @click.command(
     cls=common.Grouped,
+    short_help="Fine-tune a model so that it flickers less.",
     groups={
         "Model and data": ("model", "data", "out", "to", "template", "prompt", "adapter"),
         "Examples": ("sources", "samples", "beginnings", "spoken", "tolerance", "held_out"),
@@ -89,7 +90,7 @@ Examples:
 def finetune(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> None:
-    """Fine-tune a model on its own translations and beginnings of them, so that it flickers less.
+    """Fine-tune a model on its own translations and their beginnings, so that it flickers less.
 
     The model translates the sources, then learns its translations and their beginnings with
     LoRA. Each beginning ends where the beginning of the source no longer supports it, by the model's own probabilities.

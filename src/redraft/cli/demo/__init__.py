@@ -91,10 +91,10 @@ def demo(
 ) -> None:
     """Watch a talk being translated live, with re-translation (ar) and SSBD side by side.
 
-    The talk ships with Redraft: a recording of two voices, and what the recogniser Moonshine sent for it, false starts
-    included. With --live, the recogniser hears the recording again while you watch (extra `listen`). At the end, or on
-    Ctrl-C, a table shows the cost of each method over all sentences, and how many final captions are those of
-    re-translation.
+    The talk ships with Redraft: a recording of two voices, and the transcript that the recogniser Moonshine wrote for
+    it, false starts included. With --live, Moonshine recognises the recording while you watch (extra `listen`). At the
+    end, or on Ctrl-C, a table shows the cost of each method over all sentences, and how many final captions are the
+    same as with re-translation.
     """
     with interrupt.ends_process():  # slow imports
         from rich.console import Console

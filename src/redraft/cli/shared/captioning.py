@@ -99,8 +99,8 @@ translation = common.all_of(
             "--push",
             multiple=True,
             metavar="TARGET",
-            help="Also send final captions to zoom:URL or youtube:URL, the caption URL that it gives you; with "
-            "several languages de=zoom:URL. Repeatable.",
+            help="Also send final captions to zoom:URL or youtube:URL, with the caption URL that the service gives "
+            "you; with several languages, de=zoom:URL. Repeatable.",
         ),
         common.model,
         common.draft_model,

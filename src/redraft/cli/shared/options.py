@@ -18,7 +18,7 @@ from redraft.errors import OptionError, install
 INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
     "lines: one growing hypothesis per line, an empty line after each utterance. jsonl: one object per line with "
-    "utterance, seq, text and optionally final, time. text: plain text, streamed --lag words at a time. "
+    "utterance, seq, text and optionally final, time, speaker. text: plain text, streamed --lag words at a time. "
     "simulstreaming: output of SimulStreaming."
 )
 
@@ -129,7 +129,7 @@ punctuation = click.option(
     help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
 )
 #: Help text of ``--sentences``.
-SENTENCES = "Cut the transcript into sentences: over short pauses, and within long utterances."
+SENTENCES = "Cut the transcript into sentences: join utterances across short pauses, split long ones."
 sentences = click.option(
     "--sentences/--no-sentences", default=True, show_default=False, help=f"{SENTENCES}  [default: on]"
 )
@@ -139,7 +139,7 @@ sentences_too = click.option(
 )
 SOURCE = (
     "stable: hold back new words that the recogniser is likely to revise. raw: translate everything at once. stable:P: "
-    "hold back words that stay with a chance below P; 1 waits until two texts agree, stable is stable:0.8."
+    "hold back new words whose chance of staying is below P; 1 waits until two texts agree, stable is stable:0.8."
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
 FINAL = "How final captions are decoded: biased, as the method does; exact, without bias; beam:N, the best of N."
