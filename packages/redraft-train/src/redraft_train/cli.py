@@ -24,7 +24,7 @@ EXAMPLES = """\b
 Examples:
   redraft finetune --model ./my-model --data sentences.txt --to de --out my-model-steadier
   redraft finetune --model hf:Qwen/Qwen3-0.6B --data pairs.tsv --to ja --out adapter --adapter
-  redraft finetune --model hf:base-model.gguf --prompt examples.txt --data pairs.tsv --to de --out my-model
+  redraft finetune --model hf:base.gguf --prompt prompt.txt --data pairs.tsv --to de --out tuned
 """
 
 
