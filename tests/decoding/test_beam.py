@@ -10,6 +10,7 @@ from redraft.captions.settings import Settings
 from redraft.decoding.beam import Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
+from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import OptionError
@@ -55,6 +56,21 @@ def test_beam(width: int) -> None:
         assert output.passes <= LIMIT
         found.add(output.tokens)
     assert len(found) > 4
+
+
+def test_line_breaks() -> None:
+    """A break ends a hypothesis with text before it; one at the beginning, which many models write, does not."""
+    model = RandomModel()
+    model.open_slot()
+    breaks = LineBreaks(before=frozenset({4, 5, 6, 7, 8}), blank=frozenset({4, 5, 6, 7, 8}))
+    begun = 0
+    for first in range(1, 12):
+        beam = Beam(3, model.end_tokens, breaks.ends, breaks.end)
+        asking = decode((first, 2, 3), beam, beam, end_tokens=model.end_tokens, line_end=breaks.end, limit=LIMIT)
+        tokens = run(asking, model, 0).tokens
+        assert breaks.end(tokens) is None and tokens[:1] * LIMIT != tokens
+        begun += tokens[:1] != () and tokens[0] in breaks.before
+    assert begun
 
 
 def test_width() -> None:

@@ -159,7 +159,7 @@ class Translation:
         def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Sure | None]]:
             drafter, rule = settings.method.build(setup)
             if width > 1:
-                drafter = rule = Beam(width, setup.end_tokens)
+                drafter = rule = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, answer.end)
             elif width:
                 rule = Exact()
             watched = None if final else _watched(rule, settings.mask)

@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from redraft.decoding.draft.tree import Tree
+from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 from redraft.errors import OptionError
 
@@ -49,10 +50,19 @@ class Beam:
     Args:
         width: number of unfinished hypotheses.
         end_tokens: ids that end an output.
+        breaks: ids with a line break, which end it only where ``line_end`` says so.
+        line_end: as for `redraft.decoding.decode.decode`.
     """
 
-    def __init__(self, width: int, end_tokens: frozenset[int]) -> None:
-        self._width, self._ends = width, end_tokens
+    def __init__(
+        self,
+        width: int,
+        end_tokens: frozenset[int],
+        breaks: frozenset[int] = frozenset(),
+        line_end: LineEnd = NO_BREAKS.end,
+    ) -> None:
+        self._width, self._ends, self._breaks, self._line_end = width, end_tokens, breaks, line_end
+        self._output: tuple[int, ...] = ()
         self._live = [_Hypothesis((), 0.0)]
         #: The best finished hypothesis with its end token, and its log-probability per token.
         self._done: tuple[_Hypothesis, int, float] | None = None
@@ -62,7 +72,7 @@ class Beam:
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the tree of all hypotheses."""
         yield from ()
-        self._room = context.room
+        self._output, self._room = context.output, context.room
         tree: Tree[Provenance] = Tree(self._width + 1, _MOST_NODES)
         hypotheses = [*self._live, *([self._done[0]] if self._done else [])]
         self._paths = {
@@ -84,7 +94,7 @@ class Beam:
         found.sort(key=lambda each: -each[0])
         self._live = []
         for rank, (logprob, tokens, token) in enumerate(found):
-            if token in self._ends:
+            if self._is_end(tokens, token):
                 if rank < self._width:
                     self._finish(_Hypothesis(tokens, logprob), token)
             elif len(self._live) < self._width:
@@ -95,6 +105,12 @@ class Beam:
             best = max(self._live, key=self._average).tokens
             return Verdict(tuple(self._paths[best[:-1]]), best[-1])
         return self._share()
+
+    def _is_end(self, tokens: tuple[int, ...], token: int) -> bool:
+        """Whether ``token`` after a hypothesis ends it; a line break before any text, for example, does not."""
+        return token in self._ends or (
+            token in self._breaks and self._line_end((*self._output, *tokens, token)) is not None
+        )
 
     def _leaf(self, tokens: tuple[int, ...]) -> int:
         path = self._paths[tokens]
