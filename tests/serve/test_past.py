@@ -41,6 +41,37 @@ def test_kept_after_the_end() -> None:
         assert server.ask("/v1/offer").json["transcript_seconds"] == 3600
 
 
+def test_kept_if_not_resumed() -> None:
+    """A session that cannot start again, since the server is full, leaves its transcript."""
+    with running(keep_seconds=0, languages=2) as server, server.socket() as socket:
+        started = socket.start("de", "ja")
+        say(socket, "we saw", utterance="1")
+        for _ in range(2):
+            socket.until("final")
+        socket.connection.close()
+        name = started["session"]
+        eventually(lambda: server.hub.past.find(name))
+        with server.socket() as full, server.socket() as again:
+            assert full.start("de", "ja")["type"] == "started"
+            assert again.start("de", "ja", token=started["token"])["code"] == "capacity"
+            assert server.hub.past.find(name)
+        eventually(lambda: not server.hub.engines.lanes)
+        with server.socket() as again:
+            assert again.start("de", "ja", token=started["token"])["session"] == name
+            assert not server.hub.past.find(name)
+
+
+def test_grows_while_it_is_exported() -> None:
+    transcript = Transcript(("de",))
+    found = []
+    for number in "12":
+        transcript.add((number, "de"), Caption(number, 0, "de", "Hallo.", final=True))
+    for caption in transcript.finals:
+        found.append(caption.utterance)
+        transcript.add(("3", "de"), Caption("3", 0, "de", "Hallo.", final=True))
+    assert found == ["1", "2"]
+
+
 def test_not_kept() -> None:
     with running(keep_seconds=0, transcript_seconds=0) as server, server.socket() as socket:
         assert server.ask(f"/v1/sessions/{leave(server, socket)}/transcript").status == 404

@@ -170,16 +170,16 @@ class Hub:
         session = LiveSession(token, owner, begin, self._archive, self.metrics, longest, by_post)
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
-        self.past.drop(session.name)
         self._address[session] = address
         self._addresses[address] += 1
         try:
             session.engine, session.lanes = await self.admission.lanes(begin, session.answered)
         except BaseException:
-            self._forget(session)
+            self._forget(session, keep=False)  # a transcript from before stays
             raise
         finally:
             session.opened.set()
+        self.past.drop(session.name)
         return session
 
     @property

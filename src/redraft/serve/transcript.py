@@ -84,8 +84,8 @@ class Transcript:
     @property
     def kept(self) -> Iterator[Caption]:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
-        for row in self._rows.values():
-            for caption in row.finals.values():
+        for row in list(self._rows.values()):  # threads export while captions are added
+            for caption in list(row.finals.values()):
                 if caption is not None and (caption.utterance, caption.language) not in self.hidden:
                     yield caption
 
