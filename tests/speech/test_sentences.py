@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,6 +106,20 @@ def test_revised_sentence_stays() -> None:
 def test_marks_belong_to_the_sentence_before() -> None:
     updates = transcript([("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", SETTLED), ("我喜欢猫！「你呢」？", SETTLED + 1)])
     assert finals(in_sentences(updates)) == ["我喜欢猫。", "「你呢」？"]
+
+
+def test_speakers() -> None:
+    """Sentences keep their speaker, and do not go on in the words of another one."""
+    names, texts = ("Ann", "Bob", "Bob", None), ("It was cold,", "but dry. I", "went out,", "alone.")
+    updates = [replace(update, speaker=names[int(update.utterance[1:])]) for update in said(*texts)]
+    made = [item for item in in_sentences(updates) if isinstance(item, Update)]
+    assert [(each.speaker, each.text) for each in made if each.final] == [
+        ("Ann", "It was cold,"),
+        ("Bob", "but dry."),
+        ("Bob", "I went out,"),
+        (None, "alone."),
+    ]
+    assert len({(each.utterance, each.speaker) for each in made}) == 4
 
 
 def test_speakers_at_the_same_time() -> None:

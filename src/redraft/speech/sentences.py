@@ -44,6 +44,7 @@ class _Sentence:
         paused: time of the end of the last of these.
         name: its name as an utterance; empty until there is an update of it.
         seq: number of its next update.
+        speaker: who is speaking.
     """
 
     start: float | None
@@ -51,6 +52,7 @@ class _Sentence:
     paused: float | None = None
     name: str = ""
     seq: int = 0
+    speaker: str | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ class _Utterance:
         left = text[max(start, end) :].lstrip()
         since = next((time for each, (time, _) in self.ends.items() if len(each) == words), None)
         self.cut = whole[: len(whole) - len(left)].rstrip()
-        self.sentence = _Sentence(since, text[end:start].strip())
+        self.sentence = _Sentence(since, text[end:start].strip(), speaker=self.last.speaker)
         self.ends = {each[words:]: seen for each, seen in self.ends.items() if len(each) > words}
 
 
@@ -119,7 +121,7 @@ class Sentences:
         if update.utterance not in self._open:
             yield from self._begin(update)
         utterance = self._open[update.utterance]
-        utterance.last = update
+        utterance.last, utterance.sentence.speaker = update, update.speaker
         yield from self._cut(utterance)
         if update.final:
             yield from self._end(utterance)
@@ -150,7 +152,8 @@ class Sentences:
         yield from self._close_waiting()
 
     def _begin(self, update: Update) -> Iterator[Update]:
-        if self._waiting is not None and update.time is not None and _is_over(self._waiting, update.time):
+        waiting, time = self._waiting, update.time
+        if waiting and (waiting.speaker != update.speaker or (time is not None and _is_over(waiting, time))):
             yield from self._close_waiting()
         self._open[update.utterance] = _Utterance(self._waiting or _Sentence(update.time), update)
         self._waiting, self._newest = None, update.utterance
@@ -178,7 +181,7 @@ class Sentences:
                 piece, since = text[done:end].strip(), utterance.ends[words][0]
                 time = since if _words(text[end:]) else update.time
                 yield from self._made(sentence, piece, time, final=True)
-                sentence, done, gone = _Sentence(since), end, len(words)
+                sentence, done, gone = _Sentence(since, speaker=update.speaker), end, len(words)
         if done:
             utterance.cut_off(done, gone)
 
@@ -202,11 +205,11 @@ class Sentences:
             sentence.name = str(self._names)
             if sentence.start is not None and (time is None or sentence.start < time):
                 if final:
-                    yield Update(sentence.name, 0, text, time=sentence.start)
+                    yield Update(sentence.name, 0, text, time=sentence.start, speaker=sentence.speaker)
                     sentence.seq = 1
                 else:
                     time = sentence.start
-        yield Update(sentence.name, sentence.seq, text, final, time)
+        yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker)
         sentence.seq += 1
 
 
