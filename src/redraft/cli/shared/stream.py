@@ -178,14 +178,18 @@ class _Captions:
         """Translate an update, or pass on a failure; raises what went wrong during a pause."""
         self.stop()
         with self._lock:
-            if self._error is not None:
-                raise self._error
+            self._check()
             self._write([item] if isinstance(item, Failure) else self._translator.translate(item))
 
     def rest(self) -> None:
-        """Translate the words that are held back."""
+        """Translate the words that are held back; raises what went wrong during a pause."""
         with self._lock:
+            self._check()
             self._write(self._translator.rest())
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
 
     def wait(self) -> None:
         """Call `rest` after a while, unless `stop` is called first."""
