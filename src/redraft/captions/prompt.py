@@ -71,7 +71,7 @@ class Request:
     glossary: tuple[tuple[str, str], ...] = ()
 
 
-NO_TEMPLATE = ModelError(
+_NO_TEMPLATE = (
     "the model has no chat template: write a prompt for it, with examples if it is a base model, and name the file "
     "with --prompt"
 )
@@ -211,7 +211,7 @@ def choose_template(metadata: Mapping[str, str]) -> str:
         return "tower"
     if chat:
         return "chat"
-    raise NO_TEMPLATE
+    raise ModelError(_NO_TEMPLATE)
 
 
 def _layout(name: str, metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
@@ -224,7 +224,7 @@ def _layout(name: str, metadata: Mapping[str, str], source: Language, target: La
             _conversation, render=qwen3 if name == "qwen3" else tower, source=source.name, target=target.name
         )
     if not metadata.get(_CHAT_KEY):
-        raise NO_TEMPLATE
+        raise ModelError(_NO_TEMPLATE)
     chat = ChatTemplate(metadata[_CHAT_KEY], end=_END_MARK)
     if name == "chat":
         return partial(_conversation, render=chat, source=source.name, target=target.name)
@@ -262,7 +262,7 @@ def _gemma_layout(metadata: Mapping[str, str], source: Language, target: Languag
             return ask(request.source, codes)
 
         return by_template
-    raise problem or NO_TEMPLATE
+    raise problem or ModelError(_NO_TEMPLATE)
 
 
 def _own_layout(prompt: str, source: Language, target: Language) -> Layout:
