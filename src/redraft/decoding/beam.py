@@ -23,8 +23,12 @@ _BEAM = re.compile(r"beam:(\d{1,2})")
 _MOST_NODES = 1 << 20
 
 
-def beam_width(final: object) -> int:
+def beam_width(final: object, name: str = "final") -> int:
     """Return the number of hypotheses with which final texts are decoded: 0 for ``biased``, 1 for ``exact``.
+
+    Args:
+        final: the value to check.
+        name: the field that has it.
 
     Raises:
         OptionError: it is not ``biased``, ``exact`` or ``beam:N``.
@@ -33,7 +37,7 @@ def beam_width(final: object) -> int:
         return int(final == EXACT)
     match = _BEAM.fullmatch(final) if isinstance(final, str) else None
     if match is None or not LEAST <= int(match[1]) <= MOST:
-        raise OptionError(f"final must be biased, exact, or beam:N with N from {LEAST} to {MOST}, not {final!r}")
+        raise OptionError(f"{name} must be biased, exact, or beam:N with N from {LEAST} to {MOST}, not {final!r}")
     return int(match[1])
 
 

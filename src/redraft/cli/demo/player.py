@@ -47,7 +47,7 @@ def contenders(
     """
     options = {name: (("beta", beta),) if BETA in get_method(name).options else () for name in methods}
     tags = parse_targets(targets)
-    check_policy(source)
+    check_policy(source, "--source")
     return [Contender(name, tag, options[name], mask, source) for tag in tags for name in options]
 
 

@@ -166,8 +166,8 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
         from redraft.decoding.beam import beam_width
 
     parse_language(chosen["source"], "source language")
-    check_policy(chosen["source_policy"])
-    beam_width(chosen["final"])
+    check_policy(chosen["source_policy"], "--source")
+    beam_width(chosen["final"], "--final")
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]

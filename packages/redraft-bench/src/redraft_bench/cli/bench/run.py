@@ -160,7 +160,7 @@ def _bench(
     from redraft_bench.bench.run import Bench
 
     tag = parse_language(language).tag
-    source = check_policy(given.pop("source_policy"))
+    source = check_policy(given.pop("source_policy"), "--source")
     of_stream = {
         name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
     }
