@@ -86,7 +86,7 @@ $(SCALE_READY): tools/scale.txt plugins/redraft-vllm/pyproject.toml
 	@.venv-scale/bin/python -m pip uninstall --quiet --yes torchaudio torchcodec torchvision
 	@touch $@
 
-# Whoever has the extras has the rest as well.
+# An environment with extras also has what the demo needs.
 $(VENV)/.ready-%: $(SETUP)
 	@$(PYTHON) -m tools.setup_env $(VENV) --extras $*
 	@touch $@ $(RUN_READY)
