@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -115,8 +115,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def methods_table() -> str:
     """Return a table of all methods, with links to their sections."""
-    rows = [(f"[`{each.name}`](#{each.name})", each.drafter, each.rule, each.summary) for each in our_methods()]
-    return table(("method", "drafter", "acceptance rule", "what it does"), rows)
+    rows = [(f"[`{each.name}`](#{each.name})", each.drafter, each.rule) for each in our_methods()]
+    return table(("method", "drafter", "acceptance rule"), rows)
 
 
 def methods_page() -> str:
@@ -138,22 +138,34 @@ def methods_page() -> str:
         "Methods with a small model take it from `--draft-model`; the demo model has one that ships with it.\n",
         "The [papers](#papers) that the methods come from are listed at the end.\n",
     ]
+    seen: dict[tuple[str, ...], str] = {}
     for method in our_methods():
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")
-        facts = [f"- Drafter: {method.drafter}", f"- Acceptance rule: {method.rule}", f"- Source: {method.source}"]
+        facts = [f"- Source: {method.source}"]
         if method.needs:
             needs = ", ".join(need.replace("_", " ") for need in sorted(method.needs))
             facts.append(f"- Needs: {needs}")
         if method.uses:
             facts.append(f"- Uses, if available: {', '.join(sorted(method.uses))}")
-        parts.append("\n".join(facts) + "\n")
-        if method.options:
-            parts.append(table(("option", "default", "allowed", "what it is"), [*map(_option_row, method.options)]))
+        parts.append("\n".join([*facts, *_shared(method, seen)]) + "\n")
+        if new := [row for row in map(_option_row, method.options) if row not in seen]:
+            parts.append(table(("option", "default", "allowed", "what it is"), new))
+            seen |= dict.fromkeys(new, method.name)
     return "\n".join([*parts, PAPERS])
 
 
 def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
     return f"`{option.name}`", f"{option.default}", option.allowed, option.help
+
+
+def _shared(method: Method, seen: Mapping[tuple[str, ...], str]) -> Iterator[str]:
+    """Yield a line for every earlier method of the page that has options of this one."""
+    shared: dict[str, list[str]] = {}
+    for row in map(_option_row, method.options):
+        if row in seen:
+            shared.setdefault(seen[row], []).append(row[0])
+    for name, options in shared.items():
+        yield f"- Options as for [{name}](#{name}): {', '.join(options)}"
 
 
 def stale(root: Path = ROOT) -> list[str]:
