@@ -37,6 +37,14 @@ def test_more_units_than_words() -> None:
     ]
 
 
+def test_as_many_units_as_words() -> None:
+    """Each unit belongs to its own word, also where 7 / 25 * 25 is more than 7."""
+    ends = tuple(map(float, range(1, 26)))
+    made = record(0, [" ".join("a" * 25)], sources=[" ".join("x" * 25)], times=[30.0])
+    lags = caption_lags(made, replace(segment_of(made, None, "de"), ends=ends), "de")
+    assert [first for first, _ in lags] == [30.0 - end for end in ends]
+
+
 def test_without_times() -> None:
     made = record(0, ["a"])
     assert caption_lags(made, segment_of(made, None, "de"), "de") == []

@@ -9,7 +9,6 @@ first update that has so many words: the lag is then that behind the recogniser.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 
 import numpy as np
 
@@ -36,7 +35,7 @@ def caption_lags(record: Record, segment: Segment, language: str) -> list[tuple[
     for time, change in zip(times, changes(record, language), strict=True):
         good[len(good) - len(change.erased) :] = [time] * len(change.added)
         first += [time] * (len(good) - len(first))
-    words = [ends[ceil((place + 1) / len(good) * len(ends)) - 1] for place in range(len(good))]
+    words = [ends[-(-(place + 1) * len(ends) // len(good)) - 1] for place in range(len(good))]  # in whole numbers
     return [(shown - end, last - end) for shown, last, end in zip(first, good, words, strict=False)]
 
 
