@@ -28,6 +28,7 @@ Examples:
     groups={
         "Network and access": ("config", "host", "port", "keys", "new_key", "compat", "transcripts"),
         "Model": ("model", "draft_model", "methods", "slots", "threads"),
+        "Captions": ("source", "final"),
         "Speech": ("recogniser", "sentences", "punctuation"),
         "Several servers": ("fanout", "viewers_only"),
     },

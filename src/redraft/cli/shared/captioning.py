@@ -58,9 +58,9 @@ _OF_THE_SERVER = (
 def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return heading -> options for the help of a command, given the headings of its input options."""
     return {
-        "Languages": ("to", "source", "term", "context"),
+        "Languages": ("to", "from", "term", "context"),
         **inputs,
-        "Captions": ("output", "mask_k", "mask_margin", "reading", "push"),
+        "Captions": ("output", "source_policy", "mask_k", "mask_margin", "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "take_over", "key"),
