@@ -10,8 +10,8 @@ from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.speech.audio import RATE, Samples
 
-#: Seconds behind from which that is said, and below which captions have caught up.
-SAID, CAUGHT_UP = 5.0, 2.5
+#: Seconds behind from which captions are late, and below which they have caught up.
+LATE, CAUGHT_UP = 5.0, 2.5
 #: Seconds without audio after which the source has paused, so that what follows was spoken later.
 _GAP = 1.0
 
@@ -35,7 +35,7 @@ class Lag:
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
-        self._limit = SAID
+        self._limit = LATE
 
     def blocks(
         self, blocks: Iterator[Samples | Failure], dropped: Callable[[], float] = lambda: 0.0
@@ -68,12 +68,12 @@ class Lag:
         return self._clock() - self._began - self._due(end)
 
     def check(self, event: Event) -> None:
-        """Say so if an event that has just been written is more than `SAID` seconds behind."""
+        """Say so if an event that has just been written is more than `LATE` seconds behind."""
         if isinstance(event, Failure) or event.time is None or not (event.seq or event.final):
             return  # the time of a first update is where the utterance starts
         captions = self.behind(event.time)
         if captions < CAUGHT_UP:
-            self._limit = SAID
+            self._limit = LATE
         if captions <= self._limit:
             return
         self._limit = 2 * captions

@@ -8,8 +8,8 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.speech.audio import RATE, Samples
 
-#: Seconds without words from which that is said.
-SAID = 30.0
+#: Seconds without words after which this is reported.
+LONG = 30.0
 #: A block is silent if its samples differ by less than this; full scale is 2.
 _SILENT = 0.004
 _NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
@@ -20,13 +20,13 @@ class Unheard:
 
     Args:
         say: called with one sentence.
-        live: whether to speak up after `SAID` seconds, and again each time that the stretch has doubled. A source
+        live: whether to speak up after `LONG` seconds, and again each time that the stretch has doubled. A source
             without a single word is always reported, at its end at the latest.
     """
 
     def __init__(self, say: Callable[[str], object], *, live: bool) -> None:
         self._say, self._live = say, live
-        self._seconds, self._limit = 0.0, SAID
+        self._seconds, self._limit = 0.0, LONG
         self._sound = self._done = False
 
     def blocks(self, blocks: Iterable[Samples | Failure]) -> Iterator[Samples | Failure]:
@@ -46,7 +46,7 @@ class Unheard:
                 self._done = True
             elif isinstance(item, Update) and item.text:
                 self._done, self._sound = True, False
-                self._seconds, self._limit = 0.0, SAID
+                self._seconds, self._limit = 0.0, LONG
             yield item
         if not self._done:
             self._say(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")
