@@ -153,6 +153,25 @@ def test_a_backend_without_threads_is_measured_by_the_wall(clocks: Clocks) -> No
     assert not model._slots
 
 
+def test_unpadded(clocks: Clocks) -> None:
+    """Passes are not padded while they are measured, also on a GPU, where the backend chooses the threads."""
+
+    class Padded(Timed):
+        padded = True
+
+        @contextmanager
+        def fixed_threads(self, count: int) -> Iterator[None]:
+            self.padded = False
+            yield
+            self.padded = True
+
+        def seconds(self, new: int) -> float:
+            return 1.0 if self.padded else super().seconds(new)
+
+    for threads in (0, 1, 2):
+        assert measure(Padded(clocks), threads).curve(1) < 0.5
+
+
 def test_the_best_of_several_numbers_of_threads(clocks: Clocks) -> None:
     def found(*seconds: float, problem: str = "") -> Measured:
         return Measured(CostCurve((1, 2, 4)[: len(seconds)], seconds), (0.0,) * len(seconds), 1, problem)

@@ -155,10 +155,10 @@ class LlamaCpp:
 
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
-        """Run all passes in the block on ``count`` threads, unpadded, for measurements."""
+        """Run all passes in the block on ``count`` threads, unpadded, for measurements; 0 leaves their number."""
         padded, self._padded = self._padded, None
         for context in self._contexts:
-            context.threads = FixedThreads(count)
+            context.threads = FixedThreads(count) if count else self._threads
         try:
             yield
         finally:

@@ -40,7 +40,7 @@ class Threaded(Protocol):
         """Return the numbers of threads for passes at present; empty if they do not run on the CPU."""
 
     def fixed_threads(self, count: int) -> AbstractContextManager[None]:
-        """Run all passes in the block on ``count`` threads."""
+        """Run all passes in the block on ``count`` threads, unpadded; 0 leaves the number to the backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def measure(backend: Backend, threads: int, show: Callable[[Iterable[int]], Iter
         threads: one of `thread_counts`.
         show: wraps the round numbers, for a progress bar.
     """
-    fixed = backend.fixed_threads(threads) if threads and isinstance(backend, Threaded) else nullcontext()
+    fixed = backend.fixed_threads(threads) if isinstance(backend, Threaded) else nullcontext()
     sizes, started = cost.sizes_for(backend), time.monotonic()
     rounds: list[list[_Pass]] = []
     slot, problem = backend.open_slot(), ""
