@@ -34,7 +34,7 @@ def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> 
     path = dickens(tmp_path / "talk.wav", seconds=7)
     done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "jsonl")
     finals = [row for row in done.rows if row["type"] == "final"]
-    assert done.status == 0 and done.err == f"redraft: moonshine:tiny-en listens to {str(path)!r}\n"
+    assert done.status == 0 and done.err == f"redraft: recogniser moonshine:tiny-en, audio from {str(path)!r}\n"
     assert "it was the best of times" in finals[0]["source"].lower()
     assert "Zeit" in finals[0]["text"]
     done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "srt")

@@ -114,7 +114,7 @@ def test_the_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: So
         over.set()
         thread.join()
     assert done.status == 0
-    assert done.err == "redraft: moonshine listens to 'Desk microphone'; Ctrl-C ends it\n"
+    assert done.err == "redraft: recogniser moonshine, audio from 'Desk microphone'; press Ctrl-C to stop\n"
     finals = [row["source"] for row in done.rows if row["type"] == "final"]
     assert finals == ["I have a dog", "I have a dog", "I have a"]  # what was cut off is not lost
     assert signal.getsignal(signal.SIGINT) is before

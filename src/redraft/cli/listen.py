@@ -147,7 +147,7 @@ def listen(
         from redraft.speech.sentences import Sentences
 
         with _blocks(file, device, rate, channels, speed, lag) as (blocks, heard):
-            announced = _announced(unheard.blocks(blocks), f"{recogniser} listens to {heard}")
+            announced = _announced(unheard.blocks(blocks), f"recogniser {recogniser}, audio from {heard}")
             opened = isolated.isolated(recogniser, source, pause, punctuation)
             items = transcribe(announced, opened, Sentences() if sentences else None)
             items = lag.recognised(unheard.recognised(items))
@@ -183,7 +183,7 @@ def _blocks(
         microphone = Microphone(device)
         with _stopped_by_ctrl_c(microphone.stop):
             recorded = lag.blocks(microphone.blocks(), lambda: microphone.dropped)
-            yield recorded, f"{microphone.name!r}; Ctrl-C ends it"
+            yield recorded, f"{microphone.name!r}; press Ctrl-C to stop"
         return
     blocks: Iterator[Samples | Failure]
     if file == "-":

@@ -16,7 +16,7 @@ from redraft.errors import OptionError
 
 EXAMPLES = """\b
 Examples:
-  echo "Good evening. I have a dog." | redraft translate --input text --rate 3 --to de
+  echo "Good morning. I have a dog." | redraft translate --input text --rate 3 --to de
   redraft translate talk.txt --input text --rate 3 --to de --to ja
   my-recogniser | redraft translate --to de --mask-margin 0.02
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
