@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +109,17 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "soundfile", None)
     with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install '\.\[listen\]'"):
         audio.file_blocks("talk.wav")
+
+
+def test_program_ends_while_a_thread_resamples(tmp_path: Path) -> None:
+    path = tmp_path / "talk.wav"
+    soundfile.write(path, np.zeros(48_000, np.float32), 48_000)
+    program = f"""
+import threading, time
+from redraft.speech.audio import file_blocks
+held = [file_blocks({str(path)!r})]
+next(held[0])
+threading.Thread(target=lambda blocks: time.sleep(60), args=(held.pop(),), daemon=True).start()
+"""
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from itertools import islice
@@ -16,6 +18,7 @@ from redraft.speech.audio import Samples
 from redraft.speech.isolated import IsolatedRecogniser, isolated
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import Sentences
+from redraft.speech.worker import arguments
 from tests.serve.hearing import SENTENCE, command
 from tests.speech.recognisers import Scripted, silence
 
@@ -113,3 +116,13 @@ def test_bounded_memory() -> None:
         assert sum(len(samples) for _, samples in recogniser._kept) <= 30.2 * 16_000
     finally:
         recogniser.close()
+
+
+def test_reader_gone() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        arguments("nope", "en", 0.5, None), stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, b"")

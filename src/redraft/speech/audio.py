@@ -6,6 +6,7 @@ and channels are mixed.
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,12 +125,17 @@ def resampler(rate: int | None = None) -> Callable[[Iterator[Samples], int], Ite
         if rate == RATE or soxr is None:
             yield from blocks
             return
-        stream = soxr.ResampleStream(rate, RATE, 1, dtype="float32")
-        for block in blocks:
-            if len(made := stream.resample_chunk(block)):
+        # After Ctrl-C a thread may still hold this generator, and soxr prints a list of leaks at exit.
+        stream = [soxr.ResampleStream(rate, RATE, 1, dtype="float32")]
+        atexit.register(stream.clear)
+        try:
+            for block in blocks:
+                if len(made := stream[0].resample_chunk(block)):
+                    yield made
+            if len(made := stream[0].resample_chunk(np.zeros(0, np.float32), last=True)):
                 yield made
-        if len(made := stream.resample_chunk(np.zeros(0, np.float32), last=True)):
-            yield made
+        finally:
+            atexit.unregister(stream.clear)
 
     return resampled
 

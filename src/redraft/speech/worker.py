@@ -85,15 +85,15 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--pause", type=float, default=PAUSE)
     parser.add_argument("--punctuation")
     wanted = parser.parse_args(given)
-    # Keep output of libraries out of the JSON lines.
-    with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)
-        try:
+    try:
+        # Keep output of libraries out of the JSON lines.
+        with os.fdopen(os.dup(1), "wb") as out:
+            os.dup2(2, 1)
             return Worker(sys.stdin.buffer, out).run(
                 lambda: open_recogniser(wanted.recogniser, wanted.language, wanted.pause, wanted.punctuation)
             )
-        except BrokenPipeError:  # the reader has gone
-            return 1
+    except BrokenPipeError:  # the reader has gone; closing writes what is still buffered
+        return 1
 
 
 if __name__ == "__main__":
