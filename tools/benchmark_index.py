@@ -1,4 +1,4 @@
-"""The index of docs/benchmarks: for every table a link, its question, and headline figures."""
+"""The index of docs/benchmarks: for every table a link, its question, and headline figures; and all columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import groupby
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
-from tools.benchmark_pages import groups, page_name, title
+from tools.benchmark_pages import glossary, groups, page_name, title
 from tools.checks import Check, earlier, span
 
 INTRODUCTION = """# Benchmarks
@@ -17,7 +17,8 @@ INTRODUCTION = """# Benchmarks
 Each table has a page of its own, with the command that reproduces it, and with signatures that state model, data,
 settings and machine. The lines of a table take turns, update by update, so speed-ups are ratios within one run. A range
 such as 1.2–1.5 covers all languages and lines named. *Measured on earlier weights* marks tables whose demo models have
-been trained further or replaced since; their pages name the models. [Metrics](../metrics.md) defines the figures.
+been trained further or replaced since; their pages name the models. [Columns](#columns) explains the tables, and
+[Metrics](../metrics.md) defines the figures.
 
 These pages are generated from `benchmarks/results` by `python -m tools.build_benchmarks`; do not edit them.
 """
@@ -68,7 +69,7 @@ def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
         headlines = [f"- {_where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
         signatures = [each for result in found for each in result.signatures]
         parts.append(_entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures))
-    return "\n".join([*parts, *map(_check_entry, (each for each in checks if not each.leads))])
+    return "\n".join([*parts, *map(_check_entry, (each for each in checks if not each.leads)), glossary(results)])
 
 
 def _check_entry(check: Check) -> str:

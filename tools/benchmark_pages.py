@@ -1,4 +1,4 @@
-"""The page of one benchmark: command, tables, pictures, and the meaning of its columns."""
+"""The page of one benchmark: command, tables and pictures; and the meaning of all columns."""
 
 from __future__ import annotations
 
@@ -71,16 +71,20 @@ def page(results: Sequence[Result], notes: Path) -> str:
         results: the results.
         notes: folder of remarks, in a file ``BENCH.md`` for each benchmark.
     """
-    parts = [f"# {title(results[0])}\n", BACK]
+    parts = [f"# {title(results[0])}\n", f"{BACK.rstrip()} · [What the columns mean](README.md#columns)\n"]
     for group in groups(results):
         parts += _section(group)
     note = notes / f"{results[0].bench}.md"
     if note.exists() and not results[0].replayed:
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]
-    used = {name for result in results for name in _columns(result)}
-    parts.append("## Columns\n")
-    parts.append("".join(f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in used))
     return "\n".join(parts)
+
+
+def glossary(results: Sequence[Result]) -> str:
+    """Return a section on the columns of the results' tables."""
+    used = {name for result in results for name in _columns(result)}
+    lines = [f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in used]
+    return f"## Columns\n\n{''.join(dict.fromkeys(lines))}"
 
 
 def _section(group: Sequence[Result]) -> Iterator[str]:
