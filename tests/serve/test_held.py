@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
+from redraft.captions.events import Caption, Failure, Update
+from redraft.decoding.tally import Tally
 from redraft.serve import live
+from redraft.serve.lanes import Answer
+from redraft.serve.live import LiveSession
+from redraft.serve.metrics import Metrics
+from redraft.serve.protocol import Begin
+from redraft.serve.transcript import Archive
 from tests.serve.servers import Running, Socket, running
 from tests.serve.test_sockets import expected, say
 
@@ -59,6 +66,16 @@ def test_next_utterance() -> None:
         say(socket, "and left", utterance="2")
         heard = socket.until("final")
         assert shown([each for each in heard if each.get("utterance") == "1"]) == [expected("we saw her duck")]
+
+
+def test_failure_after_the_rest_of_another_utterance() -> None:
+    """A final update that fails ends its own utterance, whatever became of the words before."""
+    before, failed = Update("a", 0, "we saw"), Update("b", 0, "her duck", final=True)
+    failures = [Failure(f"{each.utterance} failed", None, each.utterance, 0, "de") for each in (before, failed)]
+    for rest in (Caption("a", 0, "de", "wir sahen"), failures[0]):
+        session = LiveSession("t" * 32, "", Begin(targets=("de",)), Archive(None), Metrics())
+        session.answered(Answer("de", failed, [rest, failures[1]], 0.1, Tally()))
+        assert ("b", "de") in session.transcript and ("a", "de") not in session.transcript
 
 
 def test_default_of_the_server() -> None:

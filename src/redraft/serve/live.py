@@ -310,10 +310,13 @@ class LiveSession(Watched):
         if not answer.events:  # no word was held back
             self._finish()
             return
+        update = answer.update
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
+        # Captions and failures of held-back words of the utterance before may come first.
+        ends = update.final and all(caption.utterance != update.utterance for caption in captions)
         for event in answer.events:
             if isinstance(event, events.Failure):
-                self._publish_failure(event, answer.language, final=answer.update.final and not captions)
+                self._publish_failure(event, answer.language, final=ends and event.utterance == update.utterance)
         for caption in captions:
             self._publish_caption(caption, answer.lag)
         self._counts.add(answer.language, answer.tally, captions, answer.lag)
