@@ -29,7 +29,7 @@ EXACT: Columns = {
         "Gemma 3 270M, " * ("gemma" in row["signature"])
         + next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped")
     ),
-    "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "usual",
+    "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "default",
     "to": lambda row: row["target_language"],
     "updates": lambda row: str(row["updates"]),
     "tokens": lambda row: str(row["output_tokens"]),
