@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,6 +110,21 @@ def test_it_cannot_be_opened() -> None:
         isolated("moonshine", "fr", 0.5, None)
     with pytest.raises(InputError, match="the recogniser at ws://127.0.0.1:9/ cannot be reached"):
         isolated("vosk:ws://127.0.0.1:9", "en", 0.5, None)
+
+
+def test_ctrl_c_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        started.append(real(*given, **named))
+        return started[-1]
+
+    real = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    interrupts = "import os, signal, time; time.sleep(1); os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
+    with pytest.raises(KeyboardInterrupt):
+        IsolatedRecogniser([sys.executable, "-c", interrupts])
+    assert started[0].returncode == -signal.SIGKILL
 
 
 def test_bounded_memory() -> None:

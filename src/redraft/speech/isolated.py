@@ -152,7 +152,11 @@ class _Process:
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._write, self._read)]
         for thread in self._threads:
             thread.start()
-        first = self._messages.get()
+        try:
+            first = self._messages.get()
+        except BaseException:  # Ctrl-C: the process would go on, for example with a download
+            self.close()
+            raise
         self._progress = time.monotonic()
         if first is None:
             raise ModelError(f"the recogniser cannot be started: its process ended with {self._status()}")
