@@ -45,7 +45,7 @@ def sentences(tmp_path: Path) -> Path:
         (["--held-out", "few"], ["--held-out", "'few'", "of 0 or more"]),
         (["--device", "tpu"], ["--device", "'tpu'", "'auto', 'cpu', 'cuda'"]),
         (["--to", "elvish"], ["'elvish' is not known"]),
-        (["--model", "demo"], ["model must be hf:NAME or the folder of a model of transformers, not 'demo'"]),
+        (["--model", "demo"], ["model must be hf:NAME, hf:FILE.gguf or the folder of a model"]),
     ],
     ids=" ".join,
 )

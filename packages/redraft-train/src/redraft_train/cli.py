@@ -145,7 +145,9 @@ def _require_places(model: str, out: Path) -> None:
     from redraft.backends.load import HF_PREFIX, on_transformers
 
     if not on_transformers(model):
-        raise OptionError(f"--model must be hf:NAME, hf:FILE.gguf or the folder of a model of transformers, not {model!r}")
+        raise OptionError(
+            f"--model must be hf:NAME, hf:FILE.gguf or the folder of a model of transformers, not {model!r}"
+        )
     if out.is_file():
         raise OptionError(f"--out must be a folder to write, and {str(out)!r} is a file")
     if Path(model.removeprefix(HF_PREFIX)).expanduser().resolve() == out.resolve():
