@@ -111,7 +111,7 @@ def test_plain_mask_costs_passes(talk: dict[str, tuple[TableLine, Any]]) -> None
 
 
 def test_an_unchanged_source_costs_no_pass_and_a_final_unmasks(shipped: LlamaCpp) -> None:
-    with Translator(shipped, ["de"], mask=Mask(3)) as translator:
+    with Translator(shipped, ["de"], mask=Mask(3), source="raw") as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
         passes = translator.translation("de").tally.passes
         last = translator.translate(Update("1", 1, "I have a very small dog.", final=True))

@@ -48,7 +48,8 @@ def texts(*words: str) -> Iterator[Update]:
 
 def test_an_update_fails_while_the_server_is_away_and_the_next_one_does_not(server: FakeServer) -> None:
     updates = list(texts("the cats", "the cats of", "the cats of our house"))
-    with closing(connected(server)) as backend, Translator(backend, ["de"], options={"beta": 0}) as translator:
+    settings: dict[str, Any] = {"to": ["de"], "options": {"beta": 0}, "source": "raw"}
+    with closing(connected(server)) as backend, Translator(backend, **settings) as translator:
         (first,) = translator.translate(updates[0])
         server.down = True
         (second,) = translator.translate(updates[1])
@@ -58,7 +59,7 @@ def test_an_update_fails_while_the_server_is_away_and_the_next_one_does_not(serv
     assert second == Failure(
         f"the {server.engine} server at {SERVER} cannot be reached: connection refused", None, "1", 1
     )
-    with Translator(Table(), ["de"], options={"beta": 0}) as translator:
+    with Translator(Table(), **settings) as translator:
         translator.translate(updates[0])
         assert translator.translate(updates[2]) == [third]
 

@@ -148,8 +148,12 @@ class Stream:
         """12 hex digits over all segments: updates with times, references, positions in recordings, ends of words."""
         fields = [asdict(segment) for segment in self.segments]
         for each in fields:
+            # Fields that earlier streams did not have count only where they say something.
             if not each["ends"]:
-                del each["ends"]  # as in earlier hashes
+                del each["ends"]
+            for update in each["updates"]:
+                if update["speaker"] is None:
+                    del update["speaker"]
         return text_hash(json.dumps(fields, sort_keys=True))
 
     def save(self, path: Path | str) -> None:
@@ -160,7 +164,7 @@ class Stream:
         """
         path = Path(path)
         header, notes = {"name": self.name, "seed": self.seed}, [*_notes(self.segments)]
-        _write(path, map(asdict, self.updates))
+        _write(path, map(_known, self.updates))
         if notes or header != _header(path):
             _write(beside(path), [header, *notes])
         else:
@@ -204,6 +208,11 @@ def beside(path: Path) -> Path:
 def _header(path: Path) -> Row:
     """Return name and seed for a stream without a file of references."""
     return {"name": path.name.removesuffix(".jsonl"), "seed": None}
+
+
+def _known(update: Update) -> Row:
+    """Return the fields of an update that are known; readers take the others to be None."""
+    return {name: value for name, value in asdict(update).items() if value is not None}
 
 
 def _notes(segments: Iterable[Segment]) -> Iterator[Row]:
