@@ -60,7 +60,16 @@ def test_client() -> None:
     assert isinstance(read, Update) and (read.speaker, read.text, read.seq) == ("Anna", "we saw", 0)
 
 
-@pytest.mark.parametrize(("query", "status", "speaker"), [("", 200, None), ("&speaker=Anna", 200, "Anna")])
+@pytest.mark.parametrize(
+    ("query", "status", "speaker"),
+    [
+        ("", 200, None),
+        ("&speaker=Anna", 200, "Anna"),
+        # A no-break space and a joiner are parts of names.
+        ("&speaker=Dr.%C2%A0Wei%C3%9F", 200, "Dr.\xa0Weiß"),
+        ("&speaker=%D8%B9%E2%80%8C%D9%84", 200, "\u0639\u200c\u0644"),
+    ],
+)
 def test_post(query: str, status: int, speaker: str | None) -> None:
     with running() as server:
         begun = server.ask("/v1/sessions", {"targets": ["de"]}).json

@@ -15,6 +15,8 @@ from typing import Any, TypeGuard
 from redraft.errors import InputError
 
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+#: C0 and C1 controls, and Unicode's line and paragraph separators.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def is_text(value: object) -> bool:
@@ -67,7 +69,7 @@ _TIME = {
 }
 
 _SPEAKER = {
-    "check": lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and value.isprintable()),
+    "check": lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and not CONTROLS.search(value)),
     "words": "a name of 1 to 100 characters on one line, or null",
     "one_line": True,
     "min_length": 1,

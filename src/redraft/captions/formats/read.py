@@ -12,13 +12,12 @@ spaces around the text are dropped.  An empty input is one failure.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any, TypeAlias
 
-from redraft.captions.events import Failure, Order, Update, shown
+from redraft.captions.events import CONTROLS, Failure, Order, Update, shown
 from redraft.captions.formats.parse import (
     MAX_LINE_BYTES,
     NAME,
@@ -37,13 +36,10 @@ Item: TypeAlias = Update | Failure
 #: Maximum number of words in a line of plain text: some minutes of speech without a pause.
 MAX_TEXT_WORDS = 500
 
-#: C0 and C1 controls, and Unicode's line and paragraph separators.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
 
 def printable(text: str) -> str:
     """Replace control characters and line breaks by spaces, so that the text is one line without terminal escapes."""
-    return _CONTROLS.sub(" ", text)
+    return CONTROLS.sub(" ", text)
 
 
 def read_lines(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
