@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from redraft.captions.events import Caption, Update
+from redraft.captions.source import DEFAULT_SOURCE
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import run
 from redraft.decoding.method import Value
@@ -90,19 +91,20 @@ class Clock:
 
 @dataclass
 class Rig:
-    """A scheduler on a table model, with everything that was answered."""
+    """A scheduler on a table model, with everything that was answered; with ``source`` raw, no words are held back."""
 
     model: CachedModel
     slots: int = 8
     budget: int = 1000
     most: int = 256
+    source: str = DEFAULT_SOURCE
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         backends = {TARGET: self.model}
         self.passes: list[PassReport] = []
         self.answers: list[tuple[Lane, Answer]] = []
-        self.service = Service(backends, ServeSettings(methods=METHODS[:4]), CURVE)
+        self.service = Service(backends, ServeSettings(methods=METHODS[:4], source=self.source), CURVE)
         self.scheduler = Scheduler(
             backends,
             SlotPool(backends, self.slots),
@@ -142,10 +144,12 @@ class Rig:
         return [event for event in events if isinstance(event, Caption)]
 
 
-def alone(seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar") -> list[Caption]:
+def alone(
+    seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar", source: str = DEFAULT_SOURCE
+) -> list[Caption]:
     """The captions that a stream gets when nobody else is there."""
     model = CachedModel(seed)
-    (lane,) = Rig(model).lanes(target, method=method)
+    (lane,) = Rig(model, source=source).lanes(target, method=method)
     slot, shown = model.open_slot(), []
     for update in updates:
         shown += [event for event in run(lane.translation.translate(update), model, slot) if isinstance(event, Caption)]

@@ -81,7 +81,7 @@ def test_a_thousand_connections_come_and_go(monkeypatch: pytest.MonkeyPatch) -> 
     with running(keep_seconds=0, sessions=10_000, sessions_per_address=10_000, starts_per_second=10_000) as server:
         begun: list[str] = []
         # Capacity is another matter.
-        monkeypatch.setattr(server.engine.scheduler, "refusal", lambda wanted: "")
+        monkeypatch.setattr(server.engine.scheduler, "check_load", lambda wanted: None)
 
         def come_and_go() -> None:
             for number in range(250):

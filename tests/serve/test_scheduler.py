@@ -167,7 +167,7 @@ def test_an_idle_lane_gives_up_its_slot_and_gets_one_back_unnoticed() -> None:
 
 
 def test_of_an_utterance_the_newest_partial_update_waits_and_every_final() -> None:
-    rig = Rig(CachedModel(6))
+    rig = Rig(CachedModel(6), source="raw")
     (lane,) = rig.lanes(method="ar")
     for update in (
         Update("u", 1, "we"),
@@ -187,7 +187,7 @@ def test_of_an_utterance_the_newest_partial_update_waits_and_every_final() -> No
 
 
 def test_an_update_just_begun_is_given_up_where_that_saves_passes() -> None:
-    rig = Rig(CachedModel(6))
+    rig = Rig(CachedModel(6), source="raw")
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("u", 1, "we saw"))
     rig.run()
@@ -200,7 +200,7 @@ def test_an_update_just_begun_is_given_up_where_that_saves_passes() -> None:
     assert lane.abandoned == 1  # never twice in a row: something is to be shown
     rig.run()
     assert [caption.seq for caption in rig.captions(lane)] == [1, 3, 4]
-    assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")])[0]
+    assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")], source="raw")[0]
 
 
 def test_an_update_is_finished_where_its_output_will_be_kept() -> None:
@@ -216,7 +216,7 @@ def test_an_update_is_finished_where_its_output_will_be_kept() -> None:
 
 
 def test_a_final_update_under_way_is_never_given_up() -> None:
-    rig = Rig(CachedModel(6))
+    rig = Rig(CachedModel(6), source="raw")
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("t", 1, "it was"))
     rig.run()
@@ -329,7 +329,7 @@ def test_newcomers_are_refused_by_what_the_engine_has_measured() -> None:
 
 
 def test_the_scheduler_knows_who_works() -> None:
-    rig = Rig(CachedModel(1))
+    rig = Rig(CachedModel(1), source="raw")
     (lane,) = rig.lanes()
     rig.scheduler.check_load(1)
     rig.offer(lane, Update("u", 1, "we"))

@@ -60,7 +60,7 @@ def test_a_session_from_start_to_done(server: Running) -> None:
 
 def test_partial_captions_come_before_the_final_one(server: Running) -> None:
     with server.socket() as socket:
-        socket.start("de", mask_k=1, options={"beta": 0})
+        socket.start("de", mask_k=1, options={"beta": 0}, source_policy="raw")
         say(socket, "we saw", final=False)
         partial = socket.until("partial")[-1]
         assert partial["text"] + partial["unstable"] == expected("we saw") and partial["unstable"]

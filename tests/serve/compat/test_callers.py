@@ -47,7 +47,7 @@ def by_itself() -> list[list[str]]:
 def test_an_utterance_is_translated_like_the_partial_updates_of_a_session(by_itself: list[list[str]]) -> None:
     texts, found = TALKS[0][:5], []
     with fresh() as server, server.socket() as socket:
-        socket.start("de")
+        socket.start("de", source_policy="raw")
         for seq, text in enumerate(texts):
             socket.say("update", utterance="1", seq=seq, text=text)
             partial = socket.until("partial")[-1]
