@@ -13,11 +13,13 @@ pytest.importorskip("httpx2", reason="needs the extra remote")
 
 from redraft import Translator, Update
 from redraft.backends.remote.backend import RemoteBackend
+from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.errors import CapabilityError
 from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
 from tests.fakes import greedy
 
@@ -107,6 +109,15 @@ def test_a_small_model_drafts_on_a_server_too() -> None:
         options = {"rollback": 0.0}
         ours = outputs(target, method="bild", options=options, small=drafter)
         assert ours == outputs(Table(), method="bild", options=options, small=Table(seed=1))
+
+
+def test_a_new_draft_is_judged_by_rows_of_its_own() -> None:
+    best = tuple((token, -1.0 - token) for token in range(MOST))
+    asked = RemoteRow(best, {77: -30.0})
+    rows = RemoteRows([RemoteRow(best, {})], 100, lambda _k: [asked])  # of a continuation, before there was a draft
+    assert (rows.logprob(ROOT, 3), rows.logprob(ROOT, 77)) == (-4.0, -30.0)
+    with pytest.raises(CapabilityError, match="of the draft and of the 20 best tokens only"):
+        rows.logprob(ROOT, 78)
 
 
 def test_margins_are_those_of_the_model(server: FakeServer) -> None:

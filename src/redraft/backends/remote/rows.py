@@ -99,12 +99,10 @@ class RemoteRows:
         Raises:
             CapabilityError: the token is neither.
         """
-        row = self._row(node)
-        found = row.others.get(token)
-        if found is None:
-            found = next((value for best, value in row.best if best == token), None)
-        if found is None:
-            found = next((value for best, value in self.top_k(node, MOST) if best == token), None)
+        found = self._known(node, token)
+        if found is None:  # such as the token of a new draft, in a row that was requested before there was one
+            self._rows = self._ask_again(min(MOST, self._size))
+            found = self._known(node, token)
         if found is None:
             raise CapabilityError(
                 f"a remote model gives the probabilities of the draft and of the {MOST} best tokens only"
@@ -118,6 +116,10 @@ class RemoteRows:
             CapabilityError: always.
         """
         raise CapabilityError("a remote model gives no entropy, which needs the whole distribution")
+
+    def _known(self, node: int, token: int) -> float | None:
+        row = self._row(node)
+        return row.others.get(token, dict(row.best).get(token))
 
     def _row(self, node: int) -> RemoteRow:
         if node < -1:
