@@ -10,6 +10,7 @@ from torch import Tensor
 
 from redraft.backends.hf.facts import end_tokens, ids_in, metadata, pad_token
 from redraft.backends.hf.options import HfOptions
+from redraft.backends.hf.refuse import cache_argument
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.decoding.types import Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError
@@ -30,6 +31,7 @@ class HfBackend(Generic[S]):
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         self.options, self.name, self.tokenizer = options, name, tokenizer
         self.model: Any = model
+        self._cache_argument = cache_argument(type(model)) or "past_key_values"
         self.device, self.dtype = model.device, model.dtype
         text = model.config.get_text_config()
         self.context_length = min(options.context_length, getattr(text, "max_position_embeddings", 1 << 20))

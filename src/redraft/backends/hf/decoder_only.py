@@ -172,7 +172,7 @@ class HfDecoder(HfBackend[_Slot]):
             input_ids=padded([row.ids for row in rows], 0),
             attention_mask=self._masks.of(rows, self.device),
             position_ids=padded([row.positions for row in rows], 0),
-            past_key_values=self._cache,
+            **{self._cache_argument: self._cache},
             use_cache=True,
             logits_to_keep=max(row.wanted for row in rows),
         )

@@ -102,7 +102,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         output = self.model(
             encoder_outputs=BaseModelOutput(last_hidden_state=state.states),
             decoder_inputs_embeds=embedded,
-            past_key_values=state.cache,
+            **{self._cache_argument: state.cache},
             use_cache=True,
         )
         state.ids = ids

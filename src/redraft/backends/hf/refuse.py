@@ -16,8 +16,10 @@ from redraft.errors import CapabilityError
 ENCODER_DECODERS = ("m2m_100", "marian", "mbart", "mt5", "t5", "umt5")
 #: Layer types whose cache keeps every position.
 _CROPPABLE = {"full_attention", "sliding_attention"}
-#: Required arguments of a decoder: for rows of different lengths, an external cache, and a choice of positions.
-_NEEDED = {"attention_mask", "position_ids", "past_key_values", "logits_to_keep"}
+#: Required arguments of a decoder besides an external cache: for rows of different lengths, and a choice of positions.
+_NEEDED = {"attention_mask", "position_ids", "logits_to_keep"}
+#: Names of the argument for the cache: since transformers 5.24, and before.
+_CACHE_NAMES = ("cache", "past_key_values")
 
 
 def check_model(config: Any, name: str) -> None:
@@ -43,6 +45,12 @@ def check_model(config: Any, name: str) -> None:
         raise CapabilityError(f"model {name!r} ({config.model_type}) {reason}; a decoder-only transformer is needed")
 
 
+def cache_argument(model_class: type) -> str | None:
+    """Return the name of the argument by which a model takes its cache; None if it takes none."""
+    parameters = inspect.signature(model_class.forward).parameters  # type: ignore[attr-defined]
+    return next((name for name in _CACHE_NAMES if name in parameters), None)
+
+
 def _unfit(config: Any, text: Any) -> str:
     """Return why a decoder-only model is not supported; empty if it is."""
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
@@ -62,4 +70,6 @@ def _unfit(config: Any, text: Any) -> str:
     if getattr(text, "num_kv_shared_layers", 0):
         return "shares caches between layers, which this backend does not"
     missing = _NEEDED - set(inspect.signature(model_class.forward).parameters)
+    if cache_argument(model_class) is None:
+        missing.add("past_key_values")
     return f"takes no {' nor '.join(sorted(missing))}, which rolling back and batches need" if missing else ""

@@ -56,7 +56,7 @@ class Transformers:
                 self._more["assistant_model"] = assistant
 
     def _target_pass(self, inputs: dict[str, Any]) -> AbstractContextManager[None]:
-        cache = inputs.get("past_key_values")
+        cache = inputs.get("cache", inputs.get("past_key_values"))  # since transformers 5.24, and before
         return self._log.target(0 if cache is None else cache.get_seq_length(), inputs["input_ids"].shape[1])
 
     @staticmethod
