@@ -130,7 +130,7 @@ def _decode(backend: Backend, stream: Stream, language: str, beta: float, file: 
     ):
         for segment in segments:
             outputs = []
-            with Translator(backend, [language], method=noting, options=options) as translator:
+            with Translator(backend, [language], method=noting, options=options, source="raw") as translator:
                 for update in segment.updates:
                     translator.translate(update)
                     ids = translator.translation(language).output

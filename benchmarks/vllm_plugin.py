@@ -197,7 +197,7 @@ def run(
 def spoken(backend: RemoteBackend, way: Way, part: Sequence[Sequence[Update]], to: str) -> Session:
     """Run one session."""
     session = Session()
-    with Translator(backend, [to], method=way.method, options=way.options) as translator:
+    with Translator(backend, [to], method=way.method, options=way.options, source="raw") as translator:
         for sentence in part:
             for update in sentence:
                 started = time.perf_counter()

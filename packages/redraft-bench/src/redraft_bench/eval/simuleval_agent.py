@@ -46,6 +46,7 @@ class RedraftAgent(TextToTextAgent):
             method=args.method,
             options=args.method_options,
             mask=Mask(args.mask_k),
+            source="raw",  # SimulEval reveals words that stay
             style=Style(args.source_language),
             engine=LlamaOptions(threads=args.threads),
             draft_model=args.draft_model,
