@@ -166,7 +166,7 @@ def test_a_key_that_is_missing_or_wrong_is_told_apart(
     monkeypatch.delenv("REDRAFT_KEY", raising=False)
     key = new_key(tmp_path / "keys", "stage")
     with running(keys=tmp_path / "keys") as server:
-        at = ("translate", "--to", "de", "--server", server.url, "--output", "lines")
+        at = ("translate", "--to", "de", "--server", server.url, "--output", "lines", "--source", "raw")
         missing, wrong = redraft(*at, stdin=b"we saw\n"), redraft(*at, "--key", "wrong", stdin=b"we saw\n")
         good = redraft(*at, "--key", key, stdin=b"we saw\n")
     assert (missing.status, wrong.status, good.status) == (2, 2, 0)
@@ -206,7 +206,8 @@ def test_a_server_that_cannot_be_started_says_why(
 
 def test_the_viewers_link_leads_to_the_page_of_a_session_that_exists(redraft: Run) -> None:
     with running() as server:
-        done = redraft("translate", "--to", "de", "--server", f"{server.url}/", "--output", "jsonl", stdin=b"we saw\n")
+        at = ("translate", "--to", "de", "--server", f"{server.url}/", "--output", "jsonl", "--source", "raw")
+        done = redraft(*at, stdin=b"we saw\n")
         link = done.err.removeprefix("viewers: ").strip()
         with urlopen(link) as answer:
             assert "<html" in answer.read().decode()
