@@ -188,7 +188,7 @@ def left(hardware: Hardware, started: float) -> Hardware:
     """Return the hardware with the minutes that are left of this run, which ``started`` by `time.monotonic`."""
     if hardware.minutes is None:
         return hardware
-    return replace(hardware, minutes=max(0.01, hardware.minutes - (time.monotonic() - started) / 60))
+    return replace(hardware, minutes=max(1e-6, hardware.minutes - (time.monotonic() - started) / 60))
 
 
 def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Hardware) -> None:

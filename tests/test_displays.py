@@ -45,7 +45,7 @@ def test_a_replay_shows_what_is_shown_live(backend: Backend, tmp_path: Path, lan
     replayed = [step.text for record in displays._shown(backend, STREAM, file, mask) for step in record.steps]
     live = []
     for segment in STREAM.segments:
-        with Translator(backend, [language], options={"beta": 0.2}, mask=mask) as translator:
+        with Translator(backend, [language], options={"beta": 0.2}, mask=mask, source="raw") as translator:
             for update in segment.updates:
                 live += [event.text for event in translator.translate(update) if isinstance(event, Caption)]
     assert replayed == live and len(set(live)) > len(SENTENCES)

@@ -76,7 +76,7 @@ def test_a_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
 def test_slow_recogniser_says_so(
     redraft: Run, scripted: Scripted, recording: Path, monkeypatch: pytest.MonkeyPatch, speed: str | None
 ) -> None:
-    monkeypatch.setattr(lag, "SAID", 0.5)
+    monkeypatch.setattr(lag, "LATE", 0.5)
     hear = scripted.hear
 
     def slowly(samples: Samples) -> Iterator[Heard]:
