@@ -161,8 +161,9 @@ class Hears:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the recording pass ten times as fast."""
+    """Let the recording pass, and the screen be redrawn, ten times as fast."""
     monkeypatch.setattr(stage, "at_speed", lambda blocks, speed: at_speed(blocks, 10 * speed))
+    monkeypatch.setattr(stage.Stage, "INTERVAL", stage.Stage.INTERVAL / 10)
 
 
 @pytest.mark.usefixtures("hurried")
