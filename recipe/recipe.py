@@ -80,7 +80,15 @@ DEMO_MBR = replace(
 TINY_MBR = replace(DEMO_MBR, tokens=12_000_000, distilled=0.5, dropout=0.0, rate=1.4e-3, embedding_rate=1e-3, seed=5)
 #: Continues the model that ships on the larger corpus, until the time given by ``--within``.
 DEMO_MORE = replace(
-    DEMO, tokens=200_000_000, decay=0.5, dropout=0.1, rate=4e-4, embedding_rate=3e-4, warmup_steps=30, seed=6
+    DEMO,
+    tokens=200_000_000,
+    unfinished=0.3,
+    decay=0.5,
+    dropout=0.1,
+    rate=4e-4,
+    embedding_rate=3e-4,
+    warmup_steps=30,
+    seed=6,
 )
 #: New layers need more than the first rates of a continuation; what is rounded needs little.
 DEMO_GROWN = replace(DEMO_MORE, tokens=400_000_000, rate=8e-4, embedding_rate=4e-4, seed=7)
