@@ -20,6 +20,7 @@ from recipe.corpus import Pair
 from recipe.examples import BATCH, Batch, Example, ExampleStream, Mixture
 from recipe.loss import batch_loss, softmax_slope
 from recipe.model import Decoder, Shape
+from recipe.muon import Muon
 from recipe.rounding import rounded
 
 #: Minimum number of steps of a short training, as far as batches between these sizes in ids allow.
@@ -108,7 +109,7 @@ class Trainer:
         ]
         others = [p for name, p in self.model.named_parameters() if p.ndim != 2 or name.startswith("embedding")]
         self.optimizers = [
-            torch.optim.Muon(self._matrices, lr=phase.rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+            Muon(self._matrices, lr=phase.rate),
             torch.optim.AdamW(others, lr=phase.embedding_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True),
         ]
         self.base_rates = [rate * hardware.scale**0.5 for rate in (phase.rate, phase.embedding_rate)]
