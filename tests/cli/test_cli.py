@@ -19,6 +19,7 @@ import click
 import pytest
 
 from redraft.backends import kernels
+from redraft.backends.formats import FormatCost
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.stopwatch import Measured
 from redraft.captions import prompt
@@ -221,6 +222,22 @@ class TestTables:
         done = redraft("doctor", "--threads", "1", "--json")
         assert [row["new_tokens"] for row in done.rows] == list(SIZES)
         assert done.rows[0]["over_one"] == 1 and done.rows[-1]["milliseconds"] > 0
+
+    def test_doctor_formats(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("redraft.backends.formats.FORMATS", ("Q8_0", "Q4_0"))
+        monkeypatch.setattr("redraft.backends.stopwatch.PATIENCE", 0)  # two rounds
+        done = redraft("doctor", "--model", "demo-tiny", "--formats", "--threads", "1", "--json")
+        assert [row["format"] for row in done.rows] == ["Q8_0", "Q4_0"]
+        assert done.rows[0]["MB"] > done.rows[1]["MB"] > 0
+        assert all(row["ar ms"] > 10 * row["T(1) ms"] > 0 for row in done.rows)
+
+    def test_doctor_fastest_formats(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        quick = FormatCost("A", 1.0, CostCurve((1, 96), (1e-3, 96e-3)))  # drafts save nothing
+        flat = FormatCost("B", 1.0, CostCurve((1, 96), (2e-3, 2e-3)))
+        assert (quick.ar, flat.ssbd) == pytest.approx((25e-3, 16e-3))
+        monkeypatch.setattr("redraft.backends.formats.measure_formats", lambda *_: iter([quick, flat]))
+        done = redraft("doctor", "--formats", "--threads", "1")
+        assert "Fastest here: A for ar, B for ssbd." in done.out
 
 
 def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:

@@ -20,6 +20,8 @@ from redraft.errors import ModelError, RedraftError, install
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from redraft.backends.formats import FormatCost
+    from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.stopwatch import Measured
 
 #: Length of the draft that the verdict is about: about a line of captions.
@@ -33,6 +35,7 @@ EXAMPLES = """\b
 Examples:
   redraft doctor
   redraft doctor --model ~/models/some-model.gguf --gpu-layers 0
+  redraft doctor --model ~/models/some-model.gguf --formats
 """
 
 
@@ -41,8 +44,13 @@ Examples:
 @options.threads
 @options.gpu_layers
 @options.exact
+@click.option(
+    "--formats",
+    is_flag=True,
+    help="Measure the model in BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy.",
+)
 @options.as_json
-def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool) -> None:
+def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, as_json: bool) -> None:
     """Check what is installed, and measure T(n): the time of one pass over n new tokens.
 
     A pass is one run of the model. Without drafts, every token takes a pass over one token, so a model with a T(1) of
@@ -63,6 +71,9 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
     from redraft.signature import print_json, signature
 
     tested = kernels.report()
+    if formats:
+        _compare_formats(model, LlamaOptions(512, threads=threads, gpu_layers=gpu_layers, exact=exact), as_json)
+        return
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     with closing(open_model(model, engine)) as backend:
         found = []
@@ -76,6 +87,51 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, as_json: bool
         print_json(_rows(found), line, sys.stdout)
     else:
         _print_report(found, f"{tested}{slow}", line)
+
+
+def _compare_formats(model: str, engine: LlamaOptions, as_json: bool) -> None:
+    """Print the cost of a pass and of an update in each format, and the fastest for `ar` and `ssbd`."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from redraft.backends.formats import FORMATS, measure_formats
+    from redraft.backends.load import resolve
+    from redraft.signature import print_json, signature
+
+    path = resolve(model)
+    steps = track(measure_formats(path, engine), "measuring", len(FORMATS), transient=True, disable=as_json)
+    found = list(steps)
+    line = signature(path, "synthetic", "none", seed=0, threads=engine.threads or "adaptive", exact=engine.exact)
+    rows = [_format_row(each) for each in found]
+    if as_json:
+        print_json(rows, line, sys.stdout)
+        return
+    console, table = Console(), _plain_table(rows)
+    console.print(table)
+    console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
+    quick = {method: min(found, key=lambda each: getattr(each, method)).format for method in ("ar", "ssbd")}
+    console.print(
+        f"Fastest here: {quick['ar']} for ar, {quick['ssbd']} for ssbd. Formats with fewer bits may translate worse.",
+        highlight=False,
+    )
+
+
+def _format_row(cost: FormatCost) -> dict[str, str | int | float]:
+    """Return the figures of a format: megabytes, T(n), and an update of about a line, in milliseconds."""
+    passes = {f"T({size}) ms": round(1e3 * cost.curve(size), 2) for size in (1, 2, 4, 16)}
+    updates = {f"{method} ms": round(1e3 * getattr(cost, method), 1) for method in ("ar", "ssbd")}
+    return {"format": cost.format, "MB": round(cost.megabytes), **passes, **updates}
+
+
+def _plain_table(rows: Sequence[Mapping[str, object]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name == "format" else "right")
+    for row in rows:
+        table.add_row(*map(str, row.values()))
+    return table
 
 
 def _rows(found: Sequence[Measured]) -> list[dict[str, str | int | float]]:
