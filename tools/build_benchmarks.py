@@ -52,16 +52,14 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 
 
 def summary(result: Result) -> str:
-    """Return a sentence for the README on a result of the table ``stream``, naming the processor."""
+    """Return a sentence for the README on a result of the table ``stream``."""
     rows = {named(row): row for row in result.rows}
     before, after = rows["ar"], rows["ssbd beta=0.2, hides below margin 0, source stable"]
-    processor = result.facts.get("processor", "not recorded").replace("not recorded", "processor not recorded")
     faster = cast(float, before["cpu_seconds"]) / cast(float, after["cpu_seconds"])
     retracted = 1 - cast(float, after["ne_display"]) / cast(float, before["ne_display"])
     sentence = (
-        f"On the text of a real recogniser, this is {faster:.1f} times as fast as translating every update from "
-        f"scratch, and retracts {retracted:.0%} fewer of the tokens that it shows (the demo model, {result.name}, "
-        f"processor time on {processor}; [benchmarks]({PAGES.as_posix()}/README.md))."
+        f"On a real recogniser's text, this is {faster:.1f}× faster than translating every update from scratch, with "
+        f"{retracted:.0%} fewer retractions ([benchmarks]({PAGES.as_posix()}/README.md))."
     )
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -72,9 +73,16 @@ def settings_table() -> str:
     """Return a table of all settings of the server with their ranges."""
     rows = []
     for name, setting in ServeSettings.model_fields.items():
-        usual = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-        rows.append((f"`{name}`", usual, allowed(name), setting.description or ""))
+        default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
+        rows.append((f"`{name}`", default, short(allowed(name)), setting.description or ""))
     return table(("setting", "default", "allowed", "what it is"), rows)
+
+
+def short(words: str) -> str:
+    """Return what is allowed without the words that the default and the range already express."""
+    if words in ("true or false", "a string", "a path", "a list of strings"):
+        return ""
+    return re.sub(r"^a (?:whole )?number (?:from )?", "", words).replace(" and at most", ", at most")
 
 
 def codes_table() -> str:
@@ -155,7 +163,7 @@ def methods_page() -> str:
 
 
 def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
-    return f"`{option.name}`", f"{option.default}", option.allowed, option.help
+    return f"`{option.name}`", f"{option.default}", short(option.allowed), option.help
 
 
 def _shared(method: Method, seen: Mapping[tuple[str, ...], str]) -> Iterator[str]:

@@ -45,9 +45,9 @@ def test_a_row_tells_each_token_and_the_counts_of_its_update_alone() -> None:
         ("日", Given.ALONE),
     ]
     assert rows[1].cells[0].about == "_<b>, probability 0.50, pass 1, kept from the last iteration"
-    assert rows[1].cells[1].about.endswith("pass 1, correction: the draft was refused here; not _two (0.50)")
-    assert summary_of(rows) == "2 updates, 4 tokens in 5 target passes, A/D 0.50"
-    assert summary_of(rows[:1]) == "1 updates, 1 tokens in 2 target passes"
+    assert rows[1].cells[1].about.endswith("; not _two (0.50)")
+    assert summary_of(rows) == "2 updates, 4 tokens in 5 passes, 2 of 4 draft tokens accepted"
+    assert summary_of(rows[:1]) == "1 updates, 1 tokens in 2 passes"
 
 
 def test_an_update_without_a_pass_says_why() -> None:

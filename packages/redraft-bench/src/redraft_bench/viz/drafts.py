@@ -14,13 +14,13 @@ from redraft_bench.viz.trace import Given, Token, Trace
 #: Origins of tokens in the order of the legend, with their labels.
 ORIGINS: dict[Provenance | Given, str] = {
     Provenance.PREVIOUS: "kept from the previous output",
-    Provenance.PROMPT: "kept from a draft out of the prompt",
-    Provenance.GENERATED: "kept from a draft out of generated text",
+    Provenance.PROMPT: "kept from the prompt",
+    Provenance.GENERATED: "kept from generated text",
     Provenance.MODEL: "kept from the small model's draft",
     Provenance.ITERATION: "kept from the last iteration",
-    Provenance.RECYCLED: "kept from what the model said before",
-    Given.CORRECTION: "correction: the draft was refused here",
-    Given.BONUS: "bonus: the token after a draft that was kept whole",
+    Provenance.RECYCLED: "kept from an earlier prediction",
+    Given.CORRECTION: "correction: the draft was rejected here",
+    Given.BONUS: "bonus: the token after a fully accepted draft",
     Given.ALONE: "decoded in a pass without a draft",
 }
 
@@ -68,7 +68,7 @@ class DraftRow:
 
     @property
     def acceptance(self) -> str:
-        """Acceptance A/D as a fraction; a dash if nothing was drafted."""
+        """Accepted of drafted tokens, as a fraction; a dash if nothing was drafted."""
         return f"{self.accepted}/{self.drafted}" if self.drafted else "–"
 
 
@@ -128,5 +128,5 @@ def summary_of(rows: Sequence[DraftRow]) -> str:
     """Return a line with the totals of all rows."""
     tokens, passes = sum(len(row.cells) for row in rows), sum(row.passes for row in rows)
     drafted, accepted = sum(row.drafted for row in rows), sum(row.accepted for row in rows)
-    share = f", A/D {accepted / drafted:.2f}" if drafted else ""
-    return f"{len(rows)} updates, {tokens} tokens in {passes} target passes{share}"
+    share = f", {accepted} of {drafted} draft tokens accepted" if drafted else ""
+    return f"{len(rows)} updates, {tokens} tokens in {passes} passes{share}"

@@ -116,7 +116,7 @@ def draw_drafts(rows: Sequence[DraftRow], heading: str, summary: str) -> Sheet:
         (1, "update", "left"),
         (NAME, "source, translation", "left"),
         (PASSES, "passes", "right"),
-        (SHARE, "A/D", "right"),
+        (SHARE, "accepted", "right"),
     ):
         sheet.text(x, y + 0.6, title, color=FAINT, size=8.5, align=align)
     y += 1.2
