@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket as sockets
 import threading
 import time
 from contextlib import suppress
 from functools import partial
+from socket import SO_LINGER, SO_RCVBUF, SOL_SOCKET
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft.serve import protocol
+from redraft.serve import protocol, sockets
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
@@ -46,7 +46,7 @@ def test_a_client_killed_while_a_pass_runs_leaves_nothing_behind() -> None:
             say(socket, "we saw her duck")
             assert reached.wait(SECONDS)
             linger = b"\x01\0\0\0\0\0\0\0"
-            socket.connection.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
+            socket.connection.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
             socket.connection.socket.close()
             eventually(lambda: token not in server.hub._sessions)
             assert server.engine.scheduler.lanes == 2  # the engine has not come to it yet
@@ -66,7 +66,7 @@ def test_a_client_killed_mid_update_leaves_nothing_behind() -> None:
                 say(socket, "we saw her duck under the table")
                 # No goodbye: the system resets the connection.
                 linger = b"\x01\0\0\0\0\0\0\0"
-                socket.connection.socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, linger)
+                socket.connection.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
                 socket.connection.socket.close()
         with server.socket() as socket:
             socket.start()
@@ -107,13 +107,14 @@ def test_a_thousand_connections_come_and_go(monkeypatch: pytest.MonkeyPatch) -> 
         eventually(lambda: len(asyncio.all_tasks(server.loop)) <= 4)
 
 
-def test_a_reader_that_takes_nothing_is_dropped_and_told_why_when_it_comes_back() -> None:
-    with running(slow_seconds=0.3, updates_per_second=10_000) as server:
+def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "SLOW_SECONDS", 0.3)
+    with running(updates_per_second=10_000) as server:
         with server.socket(max_queue=1, close_timeout=0.5) as socket, server.socket() as other:
             token = socket.start(method="ar")["token"]
             other.start()
             raw = socket.connection.socket
-            raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 2048)
+            raw.setsockopt(SOL_SOCKET, SO_RCVBUF, 2048)
             session = server.hub.owned(token)
             # From within, since a client that reads nothing cannot be made to send megabytes in little time.
             big = protocol.Error(code="stale", message="x" * 50_000).wire()

@@ -144,9 +144,9 @@ def test_a_final_update_without_a_caption_is_ended_by_an_error() -> None:
     assert live.transcript.ended("1") and list(live.transcript.finals) == []
 
 
-def test_no_more_is_kept_than_is_allowed() -> None:
+def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.serve.live.MOST_CHARACTERS", 1000)
     live, outbox = session(), Outbox(99)
-    live.longest = 1000
     live.attach(outbox)
     taken = 0
     for number in range(20):
@@ -166,7 +166,6 @@ def test_no_more_is_kept_than_is_allowed() -> None:
     assert process(protocol.End(), live) is None
     # What never comes to an end takes room, too.
     live = session()
-    live.longest = 1000
     for number in range(20):
         process(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
     assert sum(f"{number:0100}" in live.order for number in range(20)) == 5

@@ -99,7 +99,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(
     assert not errors.records
 
 
-def test_captions_by_post_are_taken_or_refused_and_never_lost_in_silence() -> None:
+def test_refused_posts(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(drain_seconds=20) as server:
         token = server.ask("/v1/sessions", {"targets": ["de"]}).json["token"]
         path = f"/v1/ingest/{token}"
@@ -111,9 +111,9 @@ def test_captions_by_post_are_taken_or_refused_and_never_lost_in_silence() -> No
         server.hub.admission.draining = False
         assert server.ask(path).text == "0\n"
         assert server.ask(f"{path}?seq=1", b"her duck").status == 200
-        server.hub.owned(token).longest = 1
-        assert server.ask(f"{path}?seq=2", b"more").status == 429
-        server.hub.owned(token).longest = 10_000
+        with monkeypatch.context() as full:
+            full.setattr("redraft.serve.live.MOST_CHARACTERS", 1)
+            assert server.ask(f"{path}?seq=2", b"more").status == 429
         assert server.ask(path, method="DELETE").status == 204
         late = server.ask(f"{path}?seq=2", b"late")
         assert (late.status, late.json["error"]["code"]) == (409, "stale")

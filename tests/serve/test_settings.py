@@ -25,7 +25,7 @@ def test_settings_come_from_flags_before_the_environment_before_the_file(
 
 def test_what_is_allowed_is_said_in_words() -> None:
     assert allowed("port") == "a whole number from 0 to 65535"
-    assert allowed("pass_seconds") == "a number above 0 and at most 10"
+    assert allowed("ping_seconds") == "a number above 0 and at most 600"
     assert allowed("methods") == "a list of at least 1 string"
     assert [allowed(name) for name in ("log_text", "keys", "host", "template")] == [
         *("true or false", "a path", "a string", "a string")
@@ -38,7 +38,7 @@ def test_what_is_allowed_is_said_in_words() -> None:
     [
         ("port = 70000", "port must be a whole number from 0 to 65535, not 70000"),
         ("port = 1.5", "port must be a whole number from 0 to 65535, not 1.5"),
-        ("pass_seconds = nan", "pass_seconds must be a number above 0 and at most 10, not nan"),
+        ("ping_seconds = nan", "ping_seconds must be a number above 0 and at most 600, not nan"),
         ('log_text = "perhaps"', "log_text must be true or false, not 'perhaps'"),
         ("keys = 5", "keys must be a path, not 5"),
         ("methods = []", "methods must be a list of at least 1 string, not []"),

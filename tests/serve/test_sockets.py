@@ -11,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.captions.events import Update
+from redraft.serve import sockets
 from tests.serve.fakes import CachedModel, alone
 from tests.serve.servers import Running, Socket, running
 
@@ -314,8 +315,9 @@ def test_who_starts_too_often_is_refused() -> None:
         assert codes[-1]["code"] == "limit" and "try again in" in codes[-1]["message"]
 
 
-def test_who_does_not_start_is_sent_away() -> None:
-    with running(start_seconds=0.2) as server, server.socket() as socket:
+def test_start_timeout(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "START_SECONDS", 0.2)
+    with server.socket() as socket:
         assert "must come within 0.2 seconds" in socket.hear()["message"]
 
 

@@ -177,7 +177,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
         pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
         pad_by_stored(backends[TARGET])
         # A prompt for a remote server is not split: every piece would be a request.
-        room = UNLIMITED if is_remote(settings.model) else budget(curve, settings.pass_seconds)
+        room = UNLIMITED if is_remote(settings.model) else budget(curve)
         return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=_together(settings)), metrics.answered)
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)

@@ -32,6 +32,10 @@ def close_reason(sentence: str) -> str:
     return sentence.encode()[:123].decode(errors="ignore")
 
 
+#: Maximum number of messages queued for a connection.
+MOST_MESSAGES = 256
+
+
 class Outbox:
     """Messages of one connection, in order.
 
@@ -41,7 +45,9 @@ class Outbox:
         languages: the languages whose captions its reader wants; empty for all.
     """
 
-    def __init__(self, most: int, *, stays: bool = False, languages: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, most: int = MOST_MESSAGES, *, stays: bool = False, languages: frozenset[str] = frozenset()
+    ) -> None:
         self.stays, self.languages = stays, languages
         self.closing: Closing | None = None
         #: Whether messages were lost because the reader was too slow.

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 #: Number of sessions that one address may start at once, before its rate limit applies.
 _BURST = 50
+#: Seconds that a session by POST is kept without captions.
+_POST_SECONDS = 3600.0
 _SWEEP_SECONDS = 1.0
 
 
@@ -166,8 +168,7 @@ class Hub:
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
     ) -> LiveSession:
-        longest = self.settings.transcript_length
-        session = LiveSession(token, owner, begin, self._archive, self.metrics, longest, by_post)
+        session = LiveSession(token, owner, begin, self._archive, self.metrics, by_post)
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
         self._address[session] = address
@@ -320,7 +321,7 @@ class Hub:
             session.audio.look_after()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
-        keep = self.settings.post_seconds if session.by_post else self.settings.keep_seconds
+        keep = _POST_SECONDS if session.by_post else self.settings.keep_seconds
         # Without lanes it has only just started.
         if session.engine and session.delivery.owner is None and time.monotonic() - session.touched > keep:
             self._forget(session)

@@ -27,6 +27,8 @@ from redraft.serve.refusals import FULL, Refused
 from redraft.serve.transcript import Archive, SessionFile, Transcript
 from redraft.serve.watched import Watched
 
+#: Maximum number of characters that a session keeps.
+MOST_CHARACTERS = 10_000_000
 #: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
 #: Maximum number of unanswered updates over all languages; beyond it, the connection is not read.
@@ -92,7 +94,6 @@ class LiveSession(Watched):
         begin: the request that started it.
         archive: stores every final caption that is not hidden.
         metrics: counts updates.
-        longest: maximum number of characters to keep.
         by_post: whether its captions come by POST, so that it never has a connection.
         engine: runs its lanes, once admitted.
         lanes: by target language.
@@ -110,7 +111,6 @@ class LiveSession(Watched):
     begin: protocol.Begin
     archive: Archive
     metrics: Metrics
-    longest: int = 10_000_000
     by_post: bool = False
     engine: Engine | None = None
     lanes: Mapping[str, Lane] = field(default_factory=dict)
@@ -209,7 +209,7 @@ class LiveSession(Watched):
     @property
     def full(self) -> bool:
         """Whether its size limit is reached, so that it accepts no more updates."""
-        return self.kept >= self.longest
+        return self.kept >= MOST_CHARACTERS
 
     def check_room(self) -> None:
         """Check that the session may grow.

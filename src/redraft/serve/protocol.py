@@ -94,6 +94,10 @@ def _as_text(value: Any) -> Any:
 Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]
 
 
+#: Maximum seconds of audio that wait for the recogniser, or that a client is ahead of real time.
+BACKLOG_SECONDS = 30.0
+
+
 class Audio(Message):
     """Audio follows in binary frames: signed 16-bit little-endian samples, mono.  Begins a stream of it, or resumes it.
 

@@ -26,7 +26,7 @@ from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError, RedraftError
 from redraft.models import SHIPPED
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.protocol import VERSION, Message, Wanted
+from redraft.serve.protocol import BACKLOG_SECONDS, VERSION, Message, Wanted
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import prompt_encoder, vocabulary_of
@@ -157,7 +157,7 @@ class Offer(Message):
     recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
     source_policy: str = Field("stable", description="which part of an unfinished source is translated by default")
     sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
-    audio_backlog: float = Field(0, description="seconds of audio that may wait to be recognised")
+    audio_backlog: float = Field(BACKLOG_SECONDS, description="seconds of audio that may wait to be recognised")
     transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")
     demo: bool = Field(description="whether that is the small model for trying Redraft out")
 
@@ -185,7 +185,6 @@ def offer_of(service: Service, *, key: bool, model: str) -> Offer:
         recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
         source_policy=allowed.source,
         sentences=allowed.sentences,
-        audio_backlog=allowed.audio_backlog,
         transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
         demo=model in SHIPPED,
     )

@@ -78,7 +78,6 @@ class ServeSettings(BaseSettings):
     )
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
     exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
-    pass_seconds: float = Field(0.1, gt=0, le=10, description="target for the longest pass, in seconds")
     batch_lanes: int = Field(
         USUAL_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 turns batching off"
     )
@@ -102,7 +101,6 @@ class ServeSettings(BaseSettings):
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary")
     viewers: int = Field(200, ge=0, le=100_000, description="maximum viewers per session")
-    transcript_length: int = Field(10_000_000, ge=1000, le=10**9, description="maximum characters kept per session")
 
     fanout: str | None = Field(
         None, description="address of Redis, through which every replica serves the viewers of all sessions"
@@ -115,11 +113,6 @@ class ServeSettings(BaseSettings):
     message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="maximum length of a message or request body")
     updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per connection and second")
     starts_per_second: float = Field(5, gt=0, le=10_000, description="new sessions per address and second")
-    waiting_messages: int = Field(256, ge=8, le=100_000, description="messages queued for a slow reader")
-    slow_seconds: float = Field(
-        10, gt=0, le=600, description="seconds until a client that reads nothing is disconnected"
-    )
-    start_seconds: float = Field(10, gt=0, le=600, description="seconds within which a connection must send `start`")
     ping_seconds: float = Field(20, gt=0, le=600, description="seconds between pings")
     pong_seconds: float = Field(40, gt=0, le=600, description="seconds until a connection that misses a ping is closed")
     keep_seconds: float = Field(120, ge=0, le=86_400, description="seconds that a session is kept without a connection")
@@ -128,9 +121,6 @@ class ServeSettings(BaseSettings):
         ge=0,
         le=604_800,
         description="seconds that a transcript can be downloaded after its session; at most 1000, and 256 MB in all",
-    )
-    post_seconds: float = Field(
-        3600, ge=0, le=86_400, description="seconds that a session by POST is kept without captions"
     )
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
 
@@ -142,12 +132,8 @@ class ServeSettings(BaseSettings):
     pause: float = Field(PAUSE, ge=0.1, le=5, description="seconds of silence that end a recognised utterance")
     listeners: int = Field(4, ge=1, le=1000, description="maximum sessions whose speech is recognised at a time")
     audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")
-    audio_backlog: float = Field(
-        30, ge=2, le=600, description="seconds of audio that may wait for the recogniser, or come early"
-    )
 
     compat: tuple[str, ...] = Field((), description="services whose APIs to offer: `deepl`, `libretranslate`, `openai`")
-    compat_source: str = Field("en", description="source language of such requests that name none")
 
     transcripts: Path | None = Field(
         None, description="folder for transcripts; if not set, they are kept in memory only"

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 #: Number of invalid messages in a row after which a connection is closed.
 _MOST_WRONG = 20
+#: Seconds within which a connection must send `start`, and until a client that reads nothing is disconnected.
+START_SECONDS, SLOW_SECONDS = 10.0, 10.0
 _GOODBYE_SECONDS = 1.0
 
 
@@ -38,7 +40,7 @@ async def live(websocket: WebSocket) -> None:
         return
     except WebSocketDisconnect:
         return
-    outbox = Outbox(hub.settings.waiting_messages)
+    outbox = Outbox()
     outbox.put(started_of(session, hub.name, resumed=resumed).wire())
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
@@ -58,7 +60,7 @@ async def watch(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     try:
-        outbox = Outbox(hub.settings.waiting_messages, languages=wanted_languages(websocket.query_params))
+        outbox = Outbox(languages=wanted_languages(websocket.query_params))
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
     except Refused as refusal:
@@ -76,8 +78,7 @@ async def watch_room(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     await websocket.accept()
     try:
-        languages = wanted_languages(websocket.query_params)
-        outbox = Outbox(hub.settings.waiting_messages, stays=True, languages=languages)
+        outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
         room = await hub.enter(websocket.path_params["room"], outbox)
     except Refused as refusal:
         await _refuse(websocket, refusal)
@@ -94,11 +95,10 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     Raises:
         Refused: the request is refused.
     """
-    seconds = hub.settings.start_seconds
     try:
-        frame = await asyncio.wait_for(_next_frame(websocket), seconds)
+        frame = await asyncio.wait_for(_next_frame(websocket), START_SECONDS)
     except TimeoutError:
-        raise Refused("protocol", f"`start` must come within {seconds:g} seconds") from None
+        raise Refused("protocol", f"`start` must come within {START_SECONDS:g} seconds") from None
     start = _parse(frame, hub.settings.message_bytes)
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
@@ -176,7 +176,7 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
     """Send the outbox; drop a reader that is too slow."""
     try:
         while (message := await outbox.get()) is not None:
-            async with asyncio.timeout(hub.settings.slow_seconds):  # wait_for would create a task for each
+            async with asyncio.timeout(SLOW_SECONDS):  # wait_for would create a task for each
                 await websocket.send_text(message)
     except TimeoutError:
         outbox.slow = True

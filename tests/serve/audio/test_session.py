@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
-from redraft.serve import protocol
+from redraft.serve import live, protocol
 from redraft.serve.audio import session as module
 from redraft.serve.audio.session import SessionAudio
 from redraft.serve.refusals import FULL
@@ -226,9 +226,9 @@ def test_without_a_recogniser_audio_gets_one_error() -> None:
 
 def test_the_offer_names_the_recogniser_and_never_a_path_or_an_address() -> None:
     for spec, name in (("sherpa:/srv/models/secret", "sherpa"), ("vosk:ws://10.0.0.1:2700", "vosk")):
-        with running(recogniser=spec, audio_backlog=9) as server:
+        with running(recogniser=spec) as server:
             offer = server.ask("/v1/offer").json
-            assert (offer["recogniser"], offer["audio_backlog"]) == (name, 9)
+            assert (offer["recogniser"], offer["audio_backlog"]) == (name, 30)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,8 @@ def test_places_are_bounded_and_given_back() -> None:
 
 
 def test_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    with hearing(audio_backlog=4) as server, server.socket() as socket:
+    monkeypatch.setattr(module, "BACKLOG_SECONDS", 4)
+    with hearing() as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
         send(socket, 10, frame=1)
@@ -329,10 +330,11 @@ def test_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "redraft_audio_seconds_total 10.0" in text and "redraft_lost_audio_seconds_total 6.0" in text
 
 
-def test_a_recogniser_that_falls_behind_and_catches_up(tmp_path: Path) -> None:
+def test_a_recogniser_that_falls_behind_and_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BACKLOG_SECONDS", 4)
     stuck = tmp_path / "stuck"
     stuck.touch()
-    with hearing("--slow", str(stuck), audio_backlog=4) as server, server.socket() as socket:
+    with hearing("--slow", str(stuck)) as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
         until_listening(socket, True)
@@ -360,7 +362,7 @@ def test_lag_of_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "BEHIND_SECONDS", 1.0)
     stuck = tmp_path / "stuck"
     stuck.touch()
-    with hearing("--slow", str(stuck), audio_backlog=60) as server, server.socket() as socket:
+    with hearing("--slow", str(stuck)) as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
         until_listening(socket, True)
@@ -440,8 +442,9 @@ def test_utterances_of_a_client_with_the_same_names_end_recognition(server: Runn
         assert [each["code"] for each in heard if each["type"] == "error"] == ["stale"]
 
 
-def test_a_full_transcript_ends_recognition() -> None:
-    with hearing(transcript_length=1000) as server, server.socket() as socket:
+def test_full_transcript_ends_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_CHARACTERS", 1000)
+    with hearing() as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
         send(socket, 25)
@@ -571,9 +574,10 @@ def test_no_audio_whatever_breaks_a_server(server: Running, sent: list[str | byt
 
 
 @pytest.mark.slow
-def test_ten_minutes_of_silence() -> None:
+def test_ten_minutes_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("moonshine_voice")
-    with running(recogniser="moonshine", audio_backlog=600) as server, server.socket() as socket:
+    monkeypatch.setattr(module, "BACKLOG_SECONDS", 600)
+    with running(recogniser="moonshine") as server, server.socket() as socket:
         socket.start("de")
         socket.say("audio", stream="1")
         send(socket, 598, frame=2)

@@ -19,6 +19,7 @@ from redraft.captions.formats.read import Item, finished
 from redraft.serve import protocol
 from redraft.serve.audio.recognisers import Progress, RecogniserProcess, Recognisers
 from redraft.serve.audio.stream import WIDTH, AudioStream
+from redraft.serve.protocol import BACKLOG_SECONDS
 from redraft.serve.refusals import Refused
 from redraft.speech.audio import RATE, container
 from redraft.speech.sentences import Sentences
@@ -151,7 +152,7 @@ class SessionAudio:
         self._recognisers.metrics.audio.inc(samples / RATE)
         dropping = stream.dropped > 0
         try:
-            stream.receive(samples, self._last.samples, settings.audio_backlog)
+            stream.receive(samples, self._last.samples, BACKLOG_SECONDS)
         except Refused:
             if dropping:  # the first of many was refused
                 return

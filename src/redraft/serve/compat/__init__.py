@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Callers
 from redraft.serve.compat.deepl import deepl
@@ -24,25 +23,23 @@ DIALECTS = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
 
 
 def check_compat(settings: ServeSettings) -> None:
-    """Check the settings ``compat`` and ``compat_source``.
+    """Check the setting ``compat``.
 
     Raises:
-        OptionError: an API or a language is unknown.
+        OptionError: an API is unknown.
     """
     if unknown := [name for name in settings.compat if name not in DIALECTS]:
         raise OptionError(f"compat must be one or more of {', '.join(DIALECTS)}, not {unknown[0]!r}")
-    parse_language(settings.compat_source, "compat_source")
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the APIs named in the setting ``compat``.
 
     Raises:
-        OptionError: an API or a language is unknown.
+        OptionError: an API is unknown.
     """
-    settings = hub.settings
-    check_compat(settings)
-    if not settings.compat:
+    check_compat(hub.settings)
+    if not hub.settings.compat:
         return []
-    asked = Asked(hub, Callers(hub), parse_language(settings.compat_source).canonical)
-    return [route for name in dict.fromkeys(settings.compat) for route in DIALECTS[name](asked)]
+    asked = Asked(hub, Callers(hub))
+    return [route for name in dict.fromkeys(hub.settings.compat) for route in DIALECTS[name](asked)]

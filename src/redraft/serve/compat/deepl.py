@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
-from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.refusals import Refused
 
 #: Error code -> HTTP status, where DeepL's differs from ours.
@@ -47,7 +47,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
                 raise Refused("option", f"{name} is not supported by this server")
         wanted = checked(DeepLRequest, found)
         target = tag(wanted.target_lang, "target_lang")
-        source = tag(wanted.source_lang, "source_lang") if wanted.source_lang else asked.source
+        source = tag(wanted.source_lang, "source_lang") if wanted.source_lang else SOURCE
         who = caller(request, "deepl", key, owner, target, source)
         texts = await asked.plain(request, who, wanted.text)
         detected = source.upper()
@@ -66,7 +66,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         kind = found.get("type", "source")
         if kind not in ("source", "target"):
             raise Refused("option", "type must be source or target")
-        known = offer.target_languages if kind == "target" else offer.source_languages or (asked.source,)
+        known = offer.target_languages if kind == "target" else offer.source_languages or (SOURCE,)
         names = [{"language": code.upper(), "name": parse_language(code).name} for code in sorted(known)]
         return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
 

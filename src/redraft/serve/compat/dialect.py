@@ -23,6 +23,8 @@ from redraft.serve.requests import Endpoint, address_of, read_bytes
 
 M = TypeVar("M", bound=BaseModel)
 _OBJECT = TypeAdapter(dict[str, Any])
+#: Source language of requests that name none.
+SOURCE = "en"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -39,12 +41,10 @@ class Asked:
     Attributes:
         hub: the server's sessions.
         callers: the callers of all APIs.
-        source: source language if a request names none.
     """
 
     hub: Hub
     callers: Callers
-    source: str
 
     async def translate(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[Reply]:
         """Translate texts; see `Callers.translate`."""

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
-from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.refusals import Refused
 
 #: Error code -> HTTP status, where LibreTranslate's differs from ours.
@@ -44,7 +44,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
         owner = asked.hub.admission.owner(key)
         wanted = checked(LibreTranslateRequest, found)
         auto = wanted.source.lower() == "auto"
-        source = asked.source if auto else tag(wanted.source, "source")
+        source = SOURCE if auto else tag(wanted.source, "source")
         target = tag(wanted.target, "target")
         who = caller(request, "libretranslate", key, owner, target, source)
         several = isinstance(wanted.q, list)
@@ -57,7 +57,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
 
     async def languages(request: Request) -> Response:
         offer = asked.hub.offer()
-        sources = offer.source_languages or (asked.source,)
+        sources = offer.source_languages or (SOURCE,)
         targets = sorted(offer.target_languages)
         listed = [
             {"code": code, "name": parse_language(code).name, "targets": targets}
@@ -68,7 +68,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
     async def detect(request: Request) -> Response:
         found = checked(DetectRequest, await fields(request))
         asked.hub.admission.owner(found.api_key)
-        return JSONResponse([{"confidence": 0.0, "language": asked.source}])  # nothing is detected
+        return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected
 
     paths = {"/translate": ("POST", translate), "/languages": ("GET", languages), "/detect": ("POST", detect)}
     return routes(paths, refuse)

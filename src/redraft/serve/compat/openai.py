@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Reply
-from redraft.serve.compat.dialect import Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, routes, tag
 from redraft.serve.compat.wrappers import instructed
 from redraft.serve.refusals import Refused
 from redraft.serve.requests import bearer
@@ -133,7 +133,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
         sent = instructed(asking[-1])
         prompt = f"{system}\n{sent.before}\n{sent.after}"
         target = _target(wanted.model, prompt)
-        source = source_of(prompt) or asked.source
+        source = source_of(prompt) or SOURCE
         who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
         (found,) = await asked.translate(request, who, [sent.text])
         if wanted.stream:

@@ -105,8 +105,7 @@ class Fanout:
 
     def publish(self, session: LiveSession) -> None:
         """Publish a session and its captions to other replicas."""
-        most = self._settings.waiting_messages
-        self._publishers[session] = Publisher(session, self._store, most, self._alive, self._lost)
+        self._publishers[session] = Publisher(session, self._store, self._alive, self._lost)
 
     def forget(self, session: LiveSession) -> None:
         """Stop publishing a session that has been forgotten."""

@@ -47,7 +47,6 @@ class Publisher:
     Args:
         session: the session.
         store: where to publish.
-        most: maximum number of messages queued for Redis.
         alive: called at every beat, and with true whenever the log has been rewritten.
         lost: called when another replica has taken over the session.
     """
@@ -56,11 +55,10 @@ class Publisher:
         self,
         session: LiveSession,
         store: Store,
-        most: int,
         alive: Callable[[LiveSession, bool], Awaitable[None]],
         lost: Callable[[LiveSession], None],
     ) -> None:
-        self.session, self._store, self._most = session, store, most
+        self.session, self._store = session, store
         self._alive, self._lost = alive, lost
         self._feed: FeedOutbox | None = None
         self._writing = False
@@ -115,7 +113,7 @@ class Publisher:
         if first is None:
             return False
         self.position = first
-        feed = self._feed = FeedOutbox(self._most)
+        feed = self._feed = FeedOutbox()
         self.session.publish(feed)
         await self._write(await _waiting(feed), tell=False)
         await store.conclude(name, first, self.position)
