@@ -188,7 +188,7 @@ def test_who_waits_for_room_is_let_go_when_the_session_is_over(end: Callable[[Li
 
 def test_a_session_that_is_forgotten_takes_nothing_more() -> None:
     live, viewer = session(), Outbox(9)
-    live.watch(viewer)
+    live.delivery.watch(viewer)
     live.forget()
     assert viewer.closing is not None and viewer.closing.code == 1000
     assert live.transcript.closed

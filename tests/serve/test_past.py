@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 import redraft.serve.past
@@ -100,11 +97,11 @@ def test_text_by_language() -> None:
             assert refused.json["error"]["code"] == "option"
 
 
-def session(name: str, text: str = "Hallo.") -> Any:
-    """What counts of a session, with one caption."""
+def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
+    """Keep a session with one caption."""
     transcript = Transcript(("de",))
     transcript.add(("1", "de"), Caption("1", 0, "de", text, final=True))
-    return SimpleNamespace(name=name, begin=Begin(targets=("de",)), transcript=transcript)
+    past.keep(name, Begin(targets=("de",)), transcript)
 
 
 def names(past: PastSessions) -> str:
@@ -116,16 +113,16 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     past = PastSessions(10, lambda: now)
     monkeypatch.setattr(redraft.serve.past, "MOST", 2)
     for name in "123":
-        past.keep(session(name))
+        keep(past, name)
     assert names(past) == "23"
     past.drop("3")  # it has started again
     assert names(past) == "2"
     monkeypatch.setattr(redraft.serve.past, "MOST_BYTES", 2000)
-    past.keep(session("1", "ü" * 600))
+    keep(past, "1", "ü" * 600)
     assert names(past) == "1"
-    past.keep(session("3", "u" * 2000))
+    keep(past, "3", "u" * 2000)
     assert names(past) == ""
-    past.keep(session("2"))
+    keep(past, "2")
     now = 9.9
     past.sweep()
     assert names(past) == "2"

@@ -169,7 +169,7 @@ def test_who_reads_a_transcript_while_it_grows_takes_a_viewers_place() -> None:
                 assert third.hear()["code"] == "limit"
             assert 'redraft_refusals_total{code="limit"} 2.0' in server.ask("/metrics").text
         session = server.hub.find(name)
-        eventually(lambda: (session.readers, len(session.delivery.viewers)) == (0, 0))
+        eventually(lambda: (session.delivery.readers, len(session.delivery.viewers)) == (0, 0))
 
 
 def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:

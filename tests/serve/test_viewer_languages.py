@@ -129,9 +129,9 @@ def session() -> tuple[LiveSession, dict[str, Outbox]]:
     live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
     found = {name: Outbox(99) for name in ("owner", "feed", "all")} | {"ja": Outbox(99, languages=frozenset({"ja"}))}
     live.attach(found["owner"])
-    live.publish(found["feed"])
-    live.watch(found["all"])
-    live.watch(found["ja"])
+    live.delivery.publish(found["feed"])
+    live.delivery.watch(found["all"])
+    live.delivery.watch(found["ja"])
     for outbox in found.values():
         outbox._waiting.clear()
     return live, found
@@ -176,7 +176,7 @@ def test_an_error_that_ends_the_session_goes_to_all() -> None:
 def test_a_message_is_made_once_for_all_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
     live, _ = session()
     for number in range(20):
-        live.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
+        live.delivery.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
     made: list[str] = []
 
     def wire(caption: Caption, **more: object) -> str:

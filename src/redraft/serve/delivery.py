@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from redraft.captions.events import Caption
@@ -131,12 +131,15 @@ class Delivery:
         self.transcript = transcript
         self.owner: Outbox | None = None
         self.viewers: set[Outbox] = set()
+        #: Number of readers of the growing transcript.
+        self.readers = 0
         #: One outbox for all viewers on other replicas (`redraft.serve.fanout`).
         self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
         #: How connections are closed once the session has failed: close code, reason and last message.
         self._end: tuple[int, str, str] | None = None
+        self._done = False
         self.paused = False
         #: Messages that the owner has not acknowledged yet.
         self._unacknowledged: dict[Key, str] = {}
@@ -204,9 +207,8 @@ class Delivery:
 
     def hide(self, key: Key, hidden: bool) -> None:
         """Hide a caption from viewers, or show it again; it need not be final."""
-        message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden).wire()
-        if self.owner:
-            self.owner.put(message)
+        message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden)
+        self.tell_owner(message)
         if hidden == (key in self.transcript.hidden):
             return
         self.transcript.hide(key, hidden=hidden)
@@ -215,7 +217,7 @@ class Delivery:
             return
         for viewer in self._viewers(key[1]):
             viewer.drop(self._place(key))
-            viewer.put(message)
+            viewer.put(message.wire())
 
     def correct(self, caption: Caption) -> None:
         """Replace the final caption of the same utterance and language."""
@@ -272,6 +274,25 @@ class Delivery:
             self.owner.put(protocol.Error(code="replaced", message=sentence, fatal=True).wire())
             self.owner.close(1008, sentence)
 
+    def tell_owner(self, message: protocol.Message) -> None:
+        """Send a message to the owner only."""
+        if self.owner:
+            self.owner.put(message.wire())
+
+    @property
+    def audience(self) -> int:
+        """Number of viewers here, readers of the growing transcript included."""
+        return len(self.viewers) + self.readers
+
+    async def read(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
+        """Yield the transcript as it grows, see `Transcript.live`."""
+        self.readers += 1
+        try:
+            async for piece in self.transcript.live(form, targets):
+                yield piece
+        finally:
+            self.readers -= 1
+
     def watch(self, viewer: Outbox) -> None:
         """Add a viewer, and send the captions so far."""
         self.viewers.add(viewer)
@@ -284,6 +305,7 @@ class Delivery:
         feed.put(protocol.Paused(paused=False).wire())
         feed.fill(self._hidden())
         self._catch_up(feed)
+        self._say_done(feed)
 
     def _catch_up(self, viewer: Outbox) -> None:
         viewer.fill(self._final(caption) for caption in self.transcript.finals if viewer.wants(caption.language))
@@ -311,13 +333,13 @@ class Delivery:
             outbox.put(message, key and self._place(key))
 
     def done(self) -> None:
-        """Tell everyone that the session is over; viewers of a room stay for its next session."""
+        """Tell everyone, now and later, that the session is over; viewers of a room stay for its next session."""
+        self._done = True
         for outbox in self._outboxes():
-            self.say_done(outbox)
+            self._say_done(outbox)
 
-    def say_done(self, outbox: Outbox) -> None:
-        """Tell one connection that the session is over."""
-        if not outbox.stays:
+    def _say_done(self, outbox: Outbox) -> None:
+        if self._done and not outbox.stays:
             outbox.put(protocol.Done().wire())
             outbox.close(1000, "done")
 
@@ -332,11 +354,12 @@ class Delivery:
                 self._close_late(outbox)
 
     def _close_late(self, outbox: Outbox) -> None:
-        """Close a connection if the session has failed."""
+        """Close a connection if the session has failed or is over."""
         if self._end is not None:
             code, reason, error = self._end
             outbox.put(error)
             outbox.close(code, reason)
+        self._say_done(outbox)
 
     def _outboxes(self, language: str | None = None, *, viewers: bool = True) -> Iterator[Outbox]:
         if self.owner:

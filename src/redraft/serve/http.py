@@ -40,9 +40,9 @@ from redraft.serve.requests import (
     viewed,
     whole,
 )
+from redraft.serve.rooms import Session
 from redraft.serve.sockets import started_of
 from redraft.serve.transcript import FORMS
-from redraft.serve.watched import Watched
 
 #: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
 MOST_CHARACTERS = 500_000
@@ -235,9 +235,9 @@ async def transcript(request: Request) -> Response:
     if original and (live or form != "txt"):
         raise Refused("option", "original needs format=txt without live")
     kind = f"{FORMS[form]}; charset=utf-8"
-    if live and request.method == "GET" and isinstance(session, Watched):
+    if live and request.method == "GET" and not isinstance(session, Past):
         request.app.state.hub.check_places(session)
-        return StreamingResponse(session.read(form, targets), media_type=kind)
+        return StreamingResponse(session.delivery.read(form, targets), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
     if form == "txt" and (original or len(targets) > 1):
         text = await asyncio.to_thread(found.document, targets, session.begin.source, original=original)
@@ -248,7 +248,7 @@ async def transcript(request: Request) -> Response:
     return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
 
 
-async def _with_transcript(request: Request) -> Watched | Past:
+async def _with_transcript(request: Request) -> Session | Past:
     """Return the session of a request's path, or the latest one of its room, which may be over."""
     hub: Hub = request.app.state.hub
     if "room" in request.path_params:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import TYPE_CHECKING
 
 from redraft.serve import protocol
 from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission
@@ -17,17 +18,18 @@ from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engines
 from redraft.serve.exchange import Exchanges
-from redraft.serve.fanout import open_fanout
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.past import PastSessions
 from redraft.serve.protocol import new_token, public_name
-from redraft.serve.rooms import Room, Rooms, check_rooms
+from redraft.serve.rooms import Room, Rooms, Session, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Offer, Service, offer_of
 from redraft.serve.settings import ServeSettings
 from redraft.serve.transcript import Archive
-from redraft.serve.watched import Watched
+
+if TYPE_CHECKING:
+    from redraft.serve.fanout.fanout import Fanout
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class Hub:
         self.recognisers = Recognisers(settings, metrics, self.admission.refused)
         #: Translations without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
-        self.fanout = open_fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
+        self.fanout = self._open_fanout()
         #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
@@ -83,8 +85,15 @@ class Hub:
         metrics.gauge("redraft_viewers", "Viewers that are connected", self._viewers)
         metrics.watch(engines)
 
+    def _open_fanout(self) -> Fanout | None:
+        if self.settings.fanout is None:
+            return None
+        from redraft.serve.fanout.fanout import Fanout  # needs an extra
+
+        return Fanout(self.settings, self._by_name, self.rooms, self.offer, self._superseded)
+
     def _viewers(self) -> int:
-        here = sum(each.audience for each in self._sessions.values())
+        here = sum(each.delivery.audience for each in self._sessions.values())
         return here + (self.fanout.viewers if self.fanout else 0)
 
     @property
@@ -228,7 +237,7 @@ class Hub:
 
     # Viewers, of sessions on any replica
 
-    async def session_named(self, name: str) -> Watched:
+    async def session_named(self, name: str) -> Session:
         """Return the session with a public name.
 
         Raises:
@@ -261,14 +270,14 @@ class Hub:
             await self.fanout.follow_room(name)
         return room
 
-    def check_places(self, session: Watched) -> None:
+    def check_places(self, session: Session) -> None:
         """Check that a session can have another viewer here.
 
         Raises:
             Refused: the maximum number of viewers is reached.
         """
         most = self.settings.viewers
-        if session.audience >= most:
+        if session.delivery.audience >= most:
             raise self.admission.refused("limit", f"all {most} places for viewers of this session are taken")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
@@ -285,7 +294,7 @@ class Hub:
         self.rooms.forget(session)
         session.rewrite()
         if keep:
-            self.past.keep(session)
+            self.past.keep(session.name, session.begin, session.transcript)
 
     def _superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""

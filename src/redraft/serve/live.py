@@ -25,7 +25,6 @@ from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.transcript import Archive, SessionFile, Transcript
-from redraft.serve.watched import Watched
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -85,7 +84,7 @@ class Pending:
 
 
 @dataclass(slots=True, eq=False)
-class LiveSession(Watched):
+class LiveSession:
     """A session on the server.
 
     Attributes:
@@ -99,9 +98,9 @@ class LiveSession(Watched):
         lanes: by target language.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
+        ended: whether it takes no more updates.
         over: called when it has ended.
         kept: number of characters kept.
-        readers: number of readers of the growing transcript.
         touched: time of its last use, in seconds of the monotonic clock.
         last_post: ``seq`` of the newest caption that came by POST.
     """
@@ -118,7 +117,6 @@ class LiveSession(Watched):
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
     kept: int = 0
-    readers: int = 0
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
     last_post: int = -1
@@ -142,6 +140,11 @@ class LiveSession(Watched):
         self._counts = SessionCounts(self.targets)
         room = f"{self.begin.room}-" if self.begin.room else ""
         self.file = SessionFile(self.archive, room + self.name)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target languages."""
+        return self.transcript.targets
 
     # From the client
 
@@ -299,8 +302,19 @@ class LiveSession(Watched):
 
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
-        self.audio = self.audio or SessionAudio(self, recognisers)
+        self.audio = self.audio or SessionAudio(
+            self.name, self.begin, recognisers, self._recognised, self.delivery.tell_owner, self.pending.room
+        )
         return self.audio
+
+    def _recognised(self, update: events.Update, since: float | None) -> None:
+        """Accept recognised text.
+
+        Without ``since``, it ends an utterance after its recogniser, which a full session accepts too.
+        """
+        if since is not None:
+            self.check_room()
+        self.accept(update, since=since)
 
     # From the engine
 
@@ -422,17 +436,9 @@ class LiveSession(Watched):
         """Make this the owner's connection; see `Delivery.attach`."""
         self.touched = time.monotonic()
         self.delivery.attach(outbox)
-        if self.done:
-            self.delivery.say_done(outbox)
-
-    def publish(self, feed: Outbox) -> None:
-        """Add the feed to other replicas; see `Delivery.publish`."""
-        self.delivery.publish(feed)
-        if self.done:
-            self.delivery.say_done(feed)
 
     def detach(self, outbox: Outbox) -> None:
-        """Remove a connection that has ended."""
+        """Remove the owner's connection, which has ended."""
         if self.delivery.owner is outbox:
             self.touched = time.monotonic()
         self.delivery.detach(outbox)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from redraft.serve.protocol import Begin
 from redraft.serve.transcript import Transcript
-from redraft.serve.watched import Watched
 
 #: Maximum number of transcripts, and of bytes of all of them, that are kept.
 MOST, MOST_BYTES = 1000, 256_000_000
@@ -48,13 +47,12 @@ class PastSessions:
         self._past: dict[str, Past] = {}
         self._bytes = 0
 
-    def keep(self, session: Watched) -> None:
+    def keep(self, name: str, begin: Begin, transcript: Transcript) -> None:
         """Keep the transcript of a session that is forgotten, if it has captions."""
-        self.drop(session.name)
-        size = sum(_CAPTION + len((each.text + each.source).encode()) for each in session.transcript.kept)
+        self.drop(name)
+        size = sum(_CAPTION + len((each.text + each.source).encode()) for each in transcript.kept)
         if self._seconds and size:
-            until = self._clock() + self._seconds
-            self._past[session.name] = Past(session.name, session.begin, session.transcript, size, until)
+            self._past[name] = Past(name, begin, transcript, size, self._clock() + self._seconds)
             self._bytes += size
         self.sweep()
 

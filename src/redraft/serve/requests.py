@@ -17,8 +17,7 @@ from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.refusals import CODES, Refused, error_body
-from redraft.serve.rooms import Room
-from redraft.serve.watched import Watched
+from redraft.serve.rooms import Room, Session
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -75,7 +74,7 @@ def owned(request: Request) -> LiveSession:
     return found
 
 
-async def viewed(request: Request) -> Watched:
+async def viewed(request: Request) -> Session:
     """Return the session with the public name in a request's path.
 
     Raises:

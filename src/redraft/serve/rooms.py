@@ -11,16 +11,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
+from redraft.serve.live import LiveSession
 from redraft.serve.protocol import ROOM_NAME, ROOM_RULE
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys
-from redraft.serve.watched import Watched
 
+if TYPE_CHECKING:
+    from redraft.serve.fanout.mirror import Mirror  # needs an extra
+
+#: A session of this replica, or of another one.
+Session: TypeAlias = "LiveSession | Mirror"
 #: Maximum number of rooms whose owners are remembered.
 _MOST_ROOMS = 10_000
 
@@ -55,7 +60,7 @@ class Room:
 
     name: str
     owner: str | None = None
-    session: Watched | None = None
+    session: Session | None = None
     coming: bool = False
     viewers: set[Outbox] = field(default_factory=set)
 
@@ -79,15 +84,15 @@ class Room:
         self.viewers.add(viewer)
         viewer.put(self.message().wire())
         if self.session is not None:
-            self.session.watch(viewer)
+            self.session.delivery.watch(viewer)
 
     def leave(self, viewer: Outbox) -> None:
         """Remove a viewer's connection that has ended."""
         self.viewers.discard(viewer)
         if self.session is not None:
-            self.session.detach(viewer)
+            self.session.delivery.detach(viewer)
 
-    def begin(self, session: Watched) -> None:
+    def begin(self, session: Session) -> None:
         """Show a session; the previous one is ended if it is still running."""
         earlier, self.session = self.session, session
         if earlier is not None:
@@ -98,9 +103,9 @@ class Room:
         session.over = partial(self._over, session)
         for viewer in self.viewers:
             viewer.put(self.message().wire())
-            session.watch(viewer)
+            session.delivery.watch(viewer)
 
-    def _over(self, session: Watched) -> None:
+    def _over(self, session: Session) -> None:
         if self.session is session:
             for viewer in self.viewers:
                 viewer.put(self.message().wire())
@@ -171,7 +176,7 @@ class Rooms:
         self._rooms[name] = room
         return room
 
-    def show(self, name: str, session: Watched) -> None:
+    def show(self, name: str, session: Session) -> None:
         """Show a session that has started on another replica."""
         room = self._rooms[name] = self._found(name)
         room.begin(session)
@@ -189,7 +194,7 @@ class Rooms:
         """
         return self._found(name)
 
-    def forget(self, session: Watched) -> None:
+    def forget(self, session: Session) -> None:
         """Remove a session that has been forgotten."""
         room = self._rooms.get(session.begin.room or "")
         if room is not None and room.session is session:

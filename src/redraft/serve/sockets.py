@@ -66,11 +66,11 @@ async def watch(websocket: WebSocket) -> None:
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
-    session.watch(outbox)
+    session.delivery.watch(outbox)
     try:
         await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
     finally:
-        session.detach(outbox)
+        session.delivery.detach(outbox)
 
 
 async def watch_room(websocket: WebSocket) -> None:

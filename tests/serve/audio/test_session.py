@@ -20,7 +20,6 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft.serve import live, protocol
 from redraft.serve.audio import session as module
-from redraft.serve.audio.session import SessionAudio
 from redraft.serve.refusals import FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, command, pcm
@@ -507,7 +506,7 @@ def test_a_session_that_ends_before_its_recogniser_starts_gives_its_place_back()
         taken: list[int] = []
 
         def begin_and_end() -> None:
-            audio = SessionAudio(session, server.hub.recognisers)
+            audio = session.listen(server.hub.recognisers)
             audio.begin(protocol.Audio(stream="1"))
             taken.append(server.hub.recognisers.taken)
             audio.close()
@@ -530,7 +529,7 @@ def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkey
             waiting.set()
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(session.pending, "room", room)
+        monkeypatch.setattr(audio, "_room", room)
         send(socket, 1)
         assert waiting.wait(SECONDS)
 

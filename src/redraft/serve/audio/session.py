@@ -10,9 +10,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
 
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished
@@ -23,9 +22,6 @@ from redraft.serve.protocol import BACKLOG_SECONDS
 from redraft.serve.refusals import Refused
 from redraft.speech.audio import RATE, container
 from redraft.speech.sentences import Sentences
-
-if TYPE_CHECKING:
-    from redraft.serve.live import LiveSession
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +56,26 @@ class SessionAudio:
     """The audio of a session.
 
     Args:
-        session: the session.
+        name: name of the session.
+        begin: the request that started it.
         recognisers: opens recognisers.
+        accept: accepts recognised text, with when its words arrived, in seconds of the monotonic clock; None for the
+            end of an utterance after its recogniser has stopped.
+        tell: sends a message to the client.
+        room: waits until the session can accept more updates.
     """
 
-    def __init__(self, session: LiveSession, recognisers: Recognisers) -> None:
-        self._session, self._recognisers = session, recognisers
+    def __init__(
+        self,
+        name: str,
+        begin: protocol.Begin,
+        recognisers: Recognisers,
+        accept: Callable[[Update, float | None], None],
+        tell: Callable[[protocol.Message], None],
+        room: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._name, self._begin, self._recognisers = name, begin, recognisers
+        self._accept, self._tell, self._room = accept, tell, room
         self._stream: AudioStream | None = None
         self._process: RecogniserProcess | None = None
         #: Cuts the recogniser's text into sentences, if that is wanted.
@@ -214,23 +224,22 @@ class SessionAudio:
         Raises:
             Refused: all places are taken.
         """
-        process = self._recognisers.open(self._session.begin.source)
+        process = self._recognisers.open(self._begin.source)
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._process = stream, process
-        wanted_here = self._session.begin.sentences
-        cut = self._recognisers.settings.sentences if wanted_here is None else wanted_here
+        cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
         self._sentences = Sentences() if cut else None
         self._last, self._told = Progress(None, 0, 0.0), stream.received
         self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
-        log.info("listening", extra={"session": self._session.name})
+        log.info("listening", extra={"session": self._name})
         return stream
 
     async def _run(self, process: RecogniserProcess, stream: AudioStream) -> None:
         try:
             async with aclosing(process.progress()) as messages:  # kills the process
                 async for progress in messages:
-                    await self._session.pending.room()
+                    await self._room()
                     if not process.killed:
                         self._took(progress, stream)
         except Exception:
@@ -262,10 +271,9 @@ class SessionAudio:
     def _heard(self, update: Update, stream: AudioStream, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
         try:
-            self._session.check_room()
             if len(update.text) > _LONGEST:
                 raise Refused("limit", TOO_LONG)
-            self._session.accept(update, since=since)
+            self._accept(update, since)
         except Refused as refused:
             self._stop(_error(refused.code, refused.sentence))
         else:
@@ -294,7 +302,7 @@ class SessionAudio:
         if stream.open is not None:
             left = finished(stream.open)
             with suppress(Refused):
-                self._session.accept(left)
+                self._accept(left, None)
                 self._tell(stream.remember(left, self._last.samples))
         self._complained.add(NO_STREAM)
         self._tell_position()
@@ -321,10 +329,6 @@ class SessionAudio:
                 recognised=self._told,
             )
         )
-
-    def _tell(self, message: protocol.Message) -> None:
-        if self._session.delivery.owner is not None:
-            self._session.delivery.owner.put(message.wire())
 
 
 def _error(code: str, sentence: str) -> protocol.Error:

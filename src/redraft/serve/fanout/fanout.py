@@ -99,7 +99,7 @@ class Fanout:
     @property
     def viewers(self) -> int:
         """Number of viewers connected here to sessions of other replicas."""
-        return sum(each.audience for each in self.mirrors.values())
+        return sum(each.delivery.audience for each in self.mirrors.values())
 
     # Sessions of this replica
 
@@ -179,7 +179,7 @@ class Fanout:
             mirror = self.mirrors.setdefault(name, mirror or Mirror(name, self._store))
             mirror.touched = time.monotonic()
             if session_key(name) not in self._listener:
-                await self._listener.add(session_key(name), mirror)
+                await self._listener.add(session_key(name), mirror.take)
             async with asyncio.timeout(_READ):
                 await mirror.loaded.wait()
         except TROUBLE:
@@ -200,9 +200,9 @@ class Fanout:
     def sweep(self) -> None:
         """Drop mirrors and rooms without viewers."""
         now = time.monotonic()
-        dropped = [
-            each for each in self.mirrors.values() if each.gone or not (each.audience or now - each.touched < _IDLE)
-        ]
+        for mirror in self.mirrors.values():
+            mirror.touched = now if mirror.delivery.audience else mirror.touched
+        dropped = [each for each in self.mirrors.values() if each.gone or now - each.touched >= _IDLE]
         for mirror in dropped:
             del self.mirrors[mirror.name]
             self._rooms.forget(mirror)
@@ -238,9 +238,13 @@ class Fanout:
 
     async def follow_room(self, name: str) -> None:
         """Follow the sessions that start in a room on other replicas."""
+
+        async def look(text: str | None) -> None:
+            self._soon(self._refresh(name))
+
         self._followed.add(name)
         if room_key(name) not in self._listener:
-            await self._listener.add(room_key(name), _RoomTopic(lambda: self._soon(self._refresh(name))))
+            await self._listener.add(room_key(name), look)
 
     async def _refresh(self, name: str) -> None:
         """Show a room's session if it is on another replica."""
@@ -254,18 +258,3 @@ class Fanout:
             mirror = await self.find(session)
             if mirror is not None:
                 self._rooms.show(name, mirror)
-
-
-class _RoomTopic:
-    """Checks a room again whenever its channel has news."""
-
-    def __init__(self, look: Callable[[], None]) -> None:
-        self._look = look
-
-    async def catch_up(self) -> None:
-        """See `Topic.catch_up`."""
-        self._look()
-
-    async def heard(self, text: str) -> None:
-        """See `Topic.heard`."""
-        self._look()

@@ -114,7 +114,7 @@ class Publisher:
             return False
         self.position = first
         feed = self._feed = FeedOutbox()
-        self.session.publish(feed)
+        self.session.delivery.publish(feed)
         await self._write(await _waiting(feed), tell=False)
         await store.conclude(name, first, self.position)
         await self._alive(self.session, True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeAlias
 
 from redraft.serve.fanout.feed import RETRIES
 from redraft.serve.fanout.store import TROUBLE, Store
@@ -18,14 +18,9 @@ _SILENCE = 5.0
 _ALWAYS = "redraft:replicas"
 
 
-class Topic(Protocol):
-    """A subscriber of a channel."""
-
-    async def catch_up(self) -> None:
-        """Fetch what may have been missed; called after subscribing and after every failure."""
-
-    async def heard(self, text: str) -> None:
-        """Process a message."""
+#: Called with every message of a channel, and with None if messages may have been missed: after subscribing to it, and
+#: after every failure.
+Subscriber: TypeAlias = Callable[[str | None], Coroutine[Any, Any, None]]
 
 
 class Listener:
@@ -37,16 +32,16 @@ class Listener:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._topics: dict[str, Topic] = {}
+        self._subscribers: dict[str, Subscriber] = {}
         self._pubsub = store.redis.pubsub()
 
     def __contains__(self, channel: str) -> bool:
         """Whether a channel is followed."""
-        return channel in self._topics
+        return channel in self._subscribers
 
-    async def add(self, channel: str, topic: Topic) -> None:
+    async def add(self, channel: str, subscriber: Subscriber) -> None:
         """Follow a channel; if Redis is unavailable, as soon as it is back."""
-        self._topics[channel] = topic
+        self._subscribers[channel] = subscriber
         if self._pubsub.subscribed:
             try:
                 await self._pubsub.subscribe(channel)
@@ -55,7 +50,7 @@ class Listener:
 
     async def remove(self, channels: Iterable[str]) -> None:
         """Stop following channels."""
-        known = [channel for channel in channels if self._topics.pop(channel, None)]
+        known = [channel for channel in channels if self._subscribers.pop(channel, None)]
         if known and self._pubsub.subscribed:
             try:
                 await self._pubsub.unsubscribe(*known)
@@ -69,8 +64,8 @@ class Listener:
             try:
                 async with self._store.redis.pubsub() as self._pubsub:
                     await self._pubsub.subscribe(_ALWAYS)
-                    if self._topics:  # channels added from now on are subscribed to immediately
-                        await self._pubsub.subscribe(*self._topics)
+                    if self._subscribers:  # channels added from now on are subscribed to immediately
+                        await self._pubsub.subscribe(*self._subscribers)
                     self._store.worked()
                     waits = RETRIES.waits()
                     await self._listen()
@@ -96,16 +91,12 @@ class Listener:
                 await self._pubsub.ping()
                 continue
             silent = False
-            topic = self._topics.get(message["channel"] or "")
-            if topic is not None and message["type"] == "subscribe":
-                await self._attempt(topic.catch_up())
-            elif topic is not None and message["type"] == "message":
-                await self._attempt(topic.heard(message["data"]))
-
-    async def _attempt(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except TROUBLE:
-            raise
-        except Exception:  # a bad message of one session must not stop those of others
-            log.exception("news could not be taken in")
+            subscriber = self._subscribers.get(message["channel"] or "")
+            if subscriber is None or message["type"] not in ("subscribe", "message"):
+                continue
+            try:
+                await subscriber(message["data"] if message["type"] == "message" else None)
+            except TROUBLE:
+                raise
+            except Exception:  # a bad message of one session must not stop those of others
+                log.exception("a message of another replica could not be processed")

@@ -10,15 +10,14 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from redraft.serve import protocol
-from redraft.serve.delivery import Delivery, Outbox
+from redraft.serve.delivery import Delivery
 from redraft.serve.fanout.store import GONE, Position, Store, parse_news
 from redraft.serve.transcript import Key, Transcript
-from redraft.serve.watched import Watched
 
 log = logging.getLogger(__name__)
 
 
-class Mirror(Watched):
+class Mirror:
     """State of a session that another replica translates.
 
     Attributes:
@@ -27,9 +26,8 @@ class Mirror(Watched):
         transcript: see `LiveSession`.
         delivery: see `LiveSession`; it has no owner here.
         loaded: set once its log has been read.
-        readers: number of readers of the growing transcript.
         over: called when the session has ended.
-        touched: time of the last request for it, in seconds of the monotonic clock.
+        touched: time of the last request for it, or of its last viewer, in seconds of the monotonic clock.
         gone: whether the session has been forgotten.
         gaps: number of times that missed events were read from the log.
     """
@@ -43,7 +41,6 @@ class Mirror(Watched):
         self.transcript = Transcript(())
         self.delivery = Delivery(self.transcript)
         self.loaded = asyncio.Event()
-        self.readers = 0
         self.over: Callable[[], None] | None = None
         self.touched = time.monotonic()
         self.gone = False
@@ -55,13 +52,13 @@ class Mirror(Watched):
         """Whether the session has ended and everything is translated."""
         return self.transcript.closed
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target languages."""
+        return self.transcript.targets
+
     def end(self) -> None:
         """Do nothing: its own replica ends it."""
-
-    def detach(self, outbox: Outbox) -> None:
-        """Remove a viewer's connection that has ended."""
-        self.touched = time.monotonic()
-        self.delivery.detach(outbox)
 
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
@@ -71,8 +68,11 @@ class Mirror(Watched):
 
     # From the log, and from news
 
-    async def heard(self, text: str) -> None:
-        """Process a message; missed ones before it are read from the log."""
+    async def take(self, text: str | None) -> None:
+        """Process a published message; missed ones before it, or those before None, are read from the log."""
+        if text is None:
+            await self._catch_up()
+            return
         news = parse_news(text)
         if self.gone or news.position < self._position:  # already known, or from a replica that has lost the session
             return
@@ -83,12 +83,12 @@ class Mirror(Watched):
         passing = message is None or isinstance(message, protocol.Partial | protocol.Stats)
         if news.position > (self._position if passing else self._position.next):
             self.gaps += 1
-            await self.catch_up()
+            await self._catch_up()
         if message is not None and news.position == (self._position if passing else self._position.next):
             self._position = news.position
             self._apply(message)
 
-    async def catch_up(self) -> None:
+    async def _catch_up(self) -> None:
         """Read new entries of the log."""
         while entries := await self._store.read(self.name, self._position):
             for entry in entries:
