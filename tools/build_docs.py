@@ -91,10 +91,16 @@ def codes_table() -> str:
 
 
 def cli_page() -> str:
-    """Return all help texts."""
-    parts = ["# Command line\n", f"{GENERATED}\n"]
+    """Return all help texts, without ``--help`` itself and without lists of options that another command has too."""
+    parts = ["# Command line\n", f"{GENERATED}\n", "Every command takes `--help`.\n"]
+    first: dict[str, str] = {}
     for path, text in help_texts(cli, "redraft", None):
-        parts.append(f"## {path}\n\n```text\n{text}\n```\n")
+        sections = [each for each in text.split("\n\n") if not re.fullmatch(r"Options:\n  -h, --help .*", each)]
+        shown = [re.sub(r"\n  -h, --help .*", "", each) for each in sections]
+        for place, section in enumerate(shown):
+            if section.count("\n  -") > 1 and first.setdefault(section, path) != path:
+                shown[place] = f"{section.partition(':')[0]}: as for `{first[section]}`"
+        parts += [f"## {path}\n\n```text", "\n\n".join(shown), "```\n"]
     return "\n".join(parts)
 
 

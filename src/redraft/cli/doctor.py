@@ -47,21 +47,17 @@ Examples:
 @click.option(
     "--formats",
     is_flag=True,
-    help="Measure the model in BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy.",
+    help="Compare BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy.",
 )
 @options.as_json
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, as_json: bool) -> None:
-    """Check what is installed, and measure T(n): the time of one pass over n new tokens.
+    """Check what is installed, and measure T(n): the time of a pass of the model over n new tokens.
 
-    A pass is one run of the model. Without drafts, every token takes a pass over one token, so a model with a T(1) of
-    20 ms writes at most 50 tokens per second. A draft of n tokens pays off if T(n+1) is well below n times T(1).
+    Without drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The
+    spread is the distance of the median pass from the fastest. Times are saved for methods that choose drafts by cost,
+    such as redraft.
 
-    Time taken by other processes does not count. The spread is the distance of the median pass from the fastest. The
-    times are saved for this processor and build of llama.cpp, unless they are unreliable. Methods that choose drafts by
-    cost, such as redraft, use them.
-
-    On a processor with AMX, this also tests llama.cpp's AMX code. If it fails, the output contains the command that
-    compiles a working build.
+    On a processor with AMX, this also tests llama.cpp's AMX code, and prints the command that fixes it if necessary.
     """
     from rich.progress import track
 
@@ -189,7 +185,7 @@ def _slow_kernels(found: Sequence[Measured], metadata: Mapping[str, str]) -> str
         return ""
     return (
         f"; a pass over 2 tokens takes {curve(2) / curve(1):.1f} times as long as one over 1, because they wait for "
-        "memory. For kernels that do not, see `make demo` and docs/install.md"
+        "memory: docs/install.md says how to build faster kernels"
     )
 
 

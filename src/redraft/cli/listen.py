@@ -80,14 +80,13 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     "--recogniser",
     default="auto",
     metavar="NAME[:MODEL|:URL]",
-    help="Speech recogniser, or a recognition server such as vosk:ws://127.0.0.1:2700; --list-recognisers lists them. "
-    "auto chooses an installed one for the language of --from, for English moonshine.",
+    help="Recogniser, or a server such as vosk:ws://127.0.0.1:2700. auto chooses one for the language of --from.",
 )
 @click.option(
     "--pause",
     type=common.Real(0.1, 5),
     default=0.5,
-    help="Seconds of silence that end an utterance; half that after 8 seconds.",
+    help="Seconds of silence that end an utterance.",
 )
 @common.punctuation
 @common.sentences
@@ -118,12 +117,11 @@ def listen(
 ) -> None:
     """Translate speech while it is spoken, from the microphone, a recording, or raw audio from a pipe.
 
-    Without FILE, this records the microphone until Ctrl-C. FILE can be WAV, FLAC, MP3 or Ogg with any sample rate;
-    channels are mixed. With -, it reads raw 16-bit little-endian samples from standard input.
+    Without FILE, this records the microphone until Ctrl-C. FILE can be WAV, FLAC, MP3 or Ogg. With -, it reads raw
+    16-bit little-endian samples from standard input.
 
-    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if everything
-    worked, 1 if something could not be recognised or translated, and 2 if nothing was started. docs/listen.md explains
-    the recognisers.
+    Captions go to standard output, errors to standard error. The exit status is 1 if something could not be recognised
+    or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
     from redraft.captions.languages import parse_language
     from redraft.speech.lag import Lag

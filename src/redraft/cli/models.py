@@ -27,8 +27,7 @@ _WIDEST = 160
 def models(context: click.Context, as_json: bool) -> None:
     """List the models that ship with Redraft and models to download.
 
-    Download one with `redraft models get NAME`, then use it with `--model NAME`. For any other GGUF file, use `--model
-    PATH`.
+    Download one with `redraft models get NAME`, then use it with `--model NAME`.
     """
     if context.invoked_subcommand is not None:
         return

@@ -53,7 +53,7 @@ Examples:
     "methods",
     multiple=True,
     metavar="NAME",
-    help="Method that clients may choose; repeatable, the default first.  [default: ssbd, redraft, ar]",
+    help="Method that clients may choose, the default first; repeatable.  [default: ssbd, redraft, ar]",
 )
 @click.option(
     "--slots",
@@ -73,15 +73,14 @@ Examples:
 @click.option(
     "--compat",
     metavar="NAMES",
-    help="Offer the APIs of these services, comma-separated: deepl, libretranslate, openai.  [default: none]",
+    help="APIs to offer, comma-separated: deepl, libretranslate, openai.  [default: none]",
 )
 @click.option(
     "--recogniser",
     is_flag=False,
     flag_value="auto",
     metavar="[NAME[:MODEL|:URL]]",
-    help="Recognise speech that pages and clients send. Same names as in `redraft listen`; without a name, auto.  "
-    "[default: none]",
+    help="Recognise speech from pages and clients, as `redraft listen` does.  [default: none]",
 )
 @click.option(
     "--final",
@@ -94,7 +93,7 @@ Examples:
 @click.option(
     "--fanout",
     metavar="URL",
-    help="Redis. Servers that share one serve the viewers of all their sessions; see docs/scaling.md.",
+    help="Redis: servers that share one serve the viewers of all their sessions.",
 )
 @click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
 @common.needs("serve")
@@ -109,9 +108,9 @@ def serve(
 ) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.
 
-    Settings also come from the --config file or the environment (REDRAFT_SERVE_PORT and so on). Options take
-    precedence over the environment, and the environment over the file. On Ctrl-C or SIGTERM the server finishes the
-    captions in progress, then exits.
+    Settings also come from the --config file or the environment, such as REDRAFT_SERVE_PORT. Options take precedence
+    over the environment, and the environment over the file. On Ctrl-C or SIGTERM, the server finishes captions in
+    progress, then exits.
     """
     try:
         with interrupt.ends_process():  # slow imports

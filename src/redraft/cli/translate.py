@@ -40,9 +40,8 @@ Examples:
 def translate(file: str, form: str, lag: int, rate: float | None, sentences: bool, **chosen: Any) -> None:
     """Translate a growing transcript from FILE or standard input.
 
-    Captions go to standard output, errors to standard error, one sentence each. The exit status is 0 if everything was
-    translated, 1 if something in the stream could not be translated, and 2 if nothing was started. docs/streams.md
-    describes all formats.
+    Captions go to standard output, errors to standard error. The exit status is 1 if something could not be translated,
+    and 2 if nothing was started. docs/streams.md describes all formats.
     """
     common.refuse_idle(form)
     if "://" in form and common.is_given("file"):

@@ -44,7 +44,7 @@ Examples:
     type=click.Path(path_type=Path),
     metavar="FILE",
     required=True,
-    help="Text file with one English sentence per line, optionally with its translation after a tab.",
+    help="One English sentence per line, optionally with its translation after a tab.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="Folder for the new model."
@@ -54,7 +54,7 @@ Examples:
 @click.option(
     "--samples",
     type=common.Whole(0, 64),
-    help="Sampled outputs that compete with the greedy one; the closest to the given translation by chrF wins.  "
+    help="Sampled outputs; the closest to the given translation by chrF wins.  "
     f"[default: {SAMPLES} if there are translations, else 0]",
 )
 @click.option("--beginnings", type=common.Whole(1, 64), default=2, help="Prefix pairs per source.")
@@ -65,8 +65,7 @@ Examples:
     "--tolerance",
     type=common.Real(0),
     default=2.5,
-    help="How much less probable a token may be after the beginning of a source than after the whole, in nats; higher "
-    "values give longer targets.",
+    help="Probability that a token may lose by the cut, in nats; more gives longer targets.",
 )
 @click.option("--held-out", type=common.Whole(0), default=60, help="Sources per language to evaluate on; 0 skips that.")
 @click.option("--epochs", type=common.Whole(1, 1000), default=3, help="Passes over the examples.")
@@ -92,11 +91,9 @@ def finetune(
 ) -> None:
     """Fine-tune a model on its own translations and their beginnings, so that it flickers less.
 
-    The model translates the sources, then learns its translations and their beginnings with
-    LoRA. Each beginning ends where the beginning of the source no longer supports it, by the model's own probabilities.
-    Interrupted runs resume. Afterwards a table compares re-translation of held-out sources, 3 words at a time, before
-    and after: normalized erasure, chrF if there are translations, and the length of partial outputs (1 keeps pace with
-    the source).
+    The model translates the sources, then learns its translations and their beginnings with LoRA. Interrupted runs
+    resume. Afterwards, a table compares re-translation of held-out sources before and after; docs/training.md explains
+    it.
     """
     languages = _languages(to)
     _require_places(model, out)

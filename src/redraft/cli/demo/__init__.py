@@ -49,9 +49,9 @@ COLUMNS = (
     multiple=True,
     default=("ar", "ssbd"),
     metavar="NAME",
-    help="Method to compare; repeatable. `redraft methods` lists them.",
+    help="Method to compare, from `redraft methods`; repeatable.",
 )
-@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias of ssbd and other methods with this option.")
+@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias towards the previous translation.")
 @click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many tokens at the end of partial captions.")
 @click.option(
     "--mask-margin",
@@ -63,9 +63,9 @@ COLUMNS = (
     "--speed",
     type=common.Real(0),
     default=4.0,
-    help="Playback speed relative to real time; 0 is as fast as possible, and 1 is with sound.",
+    help="Playback speed; 1 is with sound, 0 is as fast as possible.",
 )
-@click.option("--live", is_flag=True, help="Recognise the recording now, at its real speed, with sound.")
+@click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.source
 @common.gguf_model
@@ -91,10 +91,9 @@ def demo(
 ) -> None:
     """Watch a talk being translated live, with re-translation (ar) and SSBD side by side.
 
-    The talk ships with Redraft: a recording of two voices, and the transcript that the recogniser Moonshine wrote for
-    it, false starts included. With --live, Moonshine recognises the recording while you watch (extra `listen`). At the
-    end, or on Ctrl-C, a table shows the cost of each method over all sentences, and how many final captions are the
-    same as with re-translation.
+    The talk is a recording of two voices, with the transcript that the recogniser Moonshine wrote for it. With --live,
+    Moonshine recognises the recording while you watch (extra `listen`). At the end, or on Ctrl-C, a table compares the
+    methods; docs/metrics.md explains it.
     """
     with interrupt.ends_process():  # slow imports
         from rich.console import Console

@@ -29,8 +29,7 @@ prompt = click.option(
     "--prompt",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Prompt of your own, instead of a template: a text with {source}, and optionally {source_language}, "
-    "{target_language}, {source_code}, {target_code}, {terms} and {context}.",
+    help="Prompt of your own, with {source}; docs/models.md lists the other fields.",
 )
 
 #: Opens the input: fails on entry if it is invalid, then yields updates lazily.
@@ -93,14 +92,13 @@ translation = common.all_of(
             "--reading",
             type=common.Whole(16, 80),
             metavar="CELLS",
-            help="Reading mode: show complete lines of this width that never change, such as 37.",
+            help="Show complete lines of this width, such as 37, which never change.",
         ),
         click.option(
             "--push",
             multiple=True,
             metavar="TARGET",
-            help="Also send final captions to zoom:URL or youtube:URL, with the caption URL that the service gives "
-            "you; with several languages, de=zoom:URL. Repeatable.",
+            help="Also send final captions to zoom:URL or youtube:URL; de=zoom:URL picks a language. Repeatable.",
         ),
         common.model,
         common.draft_model,
@@ -110,7 +108,7 @@ translation = common.all_of(
         common.max_tokens,
         common.source,
         common.final,
-        click.option("--context", type=common.Whole(0), default=0, help="Number of earlier sentences in the prompt."),
+        click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences in the prompt."),
         click.option(
             "--term", multiple=True, metavar="TERM=TRANSLATION", help="Glossary entry, such as hull=Rumpf; repeatable."
         ),
@@ -129,7 +127,7 @@ translation = common.all_of(
         click.option(
             "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
         ),
-        click.option("--room", metavar="NAME", help="Room of --server, so that links stay the same from talk to talk."),
+        click.option("--room", metavar="NAME", help="Room of --server: links stay the same from talk to talk."),
         click.option("--take-over", is_flag=True, help="Replace the session that is running in --room."),
         click.option(
             "--key",

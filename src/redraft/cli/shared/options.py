@@ -17,9 +17,8 @@ from redraft.errors import OptionError, install
 
 INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
-    "lines: one growing hypothesis per line, an empty line after each utterance. jsonl: one object per line with "
-    "utterance, seq, text and optionally final, time, speaker. text: plain text, streamed --lag words at a time. "
-    "simulstreaming: output of SimulStreaming."
+    "lines: the whole text so far on each line, an empty line after each utterance. jsonl: objects with utterance, "
+    "seq and text. text: plain text, streamed --lag words at a time."
 )
 
 
@@ -78,9 +77,9 @@ to = click.option(
     metavar="LANGUAGE",
     help="Target language: de, ja, zh-CN, ...; repeatable.",
 )
-MODELS = "demo, demo-tiny, a name from `redraft models`, or a GGUF file."
-HF_MODELS = "For transformers: hf:NAME, hf:FILE.gguf, or a folder."
-REMOTE_MODELS = "On a server: vllm:URL or sglang:URL."
+MODELS = "A name from `redraft models`, or a GGUF file."
+HF_MODELS = "Transformers: hf:NAME, hf:FILE.gguf or a folder."
+REMOTE_MODELS = "Server: vllm:URL or sglang:URL."
 #: Help text of ``--mask-margin``.
 MARGIN = "Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing."
 model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS} {REMOTE_MODELS}")
@@ -88,8 +87,7 @@ gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help
 draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
-    help="Small model for methods that need one, such as bild; same forms as --model; must share its vocabulary.  "
-    "[default: demo-tiny for demo, else none]",
+    help="Small model for methods such as bild, with the same vocabulary.  [default: demo-tiny for demo]",
 )
 dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"Data type of transformers models.  [default: {DTYPES[0]}]"
@@ -101,22 +99,21 @@ form_or_server = click.option(
     "form",
     type=Input(INPUTS),
     default="lines",
-    help=f"{INPUT_HELP} NAME:URL: what a recognition server sends to everyone, such as vosk:ws://127.0.0.1:2700; "
-    "`redraft listen --list-recognisers` lists the names.",
+    help=f"{INPUT_HELP} NAME:URL: a recognition server, such as vosk:ws://127.0.0.1:2700.",
 )
 lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
-method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding method; `redraft methods` lists them.")
+method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding method, from `redraft methods`.")
 beta = click.option(
     "--beta",
     type=Real(0, 1),
-    help="Bias towards the previous translation, from 0 (none) to 0.5 (keep all of it).  [default: 0.2 for ssbd]",
+    help="Bias towards the previous translation: 0 is none, 0.5 keeps all of it.  [default: 0.2]",
 )
 option = click.option(
     "--option",
     "-o",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the method; repeatable. `redraft methods NAME` lists them.",
+    help="Option of the method, from `redraft methods NAME`; repeatable.",
 )
 max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="Maximum tokens per translation.")
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts to the load.")
@@ -126,10 +123,10 @@ gpu_layers = click.option(
 punctuation = click.option(
     "--punctuation",
     metavar="FOLDER",
-    help="Punctuation model of sherpa-onnx, for recognisers that write no punctuation.",
+    help="Punctuation model of sherpa-onnx, for recognisers without punctuation.",
 )
 #: Help text of ``--sentences``.
-SENTENCES = "Cut the transcript into sentences: join utterances across short pauses, split long ones."
+SENTENCES = "Cut the transcript into sentences instead of at pauses."
 sentences = click.option(
     "--sentences/--no-sentences", default=True, show_default=False, help=f"{SENTENCES}  [default: on]"
 )
@@ -138,14 +135,14 @@ sentences_too = click.option(
     "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
 )
 SOURCE = (
-    "stable: hold back new words that the recogniser is likely to revise. raw: translate everything at once. stable:P: "
-    "hold back new words whose chance of staying is below P; 1 waits until two texts agree, stable is stable:0.8."
+    "stable: hold back words that the recogniser is likely to revise. stable:P: those whose chance of staying is below "
+    "P (0.8). raw: none."
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
-FINAL = "How final captions are decoded: biased, as the method does; exact, without bias; beam:N, the best of N."
+FINAL = "Decode final captions as the method does, without bias, or as the best of N."
 final = click.option("--final", default="biased", metavar="biased|exact|beam:N", help=FINAL)
-exact = click.option("--exact", is_flag=True, help="Make batched and single passes bit-identical; slower.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
+exact = click.option("--exact", is_flag=True, help="Make all passes bit-identical; slower.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of a table.")
 
 
 def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:

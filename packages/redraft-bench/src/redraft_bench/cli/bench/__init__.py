@@ -25,12 +25,9 @@ Examples:
 def bench() -> None:
     """Benchmark methods on your model, text and machine.
 
-    `redraft bench run` runs a table. Its lines take turns, update by update, so speed-ups are ratios within one run.
-    Results are written to --out; the same command resumes an interrupted run, and `redraft bench report` shows all of
-    them.
-
-    The demo talk (--data talk) has no reference translations, so there is no BLEU or chrF. The test sets do not ship
-    with Redraft; docs/metrics.md says where to put them.
+    `redraft bench run` runs a table, whose lines take turns, update by update. The same command resumes an interrupted
+    run, and `redraft bench report` shows all runs in --out. Test sets do not ship with Redraft; docs/metrics.md says
+    where to put them.
     """
 
 

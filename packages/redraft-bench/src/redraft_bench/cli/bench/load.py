@@ -80,14 +80,12 @@ shared = common.all_of(
             "--data",
             default="talk",
             metavar="NAME|FILE",
-            help="Text to speak; the same values as for other benchmarks.",
+            help="Text to speak, as in `redraft bench run`.",
         ),
         click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of a talk."),
         click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the starts are spread."),
-        click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds after that before captions count."),
-        click.option(
-            "--seed", type=common.Whole(0), default=0, help="Random seed of each talk's position in the text."
-        ),
+        click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds after that until captions count."),
+        click.option("--seed", type=common.Whole(0), default=0, help="Random seed."),
         common.bench_folder("Folder for the rows and the server's log."),
         common.as_json,
     )
@@ -129,9 +127,8 @@ def load(
 ) -> None:
     """Load a server with many simultaneous talks, each in its own session.
 
-    Caption lag runs from when the oldest word without a caption was spoken to the caption that covers it. The exit
-    status is 1 if a limit is exceeded, a session ends early, an update is not answered, or the server still holds
-    sessions, lanes or slots after all talks have ended.
+    The exit status is 1 if a limit is exceeded, a session ends early, an update is not answered, or the server still
+    holds sessions, lanes or slots at the end. docs/metrics.md defines the figures.
     """
     need_serve()
     from redraft_bench.loadtest import runs
@@ -175,10 +172,10 @@ def capacity(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Find how many talks a server carries, by doubling and then bisecting, to about one part in thirty.
+    """Find how many talks a server carries, by doubling and then bisecting.
 
-    A number of talks is carried if p95 of the caption lag stays within --max-p95, no session is refused or ends early,
-    and every update is answered. A server that is started for this admits all sessions.
+    A number of talks is carried if p95 of the caption lag stays within --max-p95, no session ends early, and every
+    update is answered.
     """
     need_serve()
     from redraft_bench.loadtest import runs

@@ -32,21 +32,19 @@ Examples:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="Recording of a benchmark: NAME.records.jsonl in its --out.",
+    help="NAME.records.jsonl in the --out of a benchmark.",
 )
-@click.option("--model", "-m", metavar="MODEL", help=f"Replay on llama.cpp: {common.MODELS}")
+@click.option("--model", "-m", metavar="MODEL", help="Replay on llama.cpp, on a model of that name or a GGUF file.")
 @click.option("--shape", type=click.Choice(list(SHAPES)), help="Replay on transformers, with random weights.")
 @common.dtype
 @click.option("--device", type=click.Choice(DEVICES), default="auto", help="Device; auto uses a GPU if there is one.")
 @click.option("--limit", type=common.Whole(0), default=20, help="Number of segments; 0 for all.")
-@click.option(
-    "--seed", type=common.Whole(0), default=0, help="Random seed of the ids, and of the weights with --shape."
-)
+@click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Also write the rows here, for `redraft bench report`.",
+    help="Also write the rows here.",
 )
 @common.threads
 @common.as_json
@@ -65,9 +63,8 @@ def replay(
 ) -> None:
     """Replay the recorded passes of a benchmark on a model of any size, trained or with random weights.
 
-    Nothing is translated: outputs and acceptance come from the recording, times from the model that replays. Every pass
-    has as many cached and new ids as in the recording. T(n) is measured in between, for the distance to the limit.
-    Methods with a small model are skipped, because its passes are not recorded individually.
+    Outputs and acceptance come from the recording, times from the model that replays, with as many cached and new ids
+    in every pass. Methods with a small model are skipped.
     """
     opened = _opener(model, shape, dtype, device, threads, seed)
     from rich.console import Console

@@ -23,8 +23,8 @@ finished = common.bench_folder("The folder of the runs.")
 def comet(out: Path, model: str) -> None:
     """Score the final translations of all runs in a folder with COMET, and update their page.
 
-    The library (pip install unbabel-comet) needs older dependencies than the hf extra, so install it in a separate
-    environment. The runs can come from another one.
+    Install unbabel-comet in a separate environment, because it needs older dependencies than the hf extra. The runs can
+    come from another one.
     """
     from redraft_bench.bench.report import write
     from redraft_bench.bench.score import add_comet

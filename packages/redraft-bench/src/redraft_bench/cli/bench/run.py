@@ -18,9 +18,6 @@ from redraft_bench.bench.tables import TABLES, Table
 if TYPE_CHECKING:
     from redraft_bench.bench.run import Bench, BenchModels
 
-SETS = "flores200.devtest, acl6060.dev, mexpresso, tatoeba2021, wmt20chat.test"
-HEARD = "dickens"
-TALKS = "acl6060.talks (word by word in time), recogniser (a real recogniser's output)"
 #: Default data sets: the demo talk, or for the quality table a set with references.
 TALK, REFERENCED = "talk", "flores200.devtest"
 
@@ -39,8 +36,7 @@ data = click.option(
     "--data",
     default=TALK,
     metavar="NAME|FILE",
-    help=f"talk (the demo talk); what recognisers heard: {HEARD}; a test set: {SETS}; {TALKS}; or your own JSON Lines "
-    "file (docs/streams.md).",
+    help="talk, dickens, a test set such as flores200.devtest (docs/metrics.md), or a JSON Lines file.",
 )
 data_options = (
     click.option(
@@ -60,13 +56,13 @@ data_options = (
         "--revisions",
         type=common.Real(0, 0.9),
         default=0.0,
-        help="Share of updates that rewrite earlier text; 0.55 is typical if a recogniser sends its unfinished tail.",
+        help="Share of updates that rewrite earlier text; 0.55 is typical of a recogniser.",
     ),
     click.option(
         "--seed",
         type=common.Whole(0),
         default=0,
-        help="Random seed of noise, revisions and confidence intervals.",
+        help="Random seed.",
     ),
 )
 lag = click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences.")
@@ -78,8 +74,7 @@ run_options = (
         "small",
         multiple=True,
         metavar="MODEL",
-        help="Small model for methods that need one; the table bild takes several.  [default: demo-tiny for demo, else "
-        "none]",
+        help="Small model; repeatable for the table bild.  [default: demo-tiny for demo]",
     ),
     click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
     common.bench_folder("Folder for records, rows and the page."),

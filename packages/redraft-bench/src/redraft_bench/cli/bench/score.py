@@ -13,7 +13,13 @@ from redraft.errors import OptionError
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Score another system's log.")
+EXAMPLE = """\b
+Example:
+  redraft bench score instances.log --to de --references references.txt
+"""
+
+
+@click.command(short_help="Score another system's log.", epilog=EXAMPLE)
 @click.argument("log", type=_FILE)
 @click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Language of the translations.")
 @click.option("--references", type=_FILE, metavar="FILE", help="References, one per line.  [default: those in the log]")
@@ -22,8 +28,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def score(log: Path, to: str, references: Path | None, segments: Path | None, as_json: bool) -> None:
     """Score LOG: the instances.log of SimulEval or OmniSTEval, or simulstream's metrics.jsonl.
 
-    This computes the same quality, lag and flicker as for a run of Redraft. With --segments and --references, each line
-    of instances.log is a whole recording, and OmniSTEval reports LongYAAL; this needs the `omnisteval` extra.
+    With --segments and --references, each line of instances.log is a whole recording, and OmniSTEval reports LongYAAL
+    (extra `omnisteval`).
     """
     import json
 

@@ -20,16 +20,16 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Find out what viewers cost, with Redis between them and the session.")
+@click.command(epilog=EXAMPLES, short_help="Measure what viewers cost.")
 @click.option("--viewers", type=common.Whole(1, 50_000), default=2000, help="Number of viewers.")
 @click.option(
     "--replicas",
     type=common.Whole(0, 64),
     default=2,
-    help="Servers for viewers only; with 0, all watch on the session's own server, without Redis.",
+    help="Servers for viewers; 0 uses the session's own, without Redis.",
 )
 @click.option("--seconds", type=common.Real(0, min_open=True), default=60.0, help="Length of the measurement.")
-@click.option("--outage", type=common.Real(0), default=0.0, help="Kill Redis for so many seconds in the middle.")
+@click.option("--outage", type=common.Real(0), default=0.0, help="Seconds without Redis in the middle.")
 @click.option("--method", default="ssbd", metavar="NAME", help="Decoding method of the session.")
 @click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of the talk.")
 @click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable.")
@@ -37,7 +37,7 @@ Examples:
     "--language",
     multiple=True,
     metavar="LANGUAGE",
-    help="What viewers ask for, one of the target languages; repeatable.  [default: all of them]",
+    help="Target language that viewers ask for; repeatable.  [default: all]",
 )
 @common.model
 @common.threads
@@ -60,9 +60,8 @@ def viewers(
 ) -> None:
     """Let many viewers watch one talk, on servers for viewers that get its captions through Redis.
 
-    Starts everything that it measures: a session's server, servers for viewers, Redis, and a process with all viewers.
-    Added lag runs from a caption's arrival at the speaker to that at a viewer. The exit status is 1 if a viewer
-    misses a final caption, gets one twice, or gets them in another order.
+    This starts all servers and Redis. The exit status is 1 if a viewer misses a final caption, gets one twice, or gets
+    them out of order. docs/metrics.md defines the figures.
     """
     need_serve()
     from redraft.captions.languages import parse_language
