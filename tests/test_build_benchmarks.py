@@ -139,14 +139,31 @@ def test_the_pages_hold_tables_signatures_and_notes(root: Path) -> None:
     assert "COMET" not in index
 
 
-def test_the_readme_has_a_sentence_on_the_text_of_a_recogniser(root: Path) -> None:
+def test_streams_of_recognisers_are_summed_up_on_their_page_and_in_the_readme(root: Path) -> None:
     row = {"bench": "stream", "data": "talk", "target_language": "de", "signature": "processor:Z80", "source": "raw"}
-    before = {**row, "method": "ar", "mask": "", "cpu_seconds": 6.0, "ne_display": 1.5}
-    after = {"method": "ssbd", "options": "beta=0.2", "mask": "below margin 0", "source": "stable", "cpu_seconds": 4.0}
-    text = "".join(json.dumps(each) + "\n" for each in (before, {**row, **after, "ne_display": 0.5}))
-    (root / "benchmarks" / "results" / "stream-talk-de.rows.jsonl").write_text(text, encoding="utf-8")
-    page = " ".join(build.documents(root)[root / "README.md"].split())
-    assert "1.5× faster" in page and "67% fewer" in page and "old" not in page
+    before = {
+        **row,
+        "method": "ar",
+        "mask": "",
+        "cpu_seconds": 6.0,
+        "ne_display": 1.5,
+        "lag_first": 0.2,
+        "lag_good": 0.9,
+    }
+    raw = {**before, "method": "ssbd", "mask": "below margin 0", "cpu_seconds": 5.0, "ne_display": 1.2}
+    after = {**raw, "source": "stable", "cpu_seconds": 4.0, "cpu_speedup": 1.5, "ne_display": 0.5, "lag_good": 1.3}
+    scored = {**after, "chrf_change": 0.4, "chrf_change_low": -0.5, "chrf_change_high": 1.0}
+    for data, last in (("talk", after), ("acl", scored)):
+        text = "".join(json.dumps({**each, "data": data}) + "\n" for each in (before, raw, last))
+        (root / "benchmarks" / "results" / f"stream-{data}-de.rows.jsonl").write_text(text, encoding="utf-8")
+    pages = build.documents(root)
+    readme = " ".join(pages[root / "README.md"].split())
+    assert "1.5× faster" in readme and "67% fewer" in readme and "old" not in readme
+    text = pages[root / "docs" / "benchmarks" / "stream.md"]
+    assert "| the demo talk | German | 1.20 → 0.50 | 0.20 → 0.20 | 0.90 → 1.30 | 5.0 → 4.0 | 1.50 |  |" in text
+    assert "| 1.50 | +0.4 (-0.5–+1.0) |" in text
+    assert "- NE shown at most a third: missed (0 of 2)" in text
+    assert "- chrF not lower by more than its interval: reached (1 of 1)" in text
 
 
 def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:

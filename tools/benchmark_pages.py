@@ -13,6 +13,7 @@ from redraft_bench.bench.report import LIVE as LOAD_TESTS
 from redraft_bench.bench.report import heading
 from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled
+from tools.benchmark_streams import overview
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.reproduce import reproduce
@@ -72,8 +73,15 @@ def page(results: Sequence[Result], notes: Path) -> str:
         notes: folder of remarks, in a file ``BENCH.md`` for each benchmark.
     """
     parts = [f"# {title(results[0])}\n", f"{BACK.rstrip()} · [What the columns mean](README.md#columns)\n"]
+    recognised = results[0].bench in TABLES and TABLES[results[0].bench].recognised
+    if recognised:
+        parts += overview(results)
     for group in groups(results):
-        parts += _section(group)
+        parts += (
+            [f"## {group[0].data_name[:1].upper()}{group[0].data_name[1:]}\n", _folded(group)]
+            if recognised
+            else _section(group)
+        )
     note = notes / f"{results[0].bench}.md"
     if note.exists() and not results[0].replayed:
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]
@@ -87,17 +95,23 @@ def glossary(results: Sequence[Result]) -> str:
     return f"## Columns\n\n{''.join(dict.fromkeys(lines))}"
 
 
-def _section(group: Sequence[Result]) -> Iterator[str]:
+def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
     command = reproduce(group)
     if command:
         # Blocks marked ``sh`` are run by the tests, and the recording of a replay is not checked in.
         yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
     for result in group:
-        yield f"## {result.name}{' (replay)' if result.replayed else ''}\n"
+        yield f"{'#' * level} {result.name}{' (replay)' if result.replayed else ''}\n"
         yield folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
         yield below(result.signatures)
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
+
+
+def _folded(group: Sequence[Result]) -> str:
+    """Return the section of a stream in all languages, folded."""
+    languages = " and ".join(result.language_name for result in group)
+    return folded(f"All methods and sources, to {languages}", "\n".join(_section(group, level=3)))
 
 
 def markdown(result: Result) -> str:

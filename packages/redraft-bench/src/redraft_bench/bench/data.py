@@ -92,9 +92,6 @@ def recognised(name: str, to: str, limit: int = 0) -> Stream:
         name: its name.
         to: language of the references.
         limit: maximum number of segments; 0 takes all.
-
-    Raises:
-        InputError: the test set in the data folder is not the one that was spoken.
     """
     stream = Stream.load(STREAMS / f"{name}.jsonl")
     segments = stream.segments[: limit or None]
@@ -102,13 +99,15 @@ def recognised(name: str, to: str, limit: int = 0) -> Stream:
     if lines.exists():
         spoken = json.loads(lines.read_text("utf-8"))
         try:
-            references = load_set(spoken["set"], to).references
+            test = load_set(spoken["set"], to)
         except InputError:  # not there, or not in this language
             return replace(stream, segments=segments)
+        references = dict(zip(test.sources, test.references, strict=True))
         space = " " if parse_language(to).spaced else ""
         held: list[list[str]] = [[] for _ in stream.segments]
         for line, place in spoken["lines"]:
-            held[place].append(references[line])
+            if line in references:
+                held[place].append(references[line])
         segments = tuple(
             replace(segment, references={parse_language(to).code: space.join(texts)} if texts else {})
             for segment, texts in zip(segments, held, strict=False)

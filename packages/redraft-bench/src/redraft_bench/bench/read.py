@@ -29,15 +29,17 @@ SETS = {
     "flores200.devtest": "Flores-200 devtest",
     "acl6060.dev": "ACL 60/60 dev",
     "acl6060.talks": "ACL 60/60 talks",
-    "acl": "ACL 60/60 dev, heard by Moonshine",
-    "acl-noise": "ACL 60/60 dev, heard by Moonshine in noise",
-    "acl-second": "ACL 60/60 dev in a second voice, heard by Moonshine",
-    "acl-whisper": "ACL 60/60 dev in a second voice, heard by Whisper",
+    "acl": "ACL 60/60, heard by Moonshine",
+    "acl-noise": "ACL 60/60 in noise, heard by Moonshine",
+    "acl-second": "ACL 60/60 in a second voice, heard by Moonshine",
+    "acl-whisper": "ACL 60/60 in a second voice, heard by Whisper",
+    "acl6060.talks.2022.acl-long.110.asr": "ACL 60/60, heard by KIT's recogniser",
     "dickens": "a reading of Dickens, heard by Moonshine",
     "talk-whisper": "the demo talk, heard by Whisper",
     "mexpresso": "mExpresso",
     "recogniser": "a recogniser's output",
     "talk": "the demo talk",
+    "tatoeba": "Tatoeba, heard by Moonshine",
     "tatoeba2021": "Tatoeba 2021",
 }
 
@@ -71,10 +73,14 @@ class Result:
     @property
     def name(self) -> str:
         """Data set and language in words, and the model if it is not a built-in one."""
-        data = self.data.removesuffix(PERTURBED)
-        misheard = ", misheard at first" if data != self.data else ""
         by = f", by {self.other_model}" if self.other_model else ""
-        return f"{SETS.get(data, data)}{misheard}, to {self.language_name}{by}"
+        return f"{self.data_name}, to {self.language_name}{by}"
+
+    @property
+    def data_name(self) -> str:
+        """Data set in words."""
+        data = self.data.removesuffix(PERTURBED)
+        return f"{SETS.get(data, data)}{', misheard at first' if data != self.data else ''}"
 
     @property
     def other_model(self) -> str:

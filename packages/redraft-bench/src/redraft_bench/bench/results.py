@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from redraft.captions.languages import parse_language
+from redraft.captions.source import RAW
 from redraft.signature import text_hash
 from redraft_bench.bench.run import Bench
-from redraft_bench.eval.bootstrap import interval, ratio, speedup
+from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 from redraft_bench.eval.caption_lag import caption_lag_figures
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, TableLine, baseline, rows
@@ -49,9 +50,10 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         row.update(latency_figures(each.records, bench.stream, bench.language))
         row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
         row.update(_stream_laal(each, bench))
-        if bench.table.recognised:
-            row.update(_resegmented(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
+    if bench.table.recognised:
+        for row, scores in zip(found, _resegmented(lines, bench, seed), strict=True):
+            row.update(scores)
     more: dict[str, Any] = {
         "bench": bench.table.name,
         "data": bench.stream.name,
@@ -65,13 +67,31 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
     return found, line
 
 
-def _resegmented(line: TableLine, bench: Bench) -> Row:
-    """Return OmniSTEval's scores if it is installed and the recording has references."""
+def _resegmented(lines: Sequence[TableLine], bench: Bench, seed: int) -> list[Row]:
+    """Return OmniSTEval's scores of all lines, if it is installed and the recording has references.
+
+    The chrF of each line is also compared with that of the same method on the whole text, caption by caption.
+    """
     if find_spec("omnisteval") is None or not _references(bench):
-        return {}
-    found = long_yaal(line.records, bench.stream, bench.language)
-    scores = {"resegmented_bleu": found.bleu, "resegmented_chrf": found.chrf, "long_yaal": found.ideal}
-    return {name: round(score, 4) for name, score in scores.items()}
+        return [{} for _ in lines]
+    found = [long_yaal(line.records, bench.stream, bench.language) for line in lines]
+    raw = {
+        each.contender.method: scores for each, scores in zip(lines, found, strict=True) if each.contender.source == RAW
+    }
+    rows_: list[Row] = []
+    for line, scores in zip(lines, found, strict=True):
+        figures = {"resegmented_bleu": scores.bleu, "resegmented_chrf": scores.chrf, "long_yaal": scores.ideal}
+        other = raw.get(line.contender.method)
+        if other is not None and other is not scores:
+            code = parse_language(bench.language).code
+            (mine, statistic), (theirs, _) = (
+                statistics(each.captions, each.references, code)["chrf"] for each in (scores, other)
+            )
+            low, high = difference(mine, theirs, statistic, seed=seed)
+            change = statistic(mine.sum(0)) - statistic(theirs.sum(0))
+            figures |= {"chrf_change": change, "chrf_change_low": low, "chrf_change_high": high}
+        rows_.append({name: round(figure, 4) for name, figure in figures.items()})
+    return rows_
 
 
 def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:

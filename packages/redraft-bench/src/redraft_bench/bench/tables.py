@@ -31,7 +31,7 @@ COLD = (
 
 RECOGNISED = (
     *("method", "source", "mask", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
-    *("ne_output", "ne_display", "lag_first", "lag_good", "resegmented_bleu", "resegmented_chrf"),
+    *("ne_output", "ne_display", "lag_first", "lag_good", "resegmented_bleu", "resegmented_chrf", "chrf_change"),
 )
 
 #: Columns for live talks against a server (`redraft_bench.loadtest`).

@@ -26,6 +26,9 @@ COLUMNS = {
     "comet": Column("COMET", ".3f", "COMET of the final translations"),
     "resegmented_bleu": Column("BLEU", ".1f", "BLEU of the captions, cut to the references by OmniSTEval"),
     "resegmented_chrf": Column("chrF", ".1f", "chrF of the captions, cut in the same way"),
+    "chrf_change": Column(
+        "chrF to raw", "+.1f", "by how much that is more than with `--source raw`, with its 95% interval"
+    ),
     "long_yaal": Column("LongYAAL (s)", ".2f", "lag of whole recordings as OmniSTEval measures it"),
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
     "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
@@ -137,6 +140,7 @@ APART = {
     *("bench", "data", "signature", "replay", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
+    *("chrf_change_low", "chrf_change_high"),
     *("lag_first_low", "lag_first_high", "lag_good_low", "lag_good_high"),
 }
 

@@ -8,6 +8,7 @@ captions differently.  OmniSTEval computes both alignment and score.  Needs the 
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 import tempfile
@@ -37,12 +38,16 @@ class LongYaal:
         computation_aware: from the times of the answers; None if the log has none.
         bleu: BLEU of the aligned captions.
         chrf: chrF of the aligned captions.
+        captions: the aligned captions, one for each reference.
+        references: the references.
     """
 
     ideal: float
     computation_aware: float | None
     bleu: float
     chrf: float
+    captions: tuple[str, ...]
+    references: tuple[str, ...]
 
 
 def long_yaal(records: Sequence[Record], stream: Stream, language: str) -> LongYaal:
@@ -97,7 +102,14 @@ def score_log(log: Path, segments: Path, references: Path, language: str) -> Lon
             raise InputError(f"OmniSTEval cannot score {log.name}: {reason}")
         with scores.open(encoding="utf-8", newline="") as file:
             found = {row["metric"]: float(row["value"]) for row in csv.DictReader(file, delimiter="\t")}
+        aligned = (Path(out) / "instances.resegmented.jsonl").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    parts = [json.loads(line) for line in aligned]
     aware = found.get("LongYAAL (CA)")
     return LongYaal(
-        found["LongYAAL (CU)"] / 1000, None if aware is None else aware / 1000, found["BLEU"], found["chrF"]
+        found["LongYAAL (CU)"] / 1000,
+        None if aware is None else aware / 1000,
+        found["BLEU"],
+        found["chrF"],
+        tuple(part["prediction"] for part in parts),
+        tuple(part["reference"] for part in parts),
     )

@@ -1,0 +1,91 @@
+"""The page of the benchmark `stream`: what the default source changes on each stream, and all figures folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+from redraft.captions.source import RAW, STABLE
+from redraft_bench.bench.read import Result
+from redraft_bench.eval.columns import cell
+from tools.build_docs import table
+
+METHOD = "ssbd"
+#: The aims: share of the tokens retracted with ``raw``, further lag in seconds, and speed of `METHOD` over `ar`.
+SHARE, LATER, SPEED = 1 / 3, 0.3, 1.4
+
+#: Figures before and after, and their formats.
+SHOWN = (("ne_display", ".2f"), ("lag_first", ".2f"), ("lag_good", ".2f"), ("cpu_seconds", ".1f"))
+HEADINGS = ("stream", "to", "NE shown", "first shown (s)", "for good (s)", "CPU (s)", "over `ar`", "chrF")
+
+
+def overview(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the first part of the page: a line for each stream and language, and how many reach the aims."""
+    lines = [Change(result) for result in results]
+    yield (
+        f"`{METHOD}` with `--source {RAW}` → `--source {STABLE}`, the default. Lags are medians from "
+        "the end of a word in the audio to its caption. *Over `ar`* is the processor time of `ar` relative to that of "
+        f"`{METHOD}`, both with `{STABLE}`. *chrF* is the change by `{STABLE}`, with its 95% interval.\n"
+    )
+    yield table(HEADINGS, [line.cells() for line in lines])
+    yield "Aims, and on how many of these lines they are reached:\n"
+    yield "".join(f"- {aim}: {_reached(lines, test)}\n" for aim, test in AIMS.items())
+
+
+class Change:
+    """What `STABLE` changes on one stream into one language."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        rows = {(row["method"], row["source"]): row for row in result.rows}
+        self._ar, self._before, self._after = (rows[key] for key in (("ar", RAW), (METHOD, RAW), (METHOD, STABLE)))
+
+    def ar(self, name: str) -> float:
+        """Return a figure of `ar` on the whole text."""
+        return cast(float, self._ar[name])
+
+    def before(self, name: str) -> float:
+        """Return a figure of `METHOD` on the whole text."""
+        return cast(float, self._before[name])
+
+    def after(self, name: str) -> float:
+        """Return a figure of `METHOD` with `STABLE`."""
+        return cast(float, self._after[name])
+
+    @property
+    def scored(self) -> bool:
+        """Whether there are references."""
+        return self._after.get("chrf_change") is not None
+
+    def cells(self) -> list[str]:
+        """Return the line of the table."""
+        return [
+            self.result.data_name,
+            self.result.language_name,
+            *(f"{self.before(name):{form}} → {self.after(name):{form}}" for name, form in SHOWN),
+            f"{self.after('cpu_speedup'):.2f}",
+            cell(self._after, "chrf_change", "+.1f") if self.scored else "",
+        ]
+
+
+#: Aim -> whether a line reaches it; None if that is unknown.
+AIMS: dict[str, Callable[[Change], bool | None]] = {
+    "NE shown at most a third": lambda line: line.after("ne_display") <= SHARE * line.before("ne_display"),
+    f"words first shown at most {LATER} s later": lambda line: (
+        line.after("lag_first") <= line.before("lag_first") + LATER
+    ),
+    f"words shown for good at most {LATER} s later": lambda line: (
+        line.after("lag_good") <= line.before("lag_good") + LATER
+    ),
+    f"`{METHOD}` {SPEED} times as fast as `ar`": lambda line: line.after("cpu_speedup") >= SPEED,
+    "chrF not lower by more than its interval": lambda line: (
+        line.after("chrf_change_high") >= 0 if line.scored else None
+    ),
+}
+
+
+def _reached(lines: Sequence[Change], test: Callable[[Change], bool | None]) -> str:
+    """Return how many lines reach an aim."""
+    found = [reached for line in lines if (reached := test(line)) is not None]
+    number = sum(found)
+    return f"{'reached' if number == len(found) else 'missed'} ({number} of {len(found)})"
