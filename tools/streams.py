@@ -66,18 +66,15 @@ class Spoken:
     heard: Path | None = None
 
 
-#: Name of a stream -> how it is made.  The policies were chosen on those called tuning, which have their own talk and
-#: voice.
+#: Name of a stream -> how it is made.
 MADE = {
     "talk": Spoken(recording=RECORDING, heard=TRANSCRIPT),
     "dickens": Spoken(recording=READING, heard=STREAMS / "dickens.jsonl"),
     "acl": Spoken(ACL, 0, 20),
-    "acl-noise": Spoken(ACL, 0, 20, noise=10.0),
     "acl-second": Spoken(ACL, 108, 116, "am_michael"),
-    "tatoeba": Spoken(TATOEBA, 0, 17, "bf_emma"),
-    "tuning": Spoken(ACL, 330, 337, "am_fenrir"),
-    "tuning-noise": Spoken(ACL, 330, 337, "am_fenrir", noise=10.0),
+    "acl-noise": Spoken(ACL, 108, 116, "am_michael", noise=10.0),
     "acl-whisper": Spoken(ACL, 108, 116, "am_michael", recogniser="whisper"),
+    "tatoeba": Spoken(TATOEBA, 0, 17, "bf_emma"),
     "talk-whisper": Spoken(recogniser="whisper", recording=RECORDING),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.errors import InputError
-from redraft_bench.bench.results import acceptance, finish
+from redraft_bench.bench.results import acceptance, chrf_change, finish
 from redraft_bench.bench.run import Bench, BenchModels
 from redraft_bench.bench.tables import TABLES, Table
 from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.long_yaal import LongYaal
 from redraft_bench.eval.record import read_records
 from redraft_bench.eval.stream import Segment, Stream
 
@@ -140,3 +142,14 @@ def test_every_table_has_the_baseline_first_and_no_line_twice() -> None:
         found = table.contenders("de", ["demo-tiny"])
         assert found[0] == Contender("ar", "de")
         assert len({each.name for each in found}) == len(found)
+
+
+def test_chrf_is_compared_caption_by_caption() -> None:
+    references = ("eins zwei drei vier", "fünf sechs sieben acht", "neun zehn elf zwölf")
+    raw = LongYaal(1, None, 50, 50, ("eins zwei drei", "fünf sechs", "neun zehn elf zwölf"), references)
+    better = replace(raw, captions=references)
+    same = {"chrf_change": 0, "chrf_change_low": 0, "chrf_change_high": 0}
+    assert chrf_change(raw, raw, "de") == same
+    found = chrf_change(better, raw, "de-AT")
+    assert 0 <= found["chrf_change_low"] < found["chrf_change"] < found["chrf_change_high"]  # type: ignore[operator]
+    assert chrf_change(raw, better, "de")["chrf_change"] == -found["chrf_change"]  # type: ignore[operator]

@@ -16,7 +16,7 @@ from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 from redraft_bench.eval.caption_lag import caption_lag_figures
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, TableLine, baseline, rows
-from redraft_bench.eval.long_yaal import long_yaal
+from redraft_bench.eval.long_yaal import LongYaal, long_yaal
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream_laal import stream_laal
@@ -80,18 +80,22 @@ def _resegmented(lines: Sequence[TableLine], bench: Bench, seed: int) -> list[Ro
     }
     rows_: list[Row] = []
     for line, scores in zip(lines, found, strict=True):
-        figures = {"resegmented_bleu": scores.bleu, "resegmented_chrf": scores.chrf, "long_yaal": scores.ideal}
-        other = raw.get(line.contender.method)
-        if other is not None and other is not scores:
-            code = parse_language(bench.language).code
-            (mine, statistic), (theirs, _) = (
-                statistics(each.captions, each.references, code)["chrf"] for each in (scores, other)
-            )
-            low, high = difference(mine, theirs, statistic, seed=seed)
-            change = statistic(mine.sum(0)) - statistic(theirs.sum(0))
-            figures |= {"chrf_change": change, "chrf_change_low": low, "chrf_change_high": high}
-        rows_.append({name: round(figure, 4) for name, figure in figures.items()})
+        named = {"resegmented_bleu": scores.bleu, "resegmented_chrf": scores.chrf, "long_yaal": scores.ideal}
+        row: Row = {name: round(score, 4) for name, score in named.items()}
+        other = raw.get(line.contender.method, scores)
+        rows_.append(row if other is scores else row | chrf_change(scores, other, bench.language, seed))
     return rows_
+
+
+def chrf_change(scores: LongYaal, other: LongYaal, language: str, seed: int = 0) -> Row:
+    """Return by how much chrF is more than in another line, with its 95% interval by paired bootstrap over captions."""
+    code = parse_language(language).code
+    (mine, statistic), (theirs, _) = (
+        statistics(each.captions, each.references, code)["chrf"] for each in (scores, other)
+    )
+    low, high = difference(mine, theirs, statistic, seed=seed)
+    change = statistic(mine.sum(0)) - statistic(theirs.sum(0))
+    return {"chrf_change": round(change, 2), "chrf_change_low": round(low, 2), "chrf_change_high": round(high, 2)}
 
 
 def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
