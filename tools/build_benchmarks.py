@@ -57,8 +57,8 @@ def summary(results: Sequence[Result]) -> str:
     faster = median(each.ar("cpu_seconds") / each.after("cpu_seconds") for each in found)
     retracted = 1 - median(each.after("ne_display") / each.ar("ne_display") for each in found)
     sentence = (
-        f"On the text of real recognisers, this is {faster:.1f}× faster than translating every update from scratch, with "
-        f"{retracted:.0%} fewer retractions ([benchmarks]({PAGES.as_posix()}/README.md))."
+        f"On the text of real recognisers, this is {faster:.1f}× faster than translating every update from scratch, "
+        f"with {retracted:.0%} fewer retractions ([benchmarks]({PAGES.as_posix()}/README.md))."
     )
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"
 
