@@ -52,8 +52,8 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         row.update(_stream_laal(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
     if bench.table.recognised:
-        for row, scores in zip(found, _resegmented(lines, bench, seed), strict=True):
-            row.update(scores)
+        for row, more_figures in zip(found, _resegmented(lines, bench, seed), strict=True):
+            row.update(more_figures)
     more: dict[str, Any] = {
         "bench": bench.table.name,
         "data": bench.stream.name,
