@@ -15,7 +15,7 @@ from redraft.backends.hf.model import backend_of
 from redraft.backends.hf.options import HfOptions
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.types import Prompt
 from tests.backends.hf import models as tiny

@@ -23,8 +23,7 @@ from redraft.backends.load import open_model
 from redraft.backends.quantise import quantise
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError

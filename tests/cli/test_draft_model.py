@@ -9,7 +9,7 @@ import pytest
 
 from redraft import Translator, Update
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.decoding.tally import Tally
+from redraft.decoding.types import Tally
 from tests.cli.conftest import Run
 from tests.cli.test_bad_input import RUN, T, check_refusal, events, final
 from tests.gguf_models import write_llama

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.everything import Everything
-from redraft.decoding.accept.exact import Exact
+from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
 from tests.fakes import END, RandomModel, greedy

@@ -6,8 +6,7 @@ import pytest
 
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Capabilities
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.methods import Method, Option, Setup, all_methods, get_method, register, registry
 from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score
 from redraft.errors import CapabilityError, OptionError

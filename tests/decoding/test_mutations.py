@@ -18,8 +18,7 @@ from redraft.backends.llama_context import LlamaContext
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.accept.exact import Exact
-from redraft.decoding.accept.walk import Choice, walk
+from redraft.decoding.accept.exact import Choice, Exact, walk
 from redraft.decoding.decode import _until_end, decode
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run

@@ -35,7 +35,7 @@ from recipe.tokenizer import EOS, train_tokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.nothing import Nothing  # noqa: E402
+from redraft.decoding.draft.previous import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.errors import CapabilityError, ModelError, OptionError  # noqa: E402
 from tests.gguf_models import write_llama  # noqa: E402

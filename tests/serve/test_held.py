@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Caption, Failure, Update
-from redraft.decoding.tally import Tally
+from redraft.decoding.types import Tally
 from redraft.serve import live
 from redraft.serve.lanes import Answer
 from redraft.serve.live import LiveSession

@@ -13,7 +13,7 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.session import EMPTY
-from redraft.decoding.tally import Tally
+from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engine

@@ -10,7 +10,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.captions.events import Caption, Failure, Update
-from redraft.decoding.tally import Tally
+from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
 from redraft.serve.lanes import Answer

@@ -19,8 +19,7 @@ from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
-from redraft.decoding.tally import Tally
-from redraft.decoding.types import Asking, Output, Prompt, Rule, common_prefix
+from redraft.decoding.types import Asking, Output, Prompt, Rule, Tally, common_prefix
 from redraft.errors import OptionError
 
 #: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.session import Translation
-from redraft.decoding.tally import Tally
-from redraft.decoding.types import TARGET, Asking, Rows, Score
+from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally
 
 
 @dataclass(frozen=True, slots=True)

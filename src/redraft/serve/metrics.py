@@ -23,8 +23,7 @@ from prometheus_client import (
 
 from redraft.captions.events import Caption
 from redraft.captions.words import WORD
-from redraft.decoding.tally import Tally
-from redraft.decoding.types import common_prefix
+from redraft.decoding.types import Tally, common_prefix
 from redraft.serve import protocol
 from redraft.serve.engine import Engines
 from redraft.serve.lanes import Answer, Lane

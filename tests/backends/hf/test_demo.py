@@ -18,7 +18,7 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_backend
 from redraft.decoding.method import Value
-from redraft.decoding.tally import Tally
+from redraft.decoding.types import Tally
 from redraft.errors import CapabilityError
 from tests.backends.hf import models as tiny
 

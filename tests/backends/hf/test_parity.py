@@ -24,8 +24,7 @@ from redraft.captions.events import Caption
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.tally import Tally
-from redraft.decoding.types import Rows, Score
+from redraft.decoding.types import Rows, Score, Tally
 from redraft.errors import CapabilityError
 
 UPDATES = [

@@ -11,8 +11,7 @@ transformers = pytest.importorskip("transformers", reason="the hf extra is not i
 
 from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.nothing import Nothing  # noqa: E402
-from redraft.decoding.draft.previous import PreviousOutput  # noqa: E402
+from redraft.decoding.draft.previous import Nothing, PreviousOutput  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

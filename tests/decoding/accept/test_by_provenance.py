@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.by_provenance import ByProvenance
-from redraft.decoding.accept.everything import Everything
-from redraft.decoding.accept.exact import Exact
+from redraft.decoding.accept.biased import Biased, ByProvenance
+from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.draft.then import Then
+from redraft.decoding.draft.previous import PreviousOutput, Then
 from redraft.decoding.drive import run
 from redraft.decoding.types import Draft, Provenance, Rule, Score
 from tests.fakes import END, RandomModel

@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.accept.exact import Exact
-from redraft.decoding.accept.rejection import Rejection, residual
+from redraft.decoding.accept.small_model import Rejection, residual
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.draft.small_model import SmallModel
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.aligned import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
-from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.types import Draft, Output, Provenance
 from tests.fakes import END, RandomModel, greedy

@@ -14,8 +14,7 @@ from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.jacobi import STARTS, Jacobi, estimated_length
 from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.draft.then import Then
+from redraft.decoding.draft.previous import PreviousOutput, Then
 from redraft.decoding.drive import run
 from redraft.decoding.types import Context, Draft, Output, Provenance, Score, Verdict
 from tests.fakes import END, RandomModel, greedy

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.everything import Everything
-from redraft.decoding.accept.exact import Exact
-from redraft.decoding.accept.rollback import Rollback
+from redraft.decoding.accept.exact import Everything, Exact
+from redraft.decoding.accept.small_model import Rollback
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import Nothing
 from redraft.decoding.draft.small_model import SmallModel
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value

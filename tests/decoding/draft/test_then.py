@@ -9,9 +9,7 @@ from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.aligned import Aligned
 from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.draft.then import Then
+from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
 from redraft.decoding.drive import run
 from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
 from tests.fakes import RandomModel, greedy

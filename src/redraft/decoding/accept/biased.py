@@ -14,16 +14,18 @@ There are two departures from the paper, each disabled in its setting:
   0.25; a small floor prevents that.
 * Below beta = 0.5 the end of the output is the target's own decision: the bias neither accepts a drafted end token that
   is not the argmax nor overrides an end token that is.
+
+`FirstStretch` and `ByProvenance` restrict the bias to the previous output.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from functools import partial
 
-from redraft.decoding.accept.everything import Everything
-from redraft.decoding.accept.exact import favourite
-from redraft.decoding.accept.walk import walk
-from redraft.decoding.types import Draft, Rows, Verdict
+from redraft.decoding.accept.exact import Everything, favourite, walk
+from redraft.decoding.types import Draft, Provenance, Rows, Rule, Verdict
 
 
 class Biased:
@@ -71,3 +73,42 @@ class Biased:
     @property
     def _keeps_all(self) -> bool:
         return self._margin == math.inf and self._floor == 0
+
+
+class FirstStretch:
+    """Judges the previous output as SSBD does, and guesses exactly, so that the output equals SSBD's.
+
+    Args:
+        biased: the rule for the previous output, which is a chain from the root.
+    """
+
+    def __init__(self, biased: Biased) -> None:
+        self._biased = biased
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept the longest path under both rules."""
+        return walk(draft, rows, partial(self._choose, draft, rows))
+
+    def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
+        """Return the previous output's token if the bias keeps it; among guesses, the target's own token."""
+        first = children[0]
+        if draft.provenance[first] is Provenance.PREVIOUS:
+            return first if self._biased.keeps(rows, node, draft.tokens[first]) else None
+        return favourite(draft, rows, node, children)
+
+
+class ByProvenance:
+    """Judges a draft by the rule for the provenance of its first token.
+
+    Args:
+        rules: the rules by provenance.
+        otherwise: the rule for all other drafts, including the empty one.
+    """
+
+    def __init__(self, rules: Mapping[Provenance, Rule], otherwise: Rule) -> None:
+        self._rules, self._otherwise = rules, otherwise
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Return the verdict of the rule for this draft."""
+        rule = self._rules.get(draft.provenance[0], self._otherwise) if len(draft) else self._otherwise
+        return rule.judge(draft, rows)

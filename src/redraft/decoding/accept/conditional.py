@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from redraft.decoding.accept.walk import longest
+from redraft.decoding.accept.exact import longest
 from redraft.decoding.types import Draft, Provenance, Rows, Verdict
 
 #: ``test(rows, node, token)`` returns whether a trusted token other than the most probable one may follow ``node``.

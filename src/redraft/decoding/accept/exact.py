@@ -1,11 +1,53 @@
-"""Exact acceptance: a draft token is accepted if it is the target's choice, so the output equals greedy decoding."""
+"""Ways through the draft tree, and the two rules without a setting: exact, and everything."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from redraft.decoding.accept.walk import walk
-from redraft.decoding.types import Draft, Rows, Verdict
+from redraft.decoding.types import ROOT, Draft, Rows, Verdict
+
+#: ``choose(node, children)`` returns the accepted one of at least one child of ``node``, or None to stop.
+Choice = Callable[[int, list[int]], int | None]
+
+
+def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
+    """Accept tokens from the root down while ``choose`` returns a child; the target's most probable token follows."""
+    if not draft.tokens:
+        return Verdict((), rows.argmax(ROOT))
+    children: dict[int, list[int]] = {}
+    for child, parent in enumerate(draft.parents):
+        children.setdefault(parent, []).append(child)
+    path: list[int] = []
+    node = ROOT
+    while node in children:
+        chosen = choose(node, children[node])
+        if chosen is None:
+            break
+        path.append(chosen)
+        node = chosen
+    return Verdict(tuple(path), rows.argmax(node))
+
+
+def longest(draft: Draft, rows: Rows, passes: Callable[[int, int], bool]) -> Verdict:
+    """Accept the longest path whose tokens all pass; of equally long ones, the most probable.
+
+    Args:
+        draft: the draft.
+        rows: its rows.
+        passes: ``passes(node, child)`` returns whether the child may follow; called only for accepted nodes.
+    """
+    reached: dict[int, tuple[int, float]] = {ROOT: (0, 0.0)}  # depth and log-probability of the path to each node
+    for child, node in enumerate(draft.parents):
+        if node in reached and passes(node, child):
+            depth, logprob = reached[node]
+            reached[child] = (depth + 1, logprob + rows.logprob(node, draft.tokens[child]))
+    last = node = max(reached, key=reached.__getitem__)
+    path: list[int] = []
+    while node != ROOT:
+        path.append(node)
+        node = draft.parents[node]
+    return Verdict(tuple(reversed(path)), rows.argmax(last))
 
 
 def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
@@ -15,10 +57,20 @@ def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int |
 
 
 class Exact:
-    """Accepts a draft token only if it is the target's argmax."""
+    """Accepts a draft token only if it is the target's argmax, so the output equals greedy decoding."""
 
     bias = 0.0
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the path of argmaxes through the draft tree."""
         return walk(draft, rows, partial(favourite, draft, rows))
+
+
+class Everything:
+    """Accepts the whole draft (of a tree, the path of first children): continuous decoding (CD) in the SSBD papers."""
+
+    bias = 1.0
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept the whole draft."""
+        return walk(draft, rows, lambda _node, children: children[0])

@@ -19,7 +19,7 @@ Choices that the paper leaves open:
 
 from __future__ import annotations
 
-from redraft.decoding.draft.pool import Pool
+from redraft.decoding.draft.lookup import Pool
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 

@@ -5,8 +5,70 @@ Saxena, Prompt lookup decoding (2023), and Yang et al., Inference with reference
 
 from __future__ import annotations
 
-from redraft.decoding.draft.pool import Pool
-from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Rows, Verdict
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Verdict
+
+#: A token with its provenance.
+Step: TypeAlias = tuple[int, Provenance]
+
+
+class Pool:
+    """The text so far, with a search for its last tokens (AASD, Algorithm 1, lines 1-7 and 18-23).
+
+    Prompt and output are one chain of tokens, so an n-gram may cross from one to the other.  For an encoder-decoder
+    model the encoder's input, which contains the source, precedes the chain.
+
+    There is no index: texts are short and every update starts a new one, so building it would take longer than it
+    saves.
+
+    Args:
+        key_length: maximum length of a key, at least 1.
+        end_tokens: ids that end an output; no n-gram contains one.
+
+    Attributes:
+        text: the ids read so far.
+        given: how many of them are the model's input; the rest is generated.
+    """
+
+    def __init__(self, key_length: int, end_tokens: frozenset[int] = frozenset()) -> None:
+        self.text: list[int] = []
+        self.given = 0
+        self._key_length, self._end_tokens = key_length, end_tokens
+
+    def read(self, context: Context) -> None:
+        """Read the ids added since the last call."""
+        if not self.text:
+            self.text = [*context.encoder, *context.prompt]
+            self.given = len(self.text)
+        self.text += context.output[len(self.text) - self.given :]
+
+    def find(self) -> Sequence[int]:
+        """Return the positions after earlier occurrences of the longest key that ends the text, in order."""
+        text, place = self.text, 0
+        places = []
+        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last occurrence is the end of the text itself
+            place = text.index(text[-1], place) + 1
+            places.append(place)
+        for length in range(2, self._key_length + 1):
+            longer = [place for place in places if place >= length and text[place - length] == text[-length]]
+            if not longer:
+                break
+            places = longer
+        return places
+
+    def ngram(self, place: int, length: int) -> list[Step]:
+        """Return at most ``length`` tokens from ``place``, up to the first end token.
+
+        Drafting an end token would be useless: if the target wants it, the same pass yields it anyway.
+        """
+        steps: list[Step] = []
+        for at in range(place, min(place + length, len(self.text))):
+            if self.text[at] in self._end_tokens:
+                break
+            steps.append((self.text[at], Provenance.PROMPT if at < self.given else Provenance.GENERATED))
+        return steps
 
 
 class Lookup:

@@ -1,10 +1,10 @@
 """The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
 
 The first draft of an update is the previous output, followed by the tokens that the target nearly chose instead of
-ending it (`redraft.decoding.draft.beyond`).  Each later pass has a small tree:
+ending it (`redraft.decoding.draft.recycled`).  Each later pass has a small tree:
 
     tokens that the model chose after the same context (`redraft.decoding.draft.recycled`)
-    tokens that followed the same context in the text  (`redraft.decoding.draft.pool`)
+    tokens that followed the same context in the text  (`redraft.decoding.draft.lookup`)
 
 If the cost of a pass is known, only the part of the tree that pays off is verified (`redraft.decoding.draft.priced`).
 The previous output is always verified completely, as in SSBD: each dropped token that would have been accepted costs a
@@ -26,10 +26,9 @@ from itertools import islice
 from typing import TypeAlias
 
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.draft.beyond import Beyond
-from redraft.decoding.draft.pool import Pool
+from redraft.decoding.draft.lookup import Pool
 from redraft.decoding.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
-from redraft.decoding.draft.recycled import LONGEST_KEY, Successors
+from redraft.decoding.draft.recycled import LONGEST_KEY, Beyond, Successors
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 

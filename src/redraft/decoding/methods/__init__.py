@@ -2,7 +2,6 @@
 
 from redraft.decoding.method import Choice, Method, Option, Setup, Value
 from redraft.decoding.methods import builtin as builtin  # registers them
-from redraft.decoding.methods.options import BETA
-from redraft.decoding.methods.registry import all_methods, get_method, register
+from redraft.decoding.methods.registry import BETA, all_methods, get_method, register
 
 __all__ = ["BETA", "Choice", "Method", "Option", "Setup", "Value", "all_methods", "get_method", "register"]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from redraft.decoding.accept.agreement import Agreement
 from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.everything import Everything
-from redraft.decoding.accept.exact import Exact
+from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.draft.jacobi import STARTS, Jacobi
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.methods import guesses, ngrams, small_models
-from redraft.decoding.methods.options import BETA, FLOOR
-from redraft.decoding.methods.registry import register
+from redraft.decoding.methods.registry import BETA, FLOOR, register
 from redraft.decoding.types import Drafter, Rule
 
 register(

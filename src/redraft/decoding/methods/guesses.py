@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.first_stretch import FirstStretch
-from redraft.decoding.draft.beyond import Beyond
+from redraft.decoding.accept.biased import Biased, FirstStretch
 from redraft.decoding.draft.priced import Acceptance, Pace
-from redraft.decoding.draft.recycled import Successors
+from redraft.decoding.draft.recycled import Beyond, Successors
 from redraft.decoding.draft.redraft import LastPrompt, Redraft, TreeShape
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.methods.options import BETA, FLOOR
+from redraft.decoding.methods.registry import BETA, FLOOR
 from redraft.decoding.types import Drafter, Rule
 
 #: Maximum cost of a pass over a whole tree, relative to T(1), for drafting trees.  Up to this cost, branches save more

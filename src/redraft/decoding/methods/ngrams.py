@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.by_provenance import ByProvenance
+from redraft.decoding.accept.biased import Biased, ByProvenance
 from redraft.decoding.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.draft.aligned import Aligned, PromptRows
 from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.draft.then import Then
+from redraft.decoding.draft.previous import PreviousOutput, Then
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.methods.options import BETA, FLOOR
+from redraft.decoding.methods.registry import BETA, FLOOR
 from redraft.decoding.types import Drafter, Provenance, Rule
 
 KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from redraft.decoding.method import Method
+from redraft.decoding.method import Method, Option
 from redraft.errors import OptionError
 
 ENTRY_POINT_GROUP = "redraft.methods"
@@ -47,3 +47,13 @@ def get_method(name: str) -> Method:
     if name not in methods:
         raise OptionError(f"method {name!r} is not known; known methods: {', '.join(methods)}")
     return methods[name]
+
+
+BETA = Option(
+    "beta",
+    0.2,
+    0.0,
+    1.0,
+    "bias towards the previous translation: 0 accepts only exact matches, 0.5 and above everything",
+)
+FLOOR = Option("floor", 0.0, 0.0, 1.0, "lowest probability of a token that the bias keeps; 0 as in the paper")

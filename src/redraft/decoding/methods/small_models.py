@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.by_provenance import ByProvenance
-from redraft.decoding.accept.rejection import Rejection
-from redraft.decoding.accept.rollback import Rollback
-from redraft.decoding.draft.nothing import Nothing
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.accept.biased import Biased, ByProvenance
+from redraft.decoding.accept.small_model import Rejection, Rollback
+from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
 from redraft.decoding.draft.small_model import SmallModel
-from redraft.decoding.draft.then import Then
 from redraft.decoding.method import Method, Option, Setup
-from redraft.decoding.methods.options import BETA, FLOOR
+from redraft.decoding.methods.registry import BETA, FLOOR
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Drafter, Provenance, Rule
 

@@ -15,7 +15,7 @@ from functools import reduce
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.nothing import Nothing
+from redraft.decoding.draft.previous import Nothing
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Option
 from redraft.decoding.types import TARGET, common_prefix
