@@ -35,7 +35,6 @@ CORE = (
     "errors",
     "interrupt",
     "captions/events",
-    "captions/answer",
     "captions/session",
     "captions/settings",
     "captions/source",

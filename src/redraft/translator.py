@@ -20,8 +20,7 @@ from weakref import WeakKeyDictionary
 
 from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_models
-from redraft.backends.pair import drafting_backend
+from redraft.backends.load import drafting_backend, open_models
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, Request, clean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.backends.llama_batch import Batch, Feed
+from redraft.backends.llama_context import Batch, Feed
 
 
 def feed() -> Feed:

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.backends.llama_batch import Feed
-from redraft.backends.llama_context import LlamaContext
+from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import quantise

@@ -7,8 +7,7 @@ from contextlib import closing
 import pytest
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_model
-from redraft.backends.pair import check_same_vocabulary, drafting_backend
+from redraft.backends.load import check_same_vocabulary, drafting_backend, open_model
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.methods import get_method
 from redraft.errors import CapabilityError

@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from redraft.captions.answer import Answer
 from redraft.captions.events import Caption, Update
 from redraft.captions.sentence import as_sentence
-from redraft.captions.session import Session
+from redraft.captions.session import Answer, Session
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks

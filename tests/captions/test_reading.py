@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption
-from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import RowsWriter
 from redraft.captions.reading import Layout, Reading, broken, cells, continued
 from redraft.errors import OptionError
 

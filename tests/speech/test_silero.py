@@ -9,7 +9,7 @@ import pytest
 
 from redraft.speech.audio import RATE, file_blocks
 from redraft.speech.endpoint import FRAME
-from redraft.speech.silero import SpeechDetector, endpointer
+from redraft.speech.whisper import SpeechDetector, endpointer
 from tests.speech.recognisers import silence, spoken
 
 pytest.importorskip("faster_whisper", reason="needs the extra listen-whisper")

@@ -10,7 +10,7 @@ import pytest
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.unheard import Unheard
+from redraft.speech.lag import Unheard
 
 
 def said(seconds: int, *, live: bool, sound: Sequence[int] = (), words: Sequence[int] = (), fails: bool = False) -> str:

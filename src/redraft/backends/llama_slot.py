@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from redraft.backends.llama_batch import Feed, leaf_paths
-from redraft.backends.llama_context import LlamaContext
+from redraft.backends.llama_context import Feed, LlamaContext, leaf_paths
 from redraft.decoding.types import Score, common_prefix
 from redraft.errors import CapabilityError
 

@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from redraft.backends.llama_batch import Feed
-from redraft.backends.llama_context import LlamaContext, needs_pairs
+from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
@@ -175,7 +174,7 @@ class LlamaCpp:
         return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
     def listed_tokens(self) -> object:
-        """Return texts and kinds of all tokens, and the encoding of bytes in them; see `redraft.backends.pair`."""
+        """Return texts and kinds of all tokens, and the encoding of bytes in them; see `redraft.backends.load`."""
         return self.model.listed_tokens()
 
     def open_slot(self) -> int:

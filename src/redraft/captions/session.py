@@ -6,9 +6,10 @@ them and returns the events.  Between updates it keeps the ids of the previous o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from redraft.captions.answer import Answer
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import Source
@@ -17,10 +18,82 @@ from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.margins import Sure
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
+from redraft.decoding.lines import LineBreaks, first_line
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
 from redraft.decoding.types import Asking, Output, Prompt, Rule, Tally, common_prefix
 from redraft.errors import OptionError
+
+_ANNOUNCES = re.compile(
+    r"translat|traduc|traduz|übersetz|oversæt|oversett|översätt|vertal|tłumacz|překlad|перев|翻译|翻譯|翻訳|訳|번역|ترجم",
+    re.IGNORECASE,
+)
+_COLONS = (":", "：")
+#: Quotation marks by what closes them; only those with one sign for each.
+_CLOSING = {'"': '"', "„": "“", "“": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
+_QUOTES = frozenset((*_CLOSING, *_CLOSING.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outputs of a model for one source: which part is the translation.
+
+    A chat model that was not made for translation may write "Here is the translation:" on a line of its own before it,
+    and goes on after it with a line break and an explanation.  Sources are single lines
+    (`redraft.captions.prompt.clean`), so a line break after text ends the output.  An announcement is left out only
+    where it cannot be the translation: it ends in a colon, says that something is a translation, and the source does
+    neither.  Quotation marks round the whole are left out where the source has none.
+
+    Attributes:
+        source: the text to translate.
+        breaks: the model's tokens with a line break.
+        token_bytes: returns the bytes of a token.
+    """
+
+    source: str
+    breaks: LineBreaks
+    token_bytes: Callable[[int], bytes]
+
+    def end(self, output: Sequence[int]) -> int | None:
+        """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
+        first = self.breaks.end(output)
+        if first is None or not self._announces(output[:first]):
+            return first
+        second = self.breaks.end(output[first:])
+        return None if second is None else first + second
+
+    def pieces(self, output: Sequence[int]) -> list[bytes]:
+        """Return the bytes of each id that belong to the translation."""
+        first = self.breaks.end(output)
+        announced = first if first is not None and self._announces(output[:first]) else 0
+        return self._unquoted([b"" if place < announced else self._piece(token) for place, token in enumerate(output)])
+
+    def _unquoted(self, pieces: list[bytes]) -> list[bytes]:
+        """Return the pieces without quotation marks round the whole, if the source has none at all."""
+        text = b"".join(pieces).decode(errors="replace").strip()
+        inner = text[1:-1]
+        if len(text) < 3 or _CLOSING.get(text[0]) != text[-1] or not _QUOTES.isdisjoint((*inner, *self.source)):
+            return pieces
+        first, last = text[0].encode(), text[-1].encode()
+        begin = next((place for place, piece in enumerate(pieces) if first in piece), None)
+        end = next((place for place in reversed(range(len(pieces))) if last in pieces[place]), None)
+        if begin is None or end is None:  # a mark of several tokens
+            return pieces
+        pieces[begin] = pieces[begin].replace(first, b"", 1)
+        pieces[end] = b"".join(pieces[end].rpartition(last)[::2])
+        return pieces
+
+    def _piece(self, token: int) -> bytes:
+        data = self.token_bytes(token)
+        return first_line(data) if token in self.breaks.within else data
+
+    def _announces(self, ids: Sequence[int]) -> bool:
+        """Whether ids are a line that announces the translation."""
+        line = b"".join(map(self._piece, ids)).decode(errors="replace").strip().rstrip("*_")
+        if not line.endswith(_COLONS) or not _ANNOUNCES.search(line):
+            return False
+        return not (self.source.rstrip().endswith(_COLONS) or _ANNOUNCES.search(self.source))
+
 
 #: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
 Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]

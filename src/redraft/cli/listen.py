@@ -124,9 +124,8 @@ def listen(
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
     from redraft.captions.languages import parse_language
-    from redraft.speech.lag import Lag
+    from redraft.speech.lag import Lag, Unheard
     from redraft.speech.registry import resolve
-    from redraft.speech.unheard import Unheard
 
     _refuse_idle(file)
     recogniser = resolve(recogniser, parse_language(source, "source language").code)

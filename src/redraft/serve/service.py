@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from redraft.backends.costs import known_curve
-from redraft.backends.pair import check_same_vocabulary
+from redraft.backends.load import check_same_vocabulary
 from redraft.captions.languages import parse_language
 from redraft.captions.own_prompt import prompt_file
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY

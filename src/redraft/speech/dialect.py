@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from redraft.captions.formats.parse import Field, check_fields, json_object
+from redraft.captions.formats.read import Field, check_fields, json_object
 from redraft.errors import InputError, OptionError
 from redraft.speech.audio import Samples
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from types import ModuleType
 from typing import Any
@@ -173,3 +173,25 @@ class Microphone:
                 # Not every system reports that a device is gone.
                 if self._over or time.monotonic() - last > _GONE:
                     return
+
+
+@contextmanager
+def playing(path: str) -> Iterator[bool]:
+    """Play an audio file while the block runs; yield whether it can be heard.
+
+    Without an output device, PortAudio or the extra ``listen``, the block runs in silence.
+    """
+    try:
+        sound, soundfile = sounddevice(), library("soundfile")
+    except MissingExtra:
+        yield False
+        return
+    try:
+        sound.play(*soundfile.read(path, dtype="int16"))
+    except sound.PortAudioError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        sound.stop()

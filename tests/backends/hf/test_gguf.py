@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 pytest.importorskip("gguf", reason="the gguf extra is not installed")
 
-from redraft.backends.hf import files
+from redraft.backends.hf import facts
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import on_transformers, open_transformers
@@ -47,6 +47,6 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_library_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "find_spec", lambda _name: None)
+    monkeypatch.setattr(facts, "find_spec", lambda _name: None)
     with pytest.raises(MissingExtra, match="gguf extra"):
         open_transformers(f"hf:{write_llama(tmp_path / 'model.gguf')}", HfOptions())

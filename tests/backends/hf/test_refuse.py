@@ -9,9 +9,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
 
+from redraft.backends.hf.facts import check_model  # noqa: E402
 from redraft.backends.hf.model import open_hf  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
-from redraft.backends.hf.refuse import check_model  # noqa: E402
 from redraft.errors import CapabilityError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 

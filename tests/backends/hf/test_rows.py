@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 
-from redraft.backends.hf.rows import TorchRows  # noqa: E402
+from redraft.backends.hf.base import TorchRows  # noqa: E402
 from redraft.backends.numpy_rows import NumpyRows  # noqa: E402
 from redraft.decoding.types import ROOT  # noqa: E402
 

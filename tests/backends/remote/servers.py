@@ -17,8 +17,7 @@ import numpy as np
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.sglang import Sglang
-from redraft.backends.remote.vllm import Vllm
+from redraft.backends.remote.dialect import Sglang, Vllm
 from redraft.captions.prompt import PLAIN_KEY
 from tests.fakes import RandomModel
 

@@ -19,8 +19,7 @@ from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.sglang import Sglang
-from redraft.backends.remote.vllm import Vllm
+from redraft.backends.remote.dialect import Sglang, Vllm
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.types import ROOT, Draft, Provenance, Score

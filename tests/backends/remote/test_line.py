@@ -14,8 +14,7 @@ pytest.importorskip("httpx2", reason="needs the extra remote")
 import httpx2
 
 from redraft import Translator, Update
-from redraft.backends.remote.line import RowLine, Steps, beside
-from redraft.backends.remote.rows import ChosenToken, RemoteRow
+from redraft.backends.remote.rows import ChosenToken, RemoteRow, RowLine, Steps, beside
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import ModelError

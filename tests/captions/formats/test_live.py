@@ -12,8 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from redraft.captions.events import Caption, Failure
-from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.resize import SizeWatch
+from redraft.captions.formats.live import LiveWriter, SizeWatch
 from redraft.errors import OptionError
 
 

@@ -14,6 +14,7 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import (
     MAX_TEXT_WORDS,
     Item,
+    decoded,
     ended,
     paced,
     prefixes,
@@ -272,24 +273,19 @@ def test_empty_input_is_one_failure(reader: type, data: bytes) -> None:
     assert list(reader(io.BytesIO(data))) == [Failure("the input is empty: at least one line of text was expected")]
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_line_length_out_of_range(reader: type) -> None:
-    with pytest.raises(OptionError, match="max_line_bytes must be a whole number of 1 or more, not 0"):
-        reader(io.BytesIO(b""), max_line_bytes=0)
-
-
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
-def test_the_longest_line_allowed_is_read_and_one_byte_more_is_not(end: bytes) -> None:
-    assert list(read_text(io.BytesIO(b"x" * 10 + end), max_line_bytes=10)) == [Update("1", 0, "x" * 10, True)]
-    (failure,) = read_text(io.BytesIO(b"x" * 11 + end), max_line_bytes=10)
-    assert failure == Failure("the line is longer than 10 bytes and was skipped", 1)
+def test_longest_line(end: bytes) -> None:
+    assert list(decoded(io.BytesIO(b"x" * 10 + end), 10)) == [(1, "x" * 10)]
+    assert list(decoded(io.BytesIO(b"x" * 11 + end), 10)) == [
+        (1, Failure("the line is longer than 10 bytes and was skipped", 1))
+    ]
 
 
-def test_a_long_line_is_reported_before_its_end_and_read_in_bounded_memory() -> None:
+def test_long_line_in_bounded_memory() -> None:
     source = Trickle(b"y" * 100_000 + b"\n", b"after\n")
-    items = read_text(source, max_line_bytes=100)
-    assert isinstance(next(items), Failure) and source.calls == 1
-    assert next(items) == Update("1", 0, "after", True)
+    lines = decoded(source, 100)
+    assert isinstance(next(lines)[1], Failure) and source.calls == 1
+    assert next(lines) == (2, "after")
     assert source.largest <= 102
 
 

@@ -15,7 +15,6 @@ from redraft.captions.formats.read import Item
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.cli.shared.options import INPUTS
 from redraft.cli.shared.stream import updates as updates_of
-from redraft.errors import OptionError
 
 
 def read(*rows: dict | bytes) -> list[Item]:
@@ -133,12 +132,6 @@ def test_a_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict,
         Failure(message, 2),
         Update("1", 1, "one two", final=True, time=1.0),
     ]
-
-
-def test_line_length_and_empty_input() -> None:
-    assert read() == [Failure("the input is empty: at least one line of text was expected")]
-    with pytest.raises(OptionError, match="max_line_bytes must be a whole number of 1 or more, not 0"):
-        read_simulstreaming(io.BytesIO(b""), max_line_bytes=0)
 
 
 def test_it_is_a_form_of_the_command_line() -> None:

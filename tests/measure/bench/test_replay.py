@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.backends.llama_batch import Feed
-from redraft.backends.llama_context import LlamaContext
+from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.machine import processor
 from redraft.backends.numpy_rows import Matrix, NumpyRows

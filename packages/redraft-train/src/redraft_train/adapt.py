@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-from redraft.backends.hf.files import quiet
+from redraft.backends.hf.facts import quiet
 from redraft.backends.hf.model import backend_of
 from redraft.captions.style import Style
 from redraft.decoding.types import Prompt

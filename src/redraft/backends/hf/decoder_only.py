@@ -15,11 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from redraft.backends.hf.base import HfBackend
-from redraft.backends.hf.cache import CellPlan, SlotCache
-from redraft.backends.hf.masks import Masks, PassRow
+from redraft.backends.hf.base import HfBackend, TorchRows
+from redraft.backends.hf.cache import CellPlan, Masks, PassRow, SlotCache
 from redraft.backends.hf.options import HfOptions
-from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix

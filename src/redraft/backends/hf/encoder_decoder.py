@@ -15,11 +15,10 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from redraft.backends.hf.base import HfBackend
+from redraft.backends.hf.base import HfBackend, TorchRows
 from redraft.backends.hf.cache import CellPlan, SlotCache
 from redraft.backends.hf.languages import SourcePrompts
 from redraft.backends.hf.options import HfOptions
-from redraft.backends.hf.rows import TorchRows
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.languages import Language
 from redraft.decoding.backend import Capabilities

@@ -1,16 +1,100 @@
-"""End tokens and metadata of a transformers model, found without its weights.
+"""What a transformers model is, found without torch and its weights: support, end tokens, metadata.
 
-Needs neither torch nor the model, so that a model on a server is described in the same way.
+A model on a server is described in the same way.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+from transformers.utils import logging
 
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.chat import ChatTemplate
-from redraft.errors import ModelError
+from redraft.errors import CapabilityError, MissingExtra, ModelError, first_sentence, install
+from redraft.models.hub import hub_host
+
+#: Ending of files whose weights transformers turns into floats.
+GGUF = ".gguf"
+#: Valid names of models on the hub.
+_HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+
+
+def source_of(name: str) -> dict[str, Any]:
+    """Return where to load a model from: a folder, a GGUF file, the hub, or its local cache if it does not respond.
+
+    Raises:
+        MissingExtra: the name is a GGUF file, and the library that reads it is not installed.
+    """
+    if _is_folder(name):
+        return {"pretrained_model_name_or_path": name}
+    if name.lower().endswith(GGUF):
+        if find_spec("gguf") is None:
+            raise MissingExtra(f"transformers reads {name!r} with the gguf extra: {install('gguf')}")
+        return {"pretrained_model_name_or_path": str(Path(name).parent), "gguf_file": Path(name).name}
+    repository, _, revision = name.partition("@")
+    pinned = {"revision": revision} if revision else {}
+    return {"pretrained_model_name_or_path": repository, "local_files_only": hub_host() is not None, **pinned}
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # too long for a file name
+        return False
+
+
+def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
+    """Load an object with a class of transformers.
+
+    Args:
+        kind: the class, such as ``AutoTokenizer``.
+        name: name of the model in error messages.
+        source: arguments of its ``from_pretrained`` from `source_of`.
+        options: further arguments.
+
+    Raises:
+        ModelError: the model does not exist or is broken, or is not cached and there is no network.
+    """
+    where = dict(source)
+    place = where.pop("pretrained_model_name_or_path")  # the classes use different names for this argument
+    try:
+        with quiet(local="local_files_only" not in source):
+            return kind.from_pretrained(place, **where, **options)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        if source.get("local_files_only") and _HUB_NAME.fullmatch(place):
+            raise ModelError(
+                f"model {name!r} has not been downloaded before and there is no network: name a folder"
+            ) from error
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
+
+
+@contextmanager
+def quiet(*, local: bool) -> Iterator[None]:
+    """Hide progress bars for reading from a folder or writing; downloads keep theirs."""
+    silenced = local and logging.is_progress_bar_enabled()
+    if silenced:
+        logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            # Marian's tokenizer works without it, but does not normalise punctuation.
+            warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
+            yield
+    finally:
+        if silenced:
+            logging.enable_progress_bar()
+
 
 #: Key of a mapping in the configuration with metadata such as those under ``redraft.*`` in GGUF files.
 FACTS = "redraft"
@@ -72,3 +156,66 @@ def metadata(config: Any, tokenizer: HfTokenizer, name: str) -> Iterator[tuple[s
             yield f"tokenizer.ggml.{key}_token_id", str(token)
     for key, value in (getattr(config, FACTS, None) or {}).items():
         yield f"{FACTS}.{key}", str(value)
+
+
+#: Supported encoder-decoders: their decoders take embeddings and a cache, and their prompt formats are known.
+ENCODER_DECODERS = ("m2m_100", "marian", "mbart", "mt5", "t5", "umt5")
+#: Layer types whose cache keeps every position.
+_CROPPABLE = {"full_attention", "sliding_attention"}
+#: Required arguments of a decoder besides an external cache: for rows of different lengths, and a choice of positions.
+_NEEDED = {"attention_mask", "position_ids", "logits_to_keep"}
+#: Names of the argument for the cache: since transformers 5.24, and before.
+_CACHE_NAMES = ("cache", "past_key_values")
+
+
+def check_model(config: Any, name: str) -> None:
+    """Check that a model supports rolling back and the masks that drafts need.
+
+    Args:
+        config: its configuration in transformers.
+        name: its name in error messages.
+
+    Raises:
+        CapabilityError: the model is not supported; the message says why.
+    """
+    if config.is_encoder_decoder:
+        if config.model_type not in ENCODER_DECODERS:
+            raise CapabilityError(
+                f"model {name!r} is an encoder-decoder of type {config.model_type!r}, which this backend does not run; "
+                f"it runs {', '.join(ENCODER_DECODERS[:-1])} and {ENCODER_DECODERS[-1]}"
+            )
+        return
+    text = config.get_text_config()
+    reason = _unfit(config, text)
+    if reason:
+        raise CapabilityError(f"model {name!r} ({config.model_type}) {reason}; a decoder-only transformer is needed")
+
+
+def cache_argument(model_class: type) -> str | None:
+    """Return the name of the argument by which a model takes its cache; None if it takes none."""
+    parameters = inspect.signature(model_class.forward).parameters  # type: ignore[attr-defined]
+    return next((name for name in _CACHE_NAMES if name in parameters), None)
+
+
+def _unfit(config: Any, text: Any) -> str:
+    """Return why a decoder-only model is not supported; empty if it is."""
+    model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    if isinstance(model_class, list | tuple):
+        model_class = model_class[0]
+    if model_class is None:
+        return "is no language model with a decoder"
+    if getattr(model_class, "_is_stateful", False):
+        return "has recurrent layers, so its memory cannot be rolled back"
+    foreign = set(getattr(text, "layer_types", None) or ()) - _CROPPABLE
+    if foreign:
+        return f"has layers of type {', '.join(sorted(foreign))}, whose memory cannot be rolled back"
+    if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return "is an encoder"
+    if getattr(text, "use_bidirectional_attention", False):
+        return "attends to what comes after"
+    if getattr(text, "num_kv_shared_layers", 0):
+        return "shares caches between layers, which this backend does not"
+    missing = _NEEDED - set(inspect.signature(model_class.forward).parameters)
+    if cache_argument(model_class) is None:
+        missing.add("past_key_values")
+    return f"takes no {' nor '.join(sorted(missing))}, which rolling back and batches need" if missing else ""

@@ -13,9 +13,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-from redraft.backends.hf.files import loaded, source_of
+from redraft.backends.hf.facts import check_model, loaded, source_of
 from redraft.backends.hf.options import HfOptions
-from redraft.backends.hf.refuse import check_model
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.errors import OptionError
 
@@ -30,7 +29,7 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     Raises:
         ModelError: the model does not exist or is broken, or is not cached and there is no network.
         MissingExtra: the model is a GGUF file, and the library that reads it is not installed.
-        CapabilityError: its cache cannot be rolled back; see `redraft.backends.hf.refuse`.
+        CapabilityError: its cache cannot be rolled back; see `redraft.backends.hf.facts`.
         OptionError: the device does not exist.
     """
     device = device_of(options.device)

@@ -23,9 +23,8 @@ from typing import Protocol
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
-from redraft.backends.remote.line import RowLine, Steps, beside
 from redraft.backends.remote.price import Costs, batched, priced
-from redraft.backends.remote.rows import RemoteRow, RemoteRows
+from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, Steps, beside
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.segments import PromptSegment

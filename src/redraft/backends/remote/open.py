@@ -10,16 +10,13 @@ import logging
 
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
-from redraft.backends.hf.facts import end_tokens, metadata, pad_token
-from redraft.backends.hf.files import loaded, source_of
+from redraft.backends.hf.facts import end_tokens, loaded, metadata, pad_token, source_of
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import RemoteDialect, Served
+from redraft.backends.remote.dialect import RemoteDialect, Served, Sglang, Vllm
 from redraft.backends.remote.price import Costs
-from redraft.backends.remote.sglang import Sglang
-from redraft.backends.remote.vllm import Vllm
 from redraft.errors import CapabilityError, ModelError
 
 log = logging.getLogger(__name__)

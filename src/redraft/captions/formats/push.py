@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Protocol
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
@@ -34,7 +35,7 @@ _USEFUL = 10.0
 #: Minimum seconds between two captions, to stay below rate limits.
 _PACE = 0.25
 _TIMEOUT = 5.0
-#: Zoom's language tags where they are not the usual ones.
+#: Zoom's language tags where they are not those of BCP 47.
 _ZOOM = {"ja": "jp-JP", "en": "en-US", "zh": "zh-CN", "pt": "pt-BR"}
 
 
@@ -74,7 +75,7 @@ class Zoom:
         try:
             with urlopen(url, timeout=_TIMEOUT) as answer:
                 return int(answer.read().decode().strip() or 0) + 1
-        except (URLError, OSError, ValueError):  # the answer is optional
+        except (OSError, ValueError):  # the answer is optional
             return 1
 
     def request(self, caption: Cue, seq: int) -> Request:
@@ -135,7 +136,7 @@ def service(target: str, language: str) -> CaptionService:
 class PushWriter:
     """Sends the final captions of one language to a service, and passes all events on to another writer.
 
-    Behind a `redraft.captions.formats.rows.RowsWriter` it sends complete lines, long before an utterance ends.
+    Behind a `redraft.captions.formats.write.RowsWriter` it sends complete lines, long before an utterance ends.
 
     Args:
         writer: receives all events, and failures for captions that could not be delivered.
@@ -183,30 +184,34 @@ class PushWriter:
     def _run(self) -> None:
         seq = self._service.first()
         while (caption := self._queue.get()) is not None:
-            if problem := self._delivered(self._service.request(caption, seq)):
+            try:
+                self._send(self._service.request(caption, seq))
+            except OSError as error:
                 self.given_up += 1
                 with self._lock:
-                    self.writer.write(Failure(f"a caption could not be sent and was dropped: {problem}"))
+                    self.writer.write(Failure(f"a caption could not be sent and was dropped: {_reason(error)}"))
             # A dropped caption may have arrived after all, so its number is never used again.
             seq += 1
             time.sleep(self._pace)
 
-    def _delivered(self, request: Request) -> str:
-        """Send a caption; return why it could not be delivered, or an empty string."""
-        waits = self._patience.waits()
-        while True:
+    def _send(self, request: Request) -> None:
+        """Send a caption; raises `OSError` once it is too old to be retried."""
+        for wait in chain(self._patience.waits(), [None]):
             try:
-                with urlopen(request, timeout=_TIMEOUT):
-                    return ""
-            except HTTPError as error:
-                problem = f"the service answered {error.code}"
-                error.close()
-            except (URLError, OSError) as error:
-                problem = str(getattr(error, "reason", error))
-            wait = next(waits, None)
-            if wait is None:
-                return problem
-            time.sleep(wait)
+                urlopen(request, timeout=_TIMEOUT).close()
+                return
+            except OSError as error:
+                if isinstance(error, HTTPError):
+                    error.close()
+                if wait is None:
+                    raise
+                time.sleep(wait)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, HTTPError):
+        return f"the service answered {error.code}"
+    return str(getattr(error, "reason", error))
 
 
 def _with(url: str, **more: str) -> str:

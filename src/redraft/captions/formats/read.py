@@ -4,32 +4,132 @@ Each reader takes a binary file (``sys.stdin.buffer``, or a file opened with ``"
 item is requested, and yields `Update` and `Failure` in the order of the lines. Invalid content never raises: it becomes
 one `Failure`, and reading continues with the next line.  Lines are numbered from 1.
 
-All readers accept LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.
-Control characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and
-spaces around the text are dropped.  An empty input is one failure.
+Lines longer than `MAX_LINE_BYTES` are skipped with a failure.  All readers accept LF and CR LF as the end of a line, a
+last line without one, and a UTF-8 byte order mark at the start.  Control characters (NUL, tab, escape, ...) and
+Unicode's line and paragraph separators in a text become spaces, and spaces around the text are dropped.  An empty input
+is one failure.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from redraft.captions.events import CONTROLS, Failure, Order, Update, shown
-from redraft.captions.formats.parse import (
-    MAX_LINE_BYTES,
-    NAME,
-    LineSource,
-    check_fields,
-    decoded,
-    json_object,
-    refuse_unknown,
-    whole,
-)
+from redraft.captions.events import CONTROLS, Failure, Order, Update, is_seconds, is_text, is_whole, shown
 from redraft.captions.words import WORD
 from redraft.errors import InputError, OptionError
+
+#: Maximum length of a line in bytes; a spoken utterance has a few hundred.
+MAX_LINE_BYTES = 65_536
+
+#: A check of a field's value, and the allowed values in words.
+Field: TypeAlias = tuple[Callable[[Any], bool], str]
+
+
+class LineSource(Protocol):
+    """An input; any binary file has this method."""
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Return the next line with its end, truncated to ``size`` bytes; empty at the end of the file."""
+
+
+def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure]]:
+    """Yield the number and text of each line, or a failure for an invalid line, in bounded memory."""
+    number = 0
+    while raw := source.readline(limit + 2):  # 2 more for CR LF
+        number += 1
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        if len(line) > limit:
+            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number)
+            while raw and not raw.endswith(b"\n"):
+                raw = source.readline(limit)
+            continue
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            found = f"byte 0x{line[error.start]:02x} at offset {error.start}"
+            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number)
+            continue
+        yield number, text.removeprefix("\ufeff") if number == 1 else text
+
+
+def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
+    """Parse a line as a JSON object.
+
+    Args:
+        text: the line.
+        names: the allowed fields, for the error message.
+
+    Raises:
+        InputError: it is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError:  # Python's limit on the digits of integers
+        raise InputError("the line is not usable JSON: a whole number has too many digits") from None
+    except RecursionError:
+        raise InputError("the line is not usable JSON: it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise InputError(f"the line must be a JSON object with {', '.join(names)}, not {shown(value)}")
+    return value
+
+
+def refuse_unknown(found: Mapping[str, Any], known: Collection[str]) -> None:
+    """Check that all fields are known.
+
+    Raises:
+        InputError: a field is unknown; the message has its name.
+    """
+    for name in found:
+        if name not in known:
+            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
+
+
+def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], owner: str) -> None:
+    """Check the values of known fields, and that no required field is missing.
+
+    Args:
+        found: the fields; unknown ones are ignored.
+        known: the checks by field.
+        needed: names of the required fields.
+        owner: what requires them, in words.
+
+    Raises:
+        InputError: a field is missing or has an invalid value.
+    """
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise InputError(f"{', '.join(missing)} must be given: {owner} needs {', '.join(needed)}")
+    for name, (allowed, words) in known.items():
+        if name in found and not allowed(found[name]):
+            raise InputError(f"{name} must be {words}, not {shown(found[name])}")
+
+
+def whole(name: str, value: int, low: int) -> int:
+    """Check that ``value`` is a whole number of at least ``low``, and return it.
+
+    Raises:
+        OptionError: it is not.
+    """
+    if not is_whole(value) or value < low:
+        raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
+    return value
+
+
+TEXT: Field = (is_text, "a string of whole characters")
+FLAG: Field = (lambda value: isinstance(value, bool), "true or false")
+TIME: Field = (lambda value: value is None or is_seconds(value), "a finite number of seconds, 0 or more, or null")
+NAME: Field = (
+    lambda value: is_whole(value) or (is_text(value) and value != ""),
+    "a non-empty string or a whole number",
+)
+
 
 Item: TypeAlias = Update | Failure
 
@@ -42,21 +142,14 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
-def read_lines(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+def read_lines(source: LineSource) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
 
     Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is
     repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
     control characters counts as blank.
-
-    Args:
-        source: the input.
-        max_line_bytes: longer lines are skipped with a failure.
-
-    Raises:
-        OptionError: ``max_line_bytes`` is below 1.
     """
-    return or_empty(_read_lines(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
+    return or_empty(_read_lines(decoded(source)))
 
 
 def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
@@ -79,7 +172,7 @@ def finished(last: Update) -> Update:
     return replace(last, seq=last.seq + 1, final=True)
 
 
-def read_jsonl(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+def read_jsonl(source: LineSource) -> Iterator[Item]:
     """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
     ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of at least 0 that
@@ -87,15 +180,8 @@ def read_jsonl(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> I
     the start, at least 0) are optional.  An empty text means that nothing is recognised yet.  Unknown fields and
     updates after a final one are errors.  If a key occurs twice, the last one counts; blank lines are ignored.  The
     names of all utterances are kept in memory.
-
-    Args:
-        source: the input.
-        max_line_bytes: longer lines are skipped with a failure.
-
-    Raises:
-        OptionError: ``max_line_bytes`` is below 1.
     """
-    return or_empty(_read_jsonl(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
+    return or_empty(_read_jsonl(decoded(source)))
 
 
 def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
@@ -150,9 +236,7 @@ def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
     return [(text[: ends[count - 1]], count) for count in counts]
 
 
-def read_text(
-    source: LineSource, *, lag: int = 3, rate: float | None = None, max_line_bytes: int = MAX_LINE_BYTES
-) -> Iterator[Item]:
+def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None) -> Iterator[Item]:
     """Stream plain text: every non-blank line is an utterance, revealed ``lag`` words at a time.
 
     Lines of more than `MAX_TEXT_WORDS` words are skipped with a failure, since each of their many updates would
@@ -163,15 +247,13 @@ def read_text(
         lag: words added by each update, at least 1; see `prefixes`.
         rate: words per second, above 0; updates then have the time at which their last word is spoken, from the start
             of the text, which `paced` waits for.  None for no times.
-        max_line_bytes: longer lines are skipped with a failure.
 
     Raises:
-        OptionError: ``lag``, ``rate`` or ``max_line_bytes`` is out of range.
+        OptionError: ``lag`` or ``rate`` is out of range.
     """
     if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
         raise OptionError(f"rate must be a number of words a second over 0, not {rate!r}")
-    lines = decoded(source, whole("max_line_bytes", max_line_bytes, 1))
-    return or_empty(_read_text(lines, whole("lag", lag, 1), rate))
+    return or_empty(_read_text(decoded(source), whole("lag", lag, 1), rate))
 
 
 def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float | None) -> Iterator[Item]:

@@ -17,18 +17,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from redraft.captions.events import Failure, Update, is_seconds
-from redraft.captions.formats.parse import (
+from redraft.captions.formats.read import (
     FLAG,
-    MAX_LINE_BYTES,
     TEXT,
     Field,
+    Item,
     LineSource,
     check_fields,
     decoded,
+    finished,
     json_object,
-    whole,
+    or_empty,
+    printable,
 )
-from redraft.captions.formats.read import Item, finished, or_empty, printable
 from redraft.captions.words import joined
 from redraft.errors import InputError
 
@@ -42,22 +43,15 @@ _FIELDS: dict[str, Field] = {
 }
 
 
-def read_simulstreaming(source: LineSource, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Item]:
+def read_simulstreaming(source: LineSource) -> Iterator[Item]:
     """Read one row per line, as printed by ``simulstreaming_whisper.py`` and ``simulstreaming_translate.py``.
 
     Each row becomes an update with the whole text of the utterance so far, confirmed and unconfirmed, at its
     ``emission_time``.  A row with ``is_final`` ends the utterance; SimulStreaming writes it at pauses if started with
     ``--vac``, often without text.  Utterances are named "1", "2", ...; the end of the input ends the last one.  A row
     needs ``emission_time`` and ``text`` or ``is_final``; other unknown fields are ignored.
-
-    Args:
-        source: the input.
-        max_line_bytes: longer lines are skipped with a failure.
-
-    Raises:
-        OptionError: ``max_line_bytes`` is below 1.
     """
-    return or_empty(_read(decoded(source, whole("max_line_bytes", max_line_bytes, 1))))
+    return or_empty(_read(decoded(source)))
 
 
 def _read(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
@@ -76,9 +70,9 @@ def _read(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
             continue
         final = row.get("is_final", False)
         now = _with_new(confirmed, row)
-        said = printable(joined(now, row.get("unconfirmed_text", ""))).strip()
-        if last or said:  # a pause starts no utterance
-            last = Update(str(utterance), last.seq + 1 if last else 0, said, final, float(row["emission_time"]))
+        text = printable(joined(now, row.get("unconfirmed_text", ""))).strip()
+        if last or text:  # a pause starts no utterance
+            last = Update(str(utterance), last.seq + 1 if last else 0, text, final, float(row["emission_time"]))
             yield last
         if row.get("status") != "INCOMPLETE":
             confirmed = now

@@ -9,14 +9,17 @@ from __future__ import annotations
 import html
 import json
 import sys
-from collections.abc import Sequence
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import IO, Protocol
 
 import pysubs2
 
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
-from redraft.captions.reading import cells
+from redraft.captions.reading import Layout, Reading, cells
 from redraft.errors import OptionError
 
 #: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
@@ -256,3 +259,42 @@ def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
     cues.append(pysubs2.SSAEvent(start=start, end=end, text=body))
     _, cue = cues.to_string(form, keep_ssa_tags=True).removeprefix("WEBVTT\n\n").split("\n", 1)
     return f"{number}\n{cue}"
+
+
+class RowsWriter:
+    """Converts growing captions to lines that never change (`redraft.captions.reading`).
+
+    Lines are named after their utterance: ``7.1``, ``7.2``.
+
+    Args:
+        writer: receives the lines; closed together with this one.
+        layout: layout of the lines.
+        clock: returns the time in seconds.
+    """
+
+    def __init__(self, writer: Writer, layout: Layout, clock: Callable[[], float] = time.monotonic) -> None:
+        self.writer, self._clock = writer, clock
+        self._languages: defaultdict[str, Reading] = defaultdict(lambda: Reading(layout))
+        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+
+    def write(self, event: Event) -> None:
+        """Write the lines that an event completes; failures are passed on."""
+        if isinstance(event, Failure):
+            self.writer.write(event)
+            return
+        for line in self._languages[event.language].read(event, self._clock()):
+            self._put(event, line)
+        if event.final:
+            self._counts.pop((event.utterance, event.language), None)
+
+    def _put(self, caption: Caption, line: str) -> None:
+        key = caption.utterance, caption.language
+        self._counts[key] += 1
+        name = f"{caption.utterance}.{self._counts[key]}"
+        # Only the last line of an utterance can be cut off.
+        cut = caption.cut and caption.final
+        self.writer.write(replace(caption, utterance=name, text=line, unstable="", final=True, cut=cut))
+
+    def close(self) -> None:
+        """Close the writer; incomplete lines of unfinished utterances are dropped."""
+        self.writer.close()

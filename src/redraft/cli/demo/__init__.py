@@ -157,16 +157,16 @@ def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
 
 def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
     """Print the table of costs if a sentence was finished."""
-    from redraft.cli.demo import costs
+    from redraft.cli.demo import player
     from redraft.signature import print_json
 
     if not played.sentences:
         return
-    table = costs.rows(played.players)
+    table = player.rows(played.players)
     if as_json:
         print_json(table, line, sys.stdout)
     else:
         console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
-        costs.print_table(table, line, console)
-        if same := costs.same_finals(table):
+        player.print_table(table, line, console)
+        if same := player.same_finals(table):
             console.print(same, style="dim", highlight=False)

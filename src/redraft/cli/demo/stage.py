@@ -15,15 +15,15 @@ from rich.progress import track
 
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Update
+from redraft.captions.formats.live import SizeWatch
 from redraft.captions.formats.read import paced
-from redraft.captions.formats.resize import SizeWatch
 from redraft.captions.talk import RECORDING
 from redraft.cli.demo.player import Contender, Player, take_turns
 from redraft.cli.demo.scene import EARLIER, Scene, View, draw
 from redraft.errors import RedraftError
 from redraft.signature import signature, text_hash
 from redraft.speech.audio import at_speed, file_blocks
-from redraft.speech.loudspeaker import playing
+from redraft.speech.microphone import playing
 from redraft.speech.newest import newest
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import Sentences

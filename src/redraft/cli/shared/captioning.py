@@ -62,7 +62,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
         "Captions": ("output", "source_policy", "mask_k", "mask_margin", "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
-        "Server": ("server", "room", "take_over", "key"),
+        "Server": ("server", "room", "key"),
     }
 
 
@@ -128,7 +128,6 @@ translation = common.all_of(
             "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
         ),
         click.option("--room", metavar="NAME", help="Room of --server: links stay the same from talk to talk."),
-        click.option("--take-over", is_flag=True, help="Replace the session that is running in --room."),
         click.option(
             "--key",
             envvar="REDRAFT_KEY",
@@ -151,7 +150,7 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
     Raises:
         RedraftError: an option, the input, the model or the server was rejected; nothing was started.
     """
-    _check_server(chosen["server"], chosen["room"])
+    _check_server(chosen["server"])
     options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
     glossary = tuple(_glossary(chosen["term"]).items())
     with interrupt.ends_process():  # slow imports
@@ -230,7 +229,6 @@ def _on_a_server(
     server: str,
     key: str | None,
     room: str | None,
-    take_over: bool,
     max_tokens: int,
     source_policy: str,
     **_: Any,
@@ -239,7 +237,7 @@ def _on_a_server(
 
     Options that were not given are left to the server.
     """
-    from redraft.cli.shared import stream
+    from redraft.cli.shared import remote, stream  # needs an extra
 
     given = _given()
     asked = dict(wanted) if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
@@ -247,8 +245,7 @@ def _on_a_server(
     if "source_policy" in given:
         limit["source"] = source_policy
     with opened() as items, write() as writer:
-        place = stream.RemoteTarget(server, key, room, take_over)
-        whole = stream.remote(items, writer, place, languages, watch, **asked, **limit)
+        whole = remote.run(items, writer, languages, watch, server=server, key=key, room=room, **asked, **limit)
     return whole and stream.is_whole(writer)
 
 
@@ -258,13 +255,11 @@ def _layout(width: int | None) -> Layout | None:
     return None if width is None else Layout(width)
 
 
-def _check_server(server: str | None, room: str | None) -> None:
-    """Raise `OptionError` for server options without ``--server``, and for ``--take-over`` without ``--room``."""
-    for name in ("key", "room", "take_over"):
+def _check_server(server: str | None) -> None:
+    """Raise `OptionError` for server options without ``--server``."""
+    for name in ("key", "room"):
         if server is None and common.is_given(name):
-            raise OptionError(f"--{name.replace('_', '-')} needs --server")
-    if room is None and common.is_given("take_over"):
-        raise OptionError("--take-over needs --room")
+            raise OptionError(f"--{name} needs --server")
 
 
 def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]:

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import SubtitleWriter, Writer
-from redraft.cli.shared.stream import RemoteTarget
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
@@ -30,9 +29,10 @@ _Read: TypeAlias = "Item | Exception | None"
 def run(
     items: Iterable[Item],
     writer: Writer,
-    place: RemoteTarget,
     to: Sequence[str],
     watch: Callable[[Event], object] | None = None,
+    *,
+    key: str | None = None,
     **wanted: Any,
 ) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
@@ -42,16 +42,16 @@ def run(
     Args:
         items: the updates.
         writer: writes the captions.
-        place: the server and the room.
         to: target languages.
         watch: called with each event once it is written.
+        key: API key, if the server needs one.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
         ServerError: the server cannot be reached, refuses, or the connection is lost for good.
         OptionError: the address or an option is invalid.
     """
-    client = Client(place.server, to, key=place.key, room=place.room, take_over=place.take_over, **wanted)
+    client = Client(to=to, key=key, **wanted)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
         return asyncio.run(_run(items, ordered, client, watch))
@@ -59,7 +59,7 @@ def run(
         if error.code != "key":
             raise
         raise ServerError(
-            error.code, _NO_KEY if place.key is None else f"{error}; it was given by --key or REDRAFT_KEY"
+            error.code, _NO_KEY if key is None else f"{error}; it was given by --key or REDRAFT_KEY"
         ) from None
     finally:
         if isinstance(ordered, InOrder):

@@ -7,17 +7,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
-from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
 from redraft.captions.reading import Layout
 from redraft.captions.source import LONGEST
 from redraft.errors import InputError
@@ -214,48 +212,3 @@ class _Captions:
             self._writer.write(event)
             if self._watch:
                 self._watch(event)
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteTarget:
-    """A server, and how to use it.
-
-    Attributes:
-        server: its URL.
-        key: API key, if it needs one.
-        room: name of the room whose viewers see the captions.
-        take_over: whether to end the room's current session.
-    """
-
-    server: str
-    key: str | None = None
-    room: str | None = None
-    take_over: bool = False
-
-
-def remote(
-    items: Iterable[Item],
-    writer: Writer,
-    place: RemoteTarget,
-    languages: Sequence[str],
-    watch: Callable[[Event], object] | None = None,
-    **wanted: Any,
-) -> bool:
-    """Translate a stream on a server; return whether everything succeeded.
-
-    Args:
-        items: the updates.
-        writer: writes the captions.
-        place: the server and the room.
-        languages: target languages.
-        watch: called with each event once it is written.
-        wanted: further arguments of `redraft.client.Client`.
-
-    Raises:
-        MissingExtra: the client's dependencies are not installed.
-        ServerError: the server cannot be reached, refuses, or the connection is lost for good.
-        OptionError: the address or an option is invalid.
-    """
-    from redraft.cli.shared.remote import run as run_remote  # needs an extra
-
-    return run_remote(items, writer, place, languages, watch, **wanted)

@@ -8,7 +8,7 @@ segment ends.  The C++ server also sends ``is_final`` with a segment's last text
 from __future__ import annotations
 
 from redraft.captions.events import is_seconds, is_whole
-from redraft.captions.formats.parse import FLAG, TEXT, Field
+from redraft.captions.formats.read import FLAG, TEXT, Field
 from redraft.speech.audio import Samples
 from redraft.speech.dialect import Dialect, Said, parsed
 

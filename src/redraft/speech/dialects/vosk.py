@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from redraft.captions.events import is_seconds
-from redraft.captions.formats.parse import TEXT, Field
+from redraft.captions.formats.read import TEXT, Field
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.dialect import Dialect, Said, message, parsed, pcm

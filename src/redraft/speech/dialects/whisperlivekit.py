@@ -13,7 +13,7 @@ from collections import Counter
 from typing import Any
 
 from redraft.captions.events import is_text
-from redraft.captions.formats.parse import FLAG, TEXT, Field
+from redraft.captions.formats.read import FLAG, TEXT, Field
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.dialect import Dialect, Said, parsed, pcm

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from redraft.captions.formats.parse import whole
+from redraft.captions.formats.read import whole
 from redraft.captions.words import WORD
 from redraft.decoding.method import Option
 from redraft_bench.eval.stream import Segment, Stream

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redraft.captions.events import Update
-from redraft.captions.formats.parse import whole
-from redraft.captions.formats.read import prefixes
+from redraft.captions.formats.read import prefixes, whole
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, OptionError
 from redraft.signature import text_hash

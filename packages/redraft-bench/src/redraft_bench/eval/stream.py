@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from redraft.captions.events import Failure, Update, is_text, is_whole
-from redraft.captions.formats.parse import (
+from redraft.captions.formats.read import (
     MAX_LINE_BYTES,
     NAME,
     TEXT,
     TIME,
     Field,
+    Item,
     LineSource,
     check_fields,
     decoded,
+    finished,
     json_object,
+    parse_update,
+    read_jsonl,
     refuse_unknown,
 )
-from redraft.captions.formats.read import Item, finished, parse_update, read_jsonl
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.words import WORD
 from redraft.errors import InputError, OptionError
