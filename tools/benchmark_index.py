@@ -9,16 +9,15 @@ from itertools import groupby
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
-from tools.benchmark_pages import glossary, groups, page_name, title
+from tools.benchmark_pages import glossary, groups, page_name, title, where
 from tools.checks import Check, earlier, span
 
 INTRODUCTION = """# Benchmarks
 
-Each table has a page of its own, with the command that reproduces it, and with signatures that state model, data,
+Each page answers one question, with the command that reproduces it, and with signatures that state model, data,
 settings and machine. The lines of a table take turns, update by update, so speed-ups are ratios within one run. A range
-such as 1.2–1.5 covers all languages and lines named. *Measured on earlier weights* marks tables whose demo models have
-been trained further or replaced since; their pages name the models. [Columns](#columns) explains the tables, and
-[Metrics](../metrics.md) defines the figures.
+such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have been trained
+further since.
 
 These pages are generated from `benchmarks/results` by `python -m tools.build_benchmarks`; do not edit them.
 """
@@ -66,7 +65,7 @@ def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
     parts = [INTRODUCTION, *map(_check_entry, (each for each in checks if each.leads))]
     for name, bench in groupby(results, key=page_name):
         found = list(bench)
-        headlines = [f"- {_where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
+        headlines = [f"- {where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
         signatures = [each for result in found for each in result.signatures]
         parts.append(_entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures))
     return "\n".join([*parts, *map(_check_entry, (each for each in checks if not each.leads)), glossary(results)])
@@ -81,13 +80,6 @@ def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatur
     words = f"{about} {'*Measured on earlier weights.*' * bool(earlier(signatures))}".strip()
     lines = [f"## [{title}]({name}.md)\n", *([f"{words}\n"] if words else []), *headlines]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _where(group: Sequence[Result]) -> str:
-    """Return the data set and all languages."""
-    *most, last = [result.language_name for result in group]
-    languages = f"{', '.join(most)} and {last}" if most else last
-    return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
 def _headline(name: str, group: Sequence[Result]) -> str:

@@ -12,7 +12,8 @@ from redraft_bench.bench.read import Result
 from redraft_bench.bench.report import LIVE as LOAD_TESTS
 from redraft_bench.bench.report import heading
 from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
-from redraft_bench.eval.columns import COLUMNS, cell, column, filled
+from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
+from redraft_bench.eval.figures import Row
 from tools.benchmark_streams import overview
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
@@ -20,13 +21,33 @@ from tools.reproduce import reproduce
 
 #: Columns in addition to those of the terminal.
 MORE = {
-    "ssbd": ("bleu", "tokens_per_second"),
-    "redraft": ("ne_output", "chrf", "model_share"),
     "mask": ("laal",),
     "peers": ("same_as_ar", "tokens_per_second", "laal"),
-    "replay": ("tokens_per_second",),
-    "capacity": ("lanes_a_pass",),
-    "load": ("seconds", "sessions", "refusals", "caption_lag_slope", "lanes_a_pass"),
+}
+#: Benchmark -> the columns that answer its question; all languages of a data set share a table.
+SHOWN = {
+    "ssbd": ("method", "mask", "chrf", "ne_display", "draft_acceptance", "pass_speedup", "speedup"),
+    "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
+    "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
+    "jacobi": ("method", "pass_speedup", "speedup"),
+    "bild": ("method", "same_as_ar", "chrf", "target_passes", "draft_passes", "pass_speedup", "speedup"),
+    "aasd": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
+    "quality": ("method", "segments", "bleu", "chrf"),
+    "replay": ("method", "target_passes", "pass_speedup", "speedup"),
+    "capacity": (
+        *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
+        *("server_cpu", "server_mb"),
+    ),
+    "load": (
+        *("admission", "talks", "seconds", "refused", "broken", "passed_over", "caption_lag_p50_ms"),
+        *("caption_lag_p95_ms", "caption_lag_slope", "server_mb", "server_mb_slope", "left_over"),
+    ),
+}
+#: Benchmark -> lines that its page leaves out (named as by `redraft_bench.eval.columns.named`).
+LEFT_OUT = {
+    "ssbd": r"pld|gs-jacobi.*|bild.*|.*hides 3 tokens.*",
+    "redraft": r".*beta=0( .*)?|redraft .*=off.*|.*recycle=off lookup=off.*",
+    "replay": r".*hides .*",
 }
 #: Benchmark -> the plots to show.
 PICTURES = {
@@ -88,6 +109,65 @@ def page(results: Sequence[Result], notes: Path) -> str:
     return "\n".join(parts)
 
 
+def where(group: Sequence[Result]) -> str:
+    """Return the data set and all languages of a group."""
+    *most, last = [result.language_name for result in group]
+    languages = f"{', '.join(most)} and {last}" if most else last
+    return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
+
+
+def bench_of(result: Result) -> str:
+    """Return the benchmark whose columns a result has."""
+    return "replay" if result.replayed else result.bench
+
+
+def _together(group: Sequence[Result], level: int) -> Iterator[str]:
+    """Yield heading, table and signatures of a group; a cell has the figures of all languages."""
+    yield f"{'#' * level} {where(group)}{' (replay)' if group[0].replayed else ''}\n"
+    left_out = re.compile(LEFT_OUT.get(bench_of(group[0]), ""))
+    lines: dict[str, list[Row]] = {}
+    for place, result in enumerate(group):
+        for number, row in enumerate(result.rows):
+            if not left_out.fullmatch(named(row)):
+                line = lines.setdefault(str(number) if result.bench == "load" else named(row), [{}] * len(group))
+                line[place] = row
+    every = [row for line in lines.values() for row in line if row]
+    fields = filled(every, SHOWN[bench_of(group[0])])
+    columns = [column(field, every) for field in fields]
+    cells = [
+        [_cells(line, field, each.form) for field, each in zip(fields, columns, strict=True)] for line in lines.values()
+    ]
+    shown = table([each.heading for each in columns], cells)
+    yield folded(f"{len(cells)} rows", shown) if len(cells) > FOLDED else shown
+    if len(group) > 1:
+        yield f"{' · '.join(result.language_name for result in group)}.{_widest(every, fields)}\n"
+    yield below([each for result in group for each in result.signatures])
+
+
+def _cells(line: Sequence[Row], field: str, form: str) -> str:
+    """Return the figures of all languages, once if they are the same; intervals only for a single language."""
+    if field == "method":
+        return next(cell(row, field, form) for row in line if row)
+    found = [cell(row, field, form, bounds=len(line) == 1) for row in line]
+    return found[0] if len(set(found)) == 1 else " · ".join(found)
+
+
+def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
+    """Return the widest 95% interval of each figure, as a sentence; empty if none was computed."""
+    found = []
+    for field in fields:
+        halves = [
+            (high - low) / 2
+            for row in rows
+            if isinstance(low := row.get(f"{field}_low"), int | float)
+            and isinstance(high := row.get(f"{field}_high"), int | float)
+        ]
+        if halves:
+            each = column(field, rows)
+            found.append(f"{each.heading} ±{max(halves):{each.form}}")
+    return f" Widest 95% intervals: {', '.join(found)}." if found else ""
+
+
 def glossary(results: Sequence[Result]) -> str:
     """Return a section on the columns of the results' tables."""
     used = {name for result in results for name in _columns(result)}
@@ -100,10 +180,14 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
     if command:
         # Blocks marked ``sh`` are run by the tests, and the recording of a replay is not checked in.
         yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
-    for result in group:
-        yield f"{'#' * level} {result.name}{' (replay)' if result.replayed else ''}\n"
-        yield folded(f"{len(result.rows)} rows", markdown(result)) if len(result.rows) > FOLDED else markdown(result)
-        yield below(result.signatures)
+    if bench_of(group[0]) in SHOWN:
+        yield from _together(group, level)
+    else:
+        for result in group:
+            yield f"{'#' * level} {result.name}\n"
+            rows = f"{len(result.rows)} rows"
+            yield folded(rows, markdown(result)) if len(result.rows) > FOLDED else markdown(result)
+            yield below(result.signatures)
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
@@ -123,6 +207,8 @@ def markdown(result: Result) -> str:
 
 
 def _columns(result: Result) -> list[str]:
+    if bench_of(result) in SHOWN:
+        return filled(result.rows, SHOWN[bench_of(result)])
     columns = {**{name: each.columns for name, each in TABLES.items()}, **dict.fromkeys(LOAD_TESTS, LIVE)}
     usual = columns.get(result.bench, STREAMED)
     wanted = {*usual, *MORE.get(result.bench, ())}
