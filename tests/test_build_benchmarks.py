@@ -228,7 +228,7 @@ def test_trials_that_are_none_are_refused(root: Path) -> None:
 
 def test_languages_share_a_table(root: Path) -> None:
     german, japanese = (
-        replace(each, rows=[{**row, "speedup": speedup} for row in each.rows[:lines]])
+        replace(each, rows=tuple({**row, "speedup": speedup} for row in each.rows[:lines]))
         for each, speedup, lines in zip(
             [each for each in read_results(root / "benchmarks" / "results") if each.bench == "ssbd"],
             (1.5, 1.25),
