@@ -199,7 +199,7 @@ def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
 def test_a_server_that_cannot_be_started_says_why(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
 ) -> None:
-    monkeypatch.setattr("redraft.serve.logs.set_up", lambda **_: None)  # would last longer than this test
+    monkeypatch.setattr("redraft.serve.process.set_up_logs", lambda **_: None)  # would last longer than this test
     done = redraft("serve", "--port", "0", *arguments)
     assert done.status == 2 and part in done.err and done.err.count("\n") == 1
 
@@ -242,7 +242,7 @@ def test_the_status_says_whether_another_start_may_help(
         raise error
 
     monkeypatch.setattr("redraft.serve.run.serve", serve)
-    monkeypatch.setattr("redraft.serve.logs.set_up", lambda **_: None)  # would last longer than this test
+    monkeypatch.setattr("redraft.serve.process.set_up_logs", lambda **_: None)  # would last longer than this test
     found = redraft("serve", "--port", "0")
     assert (found.status, found.err) == (status, f"redraft: {error}\n")
 

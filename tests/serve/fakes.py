@@ -15,12 +15,11 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
-from redraft.serve.lanes import Answer, Lane
+from redraft.serve.lanes import Answer, Lane, SlotPool
 from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Load, PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
-from redraft.serve.slots import SlotPool
 from tests.fakes import RandomModel
 
 #: A pass costs a millisecond, and a tenth of that for each token more.

@@ -20,12 +20,11 @@ from redraft.captions.formats.read import prefixes
 from redraft.captions.session import EMPTY
 from redraft.decoding.drive import run
 from redraft.decoding.types import ROOT, TARGET, Asking, Draft, Rows
-from redraft.serve.lanes import Answer, Lane
+from redraft.serve.lanes import Answer, Lane, SlotPool
 from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
-from redraft.serve.slots import SlotPool
 from tests.serve.fakes import CURVE
 
 #: Methods with options that make their acceptance exact.

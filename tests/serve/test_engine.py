@@ -14,12 +14,11 @@ from redraft.captions.talk import load_talk
 from redraft.decoding.types import TARGET
 from redraft.models import shipped_path
 from redraft.serve.engine import Engine, Stopped
-from redraft.serve.lanes import Answer, Lane
+from redraft.serve.lanes import Answer, Lane, SlotPool
 from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
-from redraft.serve.slots import SlotPool
 from redraft.translator import Translator
 from tests.serve.fakes import CURVE, CachedModel, Rig
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from redraft.serve.schema import openapi
+from redraft.serve.api import openapi
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import FUZZED, SECONDS, Running, running
 

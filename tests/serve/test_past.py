@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-import redraft.serve.past
+import redraft.serve.transcript
 from redraft.captions.events import Caption
-from redraft.serve.past import PastSessions
 from redraft.serve.protocol import Begin
-from redraft.serve.transcript import Transcript
+from redraft.serve.transcript import PastSessions, Transcript
 from tests.serve.servers import Running, Socket, running
 from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected, say
@@ -111,13 +110,13 @@ def names(past: PastSessions) -> str:
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     past = PastSessions(10, lambda: now)
-    monkeypatch.setattr(redraft.serve.past, "MOST", 2)
+    monkeypatch.setattr(redraft.serve.transcript, "MOST", 2)
     for name in "123":
         keep(past, name)
     assert names(past) == "23"
     past.drop("3")  # it has started again
     assert names(past) == "2"
-    monkeypatch.setattr(redraft.serve.past, "MOST_BYTES", 2000)
+    monkeypatch.setattr(redraft.serve.transcript, "MOST_BYTES", 2000)
     keep(past, "1", "ü" * 600)
     assert names(past) == "1"
     keep(past, "3", "u" * 2000)

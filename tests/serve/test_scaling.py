@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from redraft.serve.operations import OPERATIONS
+from redraft.serve.api import OPERATIONS
 from redraft.serve.settings import ServeSettings
 from tests.conftest import ROOT
 from tests.serve.servers import SECONDS, running

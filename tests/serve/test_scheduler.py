@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from redraft.captions.events import Failure, Update
 from redraft.decoding.types import TARGET
 from redraft.errors import CapabilityError, OptionError
-from redraft.serve.lanes import Lane
+from redraft.serve.lanes import Lane, SlotPool
 from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
 from redraft.serve.scheduler import LEAST_BUDGET, MOST_BUDGET, budget
-from redraft.serve.slots import SlotPool
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 
 WORDS = "we saw her duck under the old table and it was there again".split()

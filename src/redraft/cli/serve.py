@@ -116,7 +116,7 @@ def serve(
         with interrupt.ends_process():  # slow imports
             from rich.console import Console
 
-            from redraft.serve import logs, run, security, settings
+            from redraft.serve import process, run, security, settings
             from redraft.serve.engine import Stopped
     except ModuleNotFoundError as error:
         raise MissingExtra(f"serving needs {error.name}, which is not installed: {install('serve')}") from error
@@ -134,7 +134,7 @@ def serve(
         **given,
     )
     console = Console(stderr=True, soft_wrap=True)
-    logs.set_up(details=chosen.log_text, plain=console.is_terminal)
+    process.set_up_logs(details=chosen.log_text, plain=console.is_terminal)
     try:
         run.serve(chosen, console if console.is_terminal else None)
     except Stopped as error:  # unlike invalid settings, this may go away after a restart

@@ -30,19 +30,19 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
-from redraft.serve import operations, pages, schema
+from redraft.serve import api, pages
 from redraft.serve.audio.recognisers import check_recognition, try_recogniser
 from redraft.serve.compat import check_compat, compat_routes
 from redraft.serve.engine import Engine, Engines
+from redraft.serve.http import refusal
 from redraft.serve.hub import Hub
+from redraft.serve.lanes import SlotPool
 from redraft.serve.metrics import Metrics
-from redraft.serve.requests import refusal
 from redraft.serve.rooms import check_rooms
 from redraft.serve.scheduler import UNLIMITED, Load, Scheduler, budget
 from redraft.serve.security import Guard, Keys
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
-from redraft.serve.slots import SlotPool
 from redraft.serve.sockets import live, watch, watch_room
 
 
@@ -211,8 +211,7 @@ def make_app(hub: Hub) -> Starlette:
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     app = Starlette(
         routes=[
-            *operations.routes(),
-            *schema.routes(),
+            *api.routes(),
             WebSocketRoute("/v1/live", live),
             WebSocketRoute("/v1/watch/{session}", watch),
             WebSocketRoute("/v1/rooms/{room}/watch", watch_room),

@@ -13,20 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from redraft.serve import protocol
-from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission
+from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchanges
 from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engines
-from redraft.serve.exchange import Exchanges
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
-from redraft.serve.past import PastSessions
 from redraft.serve.protocol import new_token, public_name
 from redraft.serve.rooms import Room, Rooms, Session, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Offer, Service, offer_of
 from redraft.serve.settings import ServeSettings
-from redraft.serve.transcript import Archive
+from redraft.serve.transcript import Archive, PastSessions
 
 if TYPE_CHECKING:
     from redraft.serve.fanout.fanout import Fanout

@@ -146,6 +146,17 @@ class LiveSession:
         """The target languages."""
         return self.transcript.targets
 
+    def started(self, server: str, *, resumed: bool = False) -> protocol.Started:
+        """Return the message that tells the owner of its start; ``server`` is this server's name."""
+        return protocol.Started(
+            session=self.name,
+            token=self.token,
+            targets=self.targets,
+            room=self.begin.room,
+            resumed=resumed,
+            server=server,
+        )
+
     # From the client
 
     def accept(self, update: events.Update, begun: float | None = None, since: float | None = None) -> None:

@@ -23,10 +23,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redraft.backends.load import usual_contexts
 from redraft.backends.remote.address import is_remote
-from redraft.serve import logs
 from redraft.serve.admission import STOPPED
 from redraft.serve.app import check, make_app, open_hub
-from redraft.serve.files import allow_open_files
+from redraft.serve.process import allow_open_files, set_up_logs
 from redraft.serve.refusals import error_body
 from redraft.serve.settings import ServeSettings, load
 
@@ -128,7 +127,7 @@ def _is_local(address: str) -> bool:
 
 def _build(settings: ServeSettings) -> Starlette:
     """Return the application of a replica, with its models loaded."""
-    logs.set_up(details=settings.log_text)
+    set_up_logs(details=settings.log_text)
     settings = fitted(settings, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0)))
     allow_open_files()
     made = make_app(open_hub(settings))

@@ -22,7 +22,7 @@ from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys
 
 if TYPE_CHECKING:
-    from redraft.serve.fanout.mirror import Mirror  # needs an extra
+    from redraft.serve.fanout.feed import Mirror  # needs an extra
 
 #: A session of this replica, or of another one.
 Session: TypeAlias = "LiveSession | Mirror"

@@ -18,8 +18,8 @@ from rich.text import Text
 from redraft.errors import OptionError
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine import Stopped
-from redraft.serve.files import allow_open_files
 from redraft.serve.hub import Hub
+from redraft.serve.process import allow_open_files
 from redraft.serve.settings import ServeSettings
 
 #: Path -> description.

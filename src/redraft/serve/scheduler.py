@@ -24,9 +24,8 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import EMPTY_DRAFT, Rows, Score
 from redraft.errors import RedraftError
-from redraft.serve.lanes import Lane
+from redraft.serve.lanes import Lane, Slot, SlotPool
 from redraft.serve.refusals import Refused
-from redraft.serve.slots import Slot, SlotPool
 
 #: Longest pass in seconds; a new request waits at most this long for the next one.
 LONGEST_PASS = 0.1

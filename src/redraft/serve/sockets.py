@@ -14,10 +14,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from redraft.serve import protocol
 from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.delivery import Outbox, close_reason
+from redraft.serve.http import bearer, wanted_languages
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.refusals import CODES, Refused
-from redraft.serve.requests import bearer, wanted_languages
 from redraft.serve.security import Rate
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ async def live(websocket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     outbox = Outbox()
-    outbox.put(started_of(session, hub.name, resumed=resumed).wire())
+    outbox.put(session.started(hub.name, resumed=resumed).wire())
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
@@ -107,18 +107,6 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     owner = hub.admission.owner(start.key or bearer(websocket.headers.get("authorization", "")))
     address = websocket.client.host if websocket.client else ""
     return await hub.open(start, owner, address, start.token, last=start.server)
-
-
-def started_of(session: LiveSession, server: str, *, resumed: bool = False) -> protocol.Started:
-    """Return the message that tells the owner of the session's start; ``server`` is this server's name."""
-    return protocol.Started(
-        session=session.name,
-        token=session.token,
-        targets=session.targets,
-        room=session.begin.room,
-        resumed=resumed,
-        server=server,
-    )
 
 
 async def _next_frame(websocket: WebSocket) -> str | bytes:

@@ -18,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
+from redraft.captions.events import Update
 from redraft.serve import live, protocol
 from redraft.serve.audio import session as module
+from redraft.serve.audio.session import AudioStream
 from redraft.serve.refusals import FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, command, pcm
@@ -584,3 +586,22 @@ def test_ten_minutes_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
         heard = socket.until("done")
         assert {each["type"] for each in heard} <= {"listening", "stats", "done"}
         assert [each["recognised"] for each in heard if each["type"] == "listening"][-1] == 598 * RATE
+
+
+def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    stream = AudioStream.wanted(protocol.Audio(stream="1"))
+    for now[0] in (1.0, 2.0, 3.0):
+        stream.feed(RATE)
+    now[0] = 9.0
+    assert stream.arrival(Update("1", 0, "we", time=0.2), recognised=2 * RATE) == 2.0  # its time is where it starts
+    assert stream.arrival(Update("1", 1, "we saw", time=0.9), recognised=3 * RATE) == 1.0
+    assert stream.arrival(Update("1", 2, "we saw her", True, time=2.5), recognised=3 * RATE) == 3.0
+    assert stream.arrival(Update("2", 1, "duck", time=4.0), recognised=3 * RATE) == 9.0
+    stream.remember(stream.heard(Update("1", 1, "we saw", time=0.9)), 0)
+    assert stream.arrival(Update("1", 2, "We saw.", True, time=0.9), recognised=3 * RATE) == 9.0  # no new words
+    for now[0] in range(10, 400):
+        for _ in range(100):
+            stream.feed(1)
+    assert len(stream.arrivals) <= 125  # frames that come together count once, and old ones are forgotten

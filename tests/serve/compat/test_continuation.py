@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.captioning import requests
 from redraft.captions.talk import load_talk
-from redraft.serve.compat.continuation import Continuation, likeness
+from redraft.serve.compat.callers import Continuation, likeness
 
 
 def utterances(*texts: str, seconds: float = 1.0, **options: float) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.serve.compat.wrappers import Wrapped, instructed, marked
+from redraft.serve.compat.dialect import Wrapped, instructed, marked
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,9 @@ from starlette.routing import BaseRoute
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Reply
-from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, routes, tag
-from redraft.serve.compat.wrappers import instructed
+from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, instructed, routes, tag
+from redraft.serve.http import bearer
 from redraft.serve.refusals import Refused
-from redraft.serve.requests import bearer
 
 #: Up to three capitalised words, or a tag.
 _NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)"

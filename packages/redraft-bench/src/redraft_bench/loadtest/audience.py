@@ -24,7 +24,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from redraft.serve.files import allow_open_files
+from redraft.serve.process import allow_open_files
 
 #: Number of viewers that connect concurrently, and of files open besides the connections.
 _AT_ONCE, BESIDE = 50, 100

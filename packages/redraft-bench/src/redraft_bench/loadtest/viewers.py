@@ -18,7 +18,7 @@ import numpy as np
 
 from redraft.captions.events import Caption
 from redraft.client import Client, ServerError
-from redraft.serve.files import allow_open_files
+from redraft.serve.process import allow_open_files
 from redraft_bench.eval.figures import Row, percentile_ms
 from redraft_bench.loadtest import audience
 from redraft_bench.loadtest.job import Job

@@ -1,4 +1,4 @@
-"""Logs: one object a line, and nothing of what was said."""
+"""Logs and open files of a server's process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import io
 import json
 import logging
 import re
+import resource
 from collections.abc import Iterator
 
 import pytest
 
-from redraft.serve import logs
+from redraft.errors import OptionError
+from redraft.serve import process
+from redraft.serve.process import allow_open_files
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def fail(text: str) -> None:
 @pytest.mark.parametrize("details", [False, True])
 def test_lines_of_json_with_and_without_what_an_exception_says(restored: None, details: bool) -> None:
     stream = io.StringIO()
-    logs.set_up(details=details, stream=stream)
+    process.set_up_logs(details=details, stream=stream)
     log = logging.getLogger("redraft.serve.test")
     log.info("connected", extra={"session": "abc"})
     log.debug("not of interest")
@@ -43,14 +46,14 @@ def test_lines_of_json_with_and_without_what_an_exception_says(restored: None, d
     first, second = map(json.loads, stream.getvalue().splitlines())
     assert (first["message"], first["session"], first["level"]) == ("connected", "abc", "info")
     assert (second["error"], second["message"]) == ("ValueError", "a pass failed; its 3 requests are tried alone")
-    assert "test_logs.py" in second["at"]
+    assert "test_process.py" in second["at"]
     assert ("a secret" in stream.getvalue()) == details
 
 
 @pytest.mark.parametrize("details", [False, True])
 def test_a_person_reads_plain_lines_without_what_an_exception_says(restored: None, details: bool) -> None:
     stream = io.StringIO()
-    logs.set_up(details=details, plain=True, stream=stream)
+    process.set_up_logs(details=details, plain=True, stream=stream)
     logging.getLogger("redraft.serve.test").info("connected", extra={"session": "abc"})
     try:
         fail("a secret")
@@ -64,7 +67,7 @@ def test_a_person_reads_plain_lines_without_what_an_exception_says(restored: Non
 
 def test_what_others_log_holds_no_text_either(restored: None) -> None:
     stream = io.StringIO()
-    logs.set_up(details=False, stream=stream)
+    process.set_up_logs(details=False, stream=stream)
     try:
         fail("a secret")
     except ValueError:
@@ -72,3 +75,23 @@ def test_what_others_log_holds_no_text_either(restored: None) -> None:
     (line,) = map(json.loads, stream.getvalue().splitlines())
     assert (line["logger"], line["error"]) == ("asyncio", "ValueError")
     assert "a secret" not in stream.getvalue()
+
+
+def test_the_limit_is_raised_as_far_as_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: chosen.append(limits))
+    allow_open_files()
+    allow_open_files(2000)
+    assert chosen == [(4096, 4096)] * 2
+    with pytest.raises(OptionError, match="5000 files must be open at a time, .* the system allows 4096: raise"):
+        allow_open_files(5000)
+
+
+def test_without_a_limit_of_the_system_as_many_are_allowed_as_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: chosen.append(limits))
+    allow_open_files(5000)
+    allow_open_files()
+    assert chosen == [(5000, resource.RLIM_INFINITY), (1024, resource.RLIM_INFINITY)]

@@ -1,4 +1,4 @@
-"""Logs on standard error, without transcript text: JSON Lines, or plain lines for a terminal."""
+"""What a server process needs of the system: logs without transcript text, and open files for its connections."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import sys
 import time
 from typing import IO, Any
 
+from redraft.errors import OptionError
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]
+
 #: Attributes of every record; the others were given as ``extra``.
-_USUAL = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
@@ -59,7 +66,7 @@ class PlainLines(logging.Formatter):
 
 def _more(record: logging.LogRecord) -> dict[str, Any]:
     """Return the record's extra fields, and the type and place of its exception."""
-    fields = {name: value for name, value in vars(record).items() if name not in _USUAL}
+    fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     if error := _raised(record):
         place = error.__traceback__
         while place is not None and place.tb_next is not None:
@@ -73,7 +80,7 @@ def _raised(record: logging.LogRecord) -> BaseException | None:
     return record.exc_info[1] if record.exc_info else None
 
 
-def set_up(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
+def set_up_logs(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
     """Send logs to a stream.
 
     Args:
@@ -88,3 +95,26 @@ def set_up(*, details: bool, plain: bool = False, stream: IO[str] | None = None)
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
+
+
+def allow_open_files(number: int | None = None) -> None:
+    """Raise the soft limit on open files as far as possible.
+
+    Args:
+        number: number of files needed; None only raises the limit.
+
+    Raises:
+        OptionError: the system allows fewer.
+    """
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    endless = resource.RLIM_INFINITY
+    if soft != endless and (hard == endless or soft < hard):
+        soft = max(soft, number or 0) if hard == endless else hard
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if number is not None and soft != endless and soft < number:
+        raise OptionError(
+            f"{number} files must be open at a time, one for each connection, and the system allows {soft}: raise the "
+            "limit with `ulimit -n`, or LimitNOFILE under systemd"
+        )
