@@ -51,7 +51,6 @@ class Control:
         Args:
             utterance: its name; it need not be final.
             language: None for all.
-            hidden: whether viewers do not see it.
 
         Raises:
             InputError: the utterance or the language is invalid.

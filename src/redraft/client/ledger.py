@@ -17,7 +17,6 @@ class Ledger:
     """The updates and captions of one session.
 
     Attributes:
-        targets: target languages.
         open: utterance -> its newest unanswered update.
     """
 
@@ -63,8 +62,6 @@ class Ledger:
         """Record the end of an utterance in a language; return False if it was already recorded.
 
         Args:
-            utterance: name of the utterance.
-            language: the language.
             final: the final caption; None if there is none.
         """
         key = utterance, language

@@ -42,7 +42,6 @@ def viewers_page(address: str, session: str, room: str | None = None) -> str:
 
     Args:
         address: websocket URL of the server.
-        session: public name of the session.
         room: name of its room; the URL of a room stays the same from session to session.
     """
     scheme, rest = address.split("://", 1)

@@ -19,12 +19,6 @@ from redraft.serve import protocol
 def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> protocol.Start:
     """Return the message that starts a session.
 
-    Args:
-        to: target languages.
-        mask: which words of partial captions are hidden.
-        style: prompt style.
-        fields: other fields of the message.
-
     Raises:
         OptionError: a value is out of range or not supported by servers.
     """

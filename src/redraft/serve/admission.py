@@ -25,8 +25,6 @@ class Admission:
 
     Args:
         service: the models and the operator's limits; None without engines.
-        engines: run the lanes.
-        metrics: counts refusals.
         keys: the API keys; None if the server needs none.
     """
 
@@ -72,7 +70,6 @@ class Admission:
         """Make the lanes of a stream on the least loaded engine; return the engine, and the lanes by language.
 
         Args:
-            wanted: how to translate.
             answered: called on the event loop with the answer to every update in every language.
 
         Raises:
@@ -159,8 +156,6 @@ class Exchanges:
     """All exchanges of a server.
 
     Args:
-        admission: makes lanes.
-        engines: run the lanes.
         admit: checks whether an address may open another exchange; raises `Refused` if not.
     """
 

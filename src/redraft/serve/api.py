@@ -28,12 +28,7 @@ from redraft.serve.transcript import FORMS
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query parameter.
-
-    Attributes:
-        schema: its JSON schema.
-        help: its description.
-    """
+    """A query parameter."""
 
     name: str
     schema: Mapping[str, Any]
@@ -50,8 +45,6 @@ class Operation:
         endpoint: the handler; the first line of its docstring is the summary.
         body: message types of the body, or the maximum number of characters of a plain-text body; empty without a body.
         answer: message type of the response, or its media types.
-        status: HTTP status on success.
-        query: query parameters.
         codes: error codes that it may return (`redraft.serve.refusals.CODES`).
     """
 

@@ -125,11 +125,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
 
 
 def _engines(settings: ServeSettings) -> int:
-    """Return the number of engines.
-
-    Raises:
-        OptionError: the setting is larger than what is possible.
-    """
+    """Return the number of engines.  Raises `OptionError` if the setting is larger than what is possible."""
     most, why = settings.slots, "each needs a slot of the cache"
     if on_transformers(settings.model):
         most, why = 1, "a model of transformers has one"
@@ -158,7 +154,6 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
     """Create the hub with everything behind the routes; the application starts the engines.
 
     Args:
-        settings: the operator's settings.
         service: the models and limits; None, without engines, serves only viewers.
         engines: the models of each engine by name, opened with enough slots.
 
@@ -184,11 +179,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
 
 
 def make_app(hub: Hub) -> Starlette:
-    """Return the ASGI application.
-
-    Raises:
-        OptionError: an imitated API is unknown.
-    """
+    """Return the ASGI application.  Raises `OptionError` if an imitated API is unknown."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -121,11 +121,7 @@ MOST_PARTIALS = 64
 
 
 class Delivery:
-    """The connections of a session, and the messages they are sent.
-
-    Args:
-        transcript: the session's final captions.
-    """
+    """The connections of a session, and the messages they are sent."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -325,7 +321,6 @@ class Delivery:
         """Send a message to everyone; it replaces a queued one with the same key.
 
         Args:
-            message: the message.
             key: see `Outbox.put`.
             language: the language that it is about; None for all of them.
         """

@@ -91,8 +91,6 @@ class Engine:
         """Give an update to the lanes that are to translate it.
 
         Args:
-            lanes: the lanes.
-            update: the update.
             since: when its words were spoken, in seconds of the engine's clock, by default the monotonic clock; its lag
                 counts from then.  None stands for this call.
             rest: whether only its words that were held back are translated (`Lane.offer`).
@@ -232,11 +230,7 @@ class Engines:
             self._coming[engine] -= wanted
 
     def admit(self, engine: Engine, lanes: Sequence[Lane]) -> None:
-        """Add new lanes.  Runs on the engine's thread.
-
-        Raises:
-            Refused: there is no capacity.
-        """
+        """Add new lanes.  Runs on the engine's thread.  Raises `Refused` if there is no capacity."""
         with self._admitting:
             if self.lanes + len(lanes) > self._most:
                 raise Refused(

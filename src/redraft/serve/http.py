@@ -78,30 +78,18 @@ def address_of(request: Request) -> str:
 
 
 def owned(request: Request) -> LiveSession:
-    """Return the session of the token in a request's path.
-
-    Raises:
-        Refused: the session does not exist.
-    """
+    """Return the session of the token in a request's path.  Raises `Refused` if the session does not exist."""
     found: LiveSession = request.app.state.hub.owned(request.path_params["token"])
     return found
 
 
 async def viewed(request: Request) -> Session:
-    """Return the session with the public name in a request's path.
-
-    Raises:
-        Refused: the session does not exist.
-    """
+    """Return the session with the public name in a request's path.  Raises `Refused` if the session does not exist."""
     return await request.app.state.hub.session_named(request.path_params["session"])
 
 
 async def room_of(request: Request) -> Room:
-    """Return the room in a request's path.
-
-    Raises:
-        Refused: the room does not exist.
-    """
+    """Return the room in a request's path.  Raises `Refused` if the room does not exist."""
     try:
         return await request.app.state.hub.room_named(request.path_params["room"])
     except Refused as refused:
@@ -135,11 +123,7 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
 
 
 def whole(request: Request, name: str) -> int:
-    """Return an integer from the query.
-
-    Raises:
-        Refused: it is missing or invalid.
-    """
+    """Return an integer from the query.  Raises `Refused` if it is missing or invalid."""
     text = request.query_params.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
         raise Refused("option", f"{name} must be given, as a whole number of 0 or more with at most 15 digits")
@@ -147,11 +131,7 @@ def whole(request: Request, name: str) -> int:
 
 
 def flag(request: Request, name: str, *, default: bool) -> bool:
-    """Return a boolean from the query.
-
-    Raises:
-        Refused: it is invalid.
-    """
+    """Return a boolean from the query.  Raises `Refused` if it is invalid."""
     text = request.query_params.get(name)
     if text not in (None, "true", "false", "1", "0"):
         raise Refused("option", f"{name} must be true or false")
@@ -174,11 +154,7 @@ async def read_bytes(request: Request, most: int | None = None) -> bytes:
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """Decode a plain-text body as UTF-8.
-
-    Raises:
-        Refused: it has another encoding.
-    """
+    """Decode a plain-text body as UTF-8.  Raises `Refused` if it has another encoding."""
     header = EmailMessage()
     header["content-type"] = content_type or "text/plain"
     charset = header.get_content_charset("utf-8")
@@ -192,12 +168,6 @@ def text_of(body: bytes, content_type: str) -> str:
 
 async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, most: int | None = None) -> T:
     """Read a message from a JSON body.
-
-    Args:
-        request: the request.
-        read: parses the message.
-        kinds: its possible types.
-        most: see `read_bytes`.
 
     Raises:
         Refused: the body is missing or invalid.
@@ -348,11 +318,7 @@ async def ingest(request: Request) -> Response:
 
 
 def _speaker(request: Request) -> str | None:
-    """Return the name of the speaker in a query.
-
-    Raises:
-        Refused: it is too long.
-    """
+    """Return the name of the speaker in a query.  Raises `Refused` if it is too long."""
     name = printable(request.query_params.get("speaker", "")).strip()
     if len(name) > 100:
         raise Refused("option", "speaker must have at most 100 characters")

@@ -43,9 +43,6 @@ class Hub:
 
     Args:
         service: the models and the operator's limits; None on a replica that serves only viewers.
-        engines: run the models.
-        settings: the operator's settings.
-        metrics: the server's metrics.
 
     Raises:
         OptionError: the file of API keys is invalid, or a room is assigned to an unknown key.
@@ -131,9 +128,7 @@ class Hub:
         """Resume the session of a token, or start one; the second value says which.
 
         Args:
-            begin: how to translate, and in which room.
             owner: owner of the API key.
-            address: the client's address.
             token: token of a session to resume.
             last: name of the server to which the client was last connected, if known.  If it was another one, this
                 server's copy of the session is out of date and is replaced.
@@ -212,22 +207,14 @@ class Hub:
             raise self.admission.refused("limit", f"all {most} sessions that one address may have are in use")
 
     def find(self, name: str) -> LiveSession:
-        """Return the session with a public name.
-
-        Raises:
-            Refused: the session does not exist.
-        """
+        """Return the session with a public name.  Raises `Refused` if the session does not exist."""
         found = self._by_name.get(name)
         if found is None:
             raise self.admission.refused("missing", "the session does not exist, or was forgotten after its end")
         return found
 
     def owned(self, token: str) -> LiveSession:
-        """Return the session of a token.
-
-        Raises:
-            Refused: the session does not exist.
-        """
+        """Return the session of a token.  Raises `Refused` if the session does not exist."""
         found = self._sessions.get(token)
         if found is None:
             raise self.admission.refused("missing", "no session has this token")
@@ -246,22 +233,14 @@ class Hub:
         return self.find(name)
 
     async def room_named(self, name: str) -> Room:
-        """Return a room, which need not have a session.
-
-        Raises:
-            Refused: the room does not exist.
-        """
+        """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         self.rooms.find(name)  # rejects unknown rooms first
         if self.fanout:
             await self.fanout.enter_room(name)
         return self.rooms.find(name)
 
     async def enter(self, name: str, viewer: Outbox) -> Room:
-        """Admit a viewer to a room.
-
-        Raises:
-            Refused: the room does not exist, or is full.
-        """
+        """Admit a viewer to a room.  Raises `Refused` if the room does not exist, or is full."""
         await self.room_named(name)
         room = self.rooms.enter(name, viewer, self.settings.viewers)
         if self.fanout:

@@ -35,9 +35,6 @@ class Answer:
     """The result of one update in one language.
 
     Attributes:
-        language: the language.
-        update: the update.
-        events: captions and failures.
         lag: seconds since its oldest unanswered words were spoken or, as text, arrived.
         tally: the language's counts so far.
         rest: whether only its words that were held back were translated.
@@ -184,7 +181,6 @@ class Slot:
     """One sequence in the cache of every model.
 
     Attributes:
-        numbers: sequence number by model (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
         held: token ids in the cache by model.
     """
 
@@ -207,7 +203,6 @@ class SlotPool:
 
     Args:
         backends: the models by name, opened with enough slots.
-        size: number of slots.
 
     Raises:
         CapabilityError: a model has fewer slots.
@@ -237,7 +232,6 @@ class SlotPool:
         """Return the owner's slot: the one it has, a free one, or that of an idle owner; None if all are busy.
 
         Args:
-            owner: the lane that needs a slot.
             idle: returns whether an owner can give up its slot.
         """
         if owner not in self._owned:

@@ -90,12 +90,9 @@ class LiveSession:
     Attributes:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
-        begin: the request that started it.
         archive: stores every final caption that is not hidden.
-        metrics: counts updates.
         by_post: whether its captions come by POST, so that it never has a connection.
         engine: runs its lanes, once admitted.
-        lanes: by target language.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
         ended: whether it takes no more updates.
@@ -165,7 +162,6 @@ class LiveSession:
         Duplicates are ignored, since after a drop a client may send updates again.
 
         Args:
-            update: the update.
             begun: start of its utterance in seconds; None if that is the update's time.
             since: when its words were spoken, in seconds of the monotonic clock; None for now.
 
@@ -226,20 +222,12 @@ class LiveSession:
         return self.kept >= MOST_CHARACTERS
 
     def check_room(self) -> None:
-        """Check that the session may grow.
-
-        Raises:
-            Refused: it is full.
-        """
+        """Check that the session may grow.  Raises `Refused` if it is full."""
         if self.full:
             raise Refused("limit", FULL)
 
     def posted(self, seq: int, text: str, *, final: bool, speaker: str | None = None) -> None:
-        """Accept a caption by POST, where a final one ends the utterance.
-
-        Raises:
-            Refused: as for `accept`.
-        """
+        """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
         if seq <= self.last_post:
             return
         self.accept(events.Update(f"post-{self._posted}", seq, text, final, speaker=speaker))
@@ -268,11 +256,7 @@ class LiveSession:
             self.engine.post(lambda: translation.remember(caption.source, caption.text))
 
     def control(self, message: protocol.Control) -> None:
-        """Pause captions for viewers, hide one or correct one.
-
-        Raises:
-            Refused: the session has no such caption.
-        """
+        """Pause captions for viewers, hide one or correct one.  Raises `Refused` if the session has no such caption."""
         if isinstance(message, protocol.Pause):
             self.delivery.pause(message.paused)
             return

@@ -111,7 +111,6 @@ class TargetCounts:
     """Statistics of one target language.
 
     Attributes:
-        tally: the decoder's counts.
         shown: words of final captions.
         erased: words that were shown and retracted; ``erased / shown`` is normalized erasure in words
             (`redraft_bench.eval.metrics.Erasure` counts tokens).
@@ -149,11 +148,7 @@ class TargetCounts:
 
 
 class SessionCounts:
-    """Statistics of a session.
-
-    Args:
-        targets: the target languages.
-    """
+    """Statistics of a session."""
 
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = {target: TargetCounts() for target in targets}

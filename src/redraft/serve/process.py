@@ -46,11 +46,7 @@ class JsonLines(logging.Formatter):
 
 
 class PlainLines(logging.Formatter):
-    """Format a record as plain text: ``15:04:05 connected session=5c0f resumed=False``.
-
-    Args:
-        details: as in `JsonLines`.
-    """
+    """Format a record as plain text: ``15:04:05 connected session=5c0f resumed=False``."""
 
     def __init__(self, *, details: bool) -> None:
         super().__init__()
@@ -81,13 +77,7 @@ def _raised(record: logging.LogRecord) -> BaseException | None:
 
 
 def set_up_logs(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
-    """Send logs to a stream.
-
-    Args:
-        details: as in `JsonLines`.
-        plain: whether to write plain lines rather than JSON.
-        stream: where to write; None is standard error.
-    """
+    """Send logs to a stream."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(PlainLines(details=details) if plain else JsonLines(details=details))
     # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.

@@ -80,11 +80,7 @@ class Replica:
         self._draining = asyncio.get_running_loop().create_task(self._drain_when_stopped())
 
     def check_health(self) -> None:
-        """Let Ray replace this replica if the engine has stopped.
-
-        Raises:
-            RuntimeError: the engine has stopped.
-        """
+        """Let Ray replace this replica if the engine has stopped.  Raises `RuntimeError` if the engine has stopped."""
         if not self.app.state.hub.alive:
             raise RuntimeError(STOPPED)
 
@@ -100,11 +96,7 @@ class Replica:
 
 
 class LocalOnly:
-    """Middleware that rejects clients on other machines, like a server without API keys.
-
-    Args:
-        app: the application to protect.
-    """
+    """Middleware that rejects clients on other machines, like a server without API keys."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -21,7 +21,6 @@ class Code:
 
     Attributes:
         means: its meaning for clients.
-        status: HTTP status.
         close: websocket close code (RFC 6455); 1008 is "policy violation".
     """
 

@@ -51,7 +51,6 @@ class Room:
     """A room with its session and viewers.
 
     Attributes:
-        name: its name in URLs.
         owner: name of the API key that used it first; None before that, empty if no keys are needed.
         session: the latest session that is still kept.
         coming: whether a session is about to start in it.
@@ -118,7 +117,6 @@ class Rooms:
         assigned: the available rooms, with the names of the API keys that may use each (all if empty).  If it is empty,
             any name is available and belongs to the key that used it first.
         waited: maximum number of rooms without a session that have viewers.
-        refused: makes a refusal from code and sentence.
     """
 
     def __init__(
@@ -133,8 +131,6 @@ class Rooms:
         """Reserve a room for a session that starts in the block.
 
         Args:
-            name: name of the room.
-            owner: name of the API key.
             take_over: whether to take it from a session that is in use.
 
         Raises:
@@ -187,11 +183,7 @@ class Rooms:
         self._tidy(room)
 
     def find(self, name: str) -> Room:
-        """Return a room, which need not have a session.
-
-        Raises:
-            Refused: the room does not exist.
-        """
+        """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         return self._found(name)
 
     def forget(self, session: Session) -> None:

@@ -40,13 +40,7 @@ def url(host: str, port: int) -> str:
 
 
 def greet(settings: ServeSettings, port: int, console: Console) -> None:
-    """Print the addresses of the server.
-
-    Args:
-        settings: the server's settings.
-        port: the port on which it listens.
-        console: writes to standard error.
-    """
+    """Print the addresses of the server."""
     host = _name(settings)
     what = (settings.model, "bold"), f" with {', '.join(settings.methods)}"
     if settings.viewers_only:
@@ -119,9 +113,6 @@ class CaptionServer(uvicorn.Server):
     """Uvicorn with a graceful shutdown: after SIGTERM or SIGINT final captions are translated and delivered first.
 
     A second signal ends it at once.
-
-    Args:
-        hub: the sessions.
     """
 
     def __init__(self, hub: Hub) -> None:
@@ -182,11 +173,7 @@ class CaptionServer(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        OptionError: the address cannot be used.
-    """
+    """Return a listening socket.  Raises `OptionError` if the address cannot be used."""
     made = None
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -209,7 +196,6 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
     """Load the models and serve until a signal.
 
     Args:
-        settings: the operator's settings.
         console: where to print the addresses to open; None logs them.
 
     Raises:

@@ -42,8 +42,6 @@ class Part:
     """A lane's share of a pass.
 
     Attributes:
-        lane: the lane.
-        slot: its cache slot.
         score: the lane's request, or an earlier piece of its prompt, whose rows are discarded.
         new: tokens of ``score`` that are not in the cache.
     """
@@ -80,7 +78,6 @@ def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
 
     Args:
         ready: lanes that wait for rows, the longest waiting first.
-        budget: maximum number of new tokens.
     """
     parts: list[Part] = []
     room = budget
@@ -151,10 +148,8 @@ class Load:
         """Check that more lanes can be admitted.
 
         Args:
-            wanted: number of new lanes.
             speaking: number of lanes that worked in the last `WINDOW` seconds or were just admitted.
             lane_seconds: total time in seconds that the lanes that worked have existed, each counted up to `WINDOW`.
-            now: the time in seconds.
 
         Raises:
             Refused: the load would be too high.
@@ -189,11 +184,7 @@ class Scheduler:
 
     Args:
         backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
-        pool: their cache slots.
-        load: records the time spent.
         budget: maximum number of new tokens per pass (`budget`).
-        watch: called with the report of every pass.
-        clock: returns the time in seconds.
         most: maximum number of updates under way, at least 1; 1 disables batching.
     """
 
@@ -229,11 +220,7 @@ class Scheduler:
         return bool(self._busy)
 
     def check_load(self, wanted: int) -> None:
-        """Check that ``wanted`` more lanes can be admitted.
-
-        Raises:
-            Refused: the load is too high.
-        """
+        """Check that ``wanted`` more lanes can be admitted.  Raises `Refused` if the load is too high."""
         now = self.clock()
         working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
         fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)

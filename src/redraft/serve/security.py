@@ -113,7 +113,6 @@ class Rate:
     """A token bucket.
 
     Args:
-        per_second: tokens added per second.
         burst: capacity in tokens, at least 1.
     """
 
@@ -155,7 +154,6 @@ class Guard:
     browsers.  The host check prevents DNS rebinding.
 
     Args:
-        app: the application to protect.
         hosts: allowed host names; empty allows all.
         origins: allowed origins besides the server's own.
     """

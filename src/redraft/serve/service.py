@@ -79,10 +79,6 @@ class Service:
     def lanes(self, wanted: Wanted, tell: Callable[[Lane, Answer], None]) -> list[Lane]:
         """Make a lane for each target language.
 
-        Args:
-            wanted: the client's request.
-            tell: called with the lane and the answer to each update.
-
         Raises:
             OptionError: a value is unknown, out of range or beyond the operator's limits.
             ModelError: the model's prompt format does not support the request.
@@ -166,8 +162,6 @@ def offer_of(service: Service, *, key: bool, model: str) -> Offer:
     """Return what clients may ask of the models.
 
     Args:
-        service: the models and the operator's limits.
-        key: whether an API key is needed.
         model: name or path of the model as set by the operator; clients get its name only, never a path.
     """
     allowed = service.settings

@@ -173,7 +173,6 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
 
     Args:
         file: TOML file; None reads no file.
-        flags: values by name; None for flags that were not given.
 
     Raises:
         OptionError: a setting is unknown or out of range, the file cannot be read, or a server for others has no keys.

@@ -90,11 +90,7 @@ async def watch_room(websocket: WebSocket) -> None:
 
 
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
-    """Start or resume the session that the first message asks for.
-
-    Raises:
-        Refused: the request is refused.
-    """
+    """Start or resume the session that the first message asks for.  Raises `Refused` if the request is refused."""
     try:
         frame = await asyncio.wait_for(_next_frame(websocket), START_SECONDS)
     except TimeoutError:
@@ -110,11 +106,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
 
 
 async def _next_frame(websocket: WebSocket) -> str | bytes:
-    """Return the next frame.
-
-    Raises:
-        WebSocketDisconnect: the client has disconnected.
-    """
+    """Return the next frame.  Raises `WebSocketDisconnect` if the client has disconnected."""
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1005))
@@ -214,11 +206,7 @@ def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox)
 
 
 def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Recognisers) -> None:
-    """Execute a message.
-
-    Raises:
-        Refused: it asks for something that is not possible.
-    """
+    """Execute a message.  Raises `Refused` if it asks for something that is not possible."""
     if isinstance(message, protocol.UpdateMessage):
         session.check_room()
         session.accept(message, message.begun)

@@ -48,9 +48,6 @@ class Transcript:
     """Collects the final captions of a session; adding one twice has no effect.
 
     The owner may correct, hide or hold back captions.  Readers see those that are neither hidden nor held.
-
-    Args:
-        targets: the target languages.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
@@ -108,7 +105,6 @@ class Transcript:
         """Add a final caption; only the first one of an utterance and language counts.
 
         Args:
-            key: utterance and language.
             caption: None if translation failed.
             held: whether to hold it back from readers until `release`.
         """
@@ -150,7 +146,6 @@ class Transcript:
 
         Args:
             form: one of `FORMS`.
-            targets: the languages to include.
         """
         out = io.StringIO()
         writer = _writer(form, out, targets)
@@ -163,8 +158,6 @@ class Transcript:
         """Export as plain text, one language after the other, each under its English name.
 
         Args:
-            targets: the languages to include.
-            source: the language spoken.
             original: whether to put the text as spoken first.
         """
         found = list(self.finals)
@@ -279,10 +272,6 @@ class Archive:
 class SessionFile:
     """The file of one session, which another server or an earlier run may have written to already.
 
-    Args:
-        archive: the folder.
-        name: name of the session.
-
     Attributes:
         outdated: whether it must be rewritten because captions in it were corrected, hidden or translated again.
     """
@@ -331,9 +320,6 @@ class Past:
     """A session that is over.
 
     Attributes:
-        name: its public name.
-        begin: the request that started it.
-        transcript: its captions.
         bytes: its approximate size in memory.
         until: when it is dropped, in seconds of the monotonic clock.
     """
@@ -350,7 +336,6 @@ class PastSessions:
 
     Args:
         seconds: how long each is kept; 0 keeps none.
-        clock: the time in seconds.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -144,13 +144,7 @@ _TRIAL_SECONDS = 120
 
 
 class Recognisers:
-    """Opens recognisers for sessions.
-
-    Args:
-        settings: the recogniser, and its maximum number of sessions.
-        metrics: counts the recognisers in use.
-        refused: makes a refusal from a code and a sentence.
-    """
+    """Opens recognisers for sessions."""
 
     def __init__(self, settings: ServeSettings, metrics: Metrics, refused: Callable[[str, str], Refused]) -> None:
         self.settings, self.metrics, self._refused = settings, metrics, refused
@@ -170,11 +164,7 @@ class Recognisers:
         return len(self._tasks)
 
     def open(self, language: str) -> RecogniserProcess:
-        """Return a recogniser, to be used in a task of `run`.
-
-        Raises:
-            Refused: all places are taken.
-        """
+        """Return a recogniser, to be used in a task of `run`.  Raises `Refused` if all places are taken."""
         if self.taken >= self.settings.listeners:
             raise self._refused(
                 "capacity",
@@ -195,7 +185,6 @@ class Recognisers:
         """Start a task that takes a place, and for which `close` waits.
 
         Args:
-            work: uses the recogniser.
             over: called once the task has ended for any reason, even before it began, and its place is free.
         """
         task = asyncio.create_task(work)
@@ -232,7 +221,6 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
     """Open the recogniser once, so that errors appear at start-up.
 
     Args:
-        settings: the server's settings.
         languages: source languages of the model, if it declares them.
 
     Raises:

@@ -107,8 +107,6 @@ class AudioStream:
         """Record new samples, which go to the recogniser or are dropped.
 
         Args:
-            samples: number of new samples.
-            recognised: number of samples recognised so far.
             most: maximum seconds that the recogniser may be behind, or the client ahead of real time.  While samples
                 are being dropped, half of it applies, so that the loss is one piece.
 
@@ -142,10 +140,6 @@ class AudioStream:
         """Return when the newest words of the recogniser's update arrived, in seconds of the monotonic clock.
 
         It is the current time if the update has no new words.
-
-        Args:
-            item: the update.
-            recognised: number of samples recognised so far.
         """
         last = self.newest.get(self.ended + int(item.utterance))
         if last is not None and _words(last.text) == _words(item.text):
@@ -232,9 +226,6 @@ class SessionAudio:
     """The audio of a session.
 
     Args:
-        name: name of the session.
-        begin: the request that started it.
-        recognisers: opens recognisers.
         accept: accepts recognised text, with when its words arrived, in seconds of the monotonic clock; None for the
             end of an utterance after its recogniser has stopped.
         tell: sends a message to the client.
@@ -395,11 +386,7 @@ class SessionAudio:
     # From the recogniser
 
     def _open(self, wanted: protocol.Audio) -> AudioStream:
-        """Open a stream with a new recogniser.
-
-        Raises:
-            Refused: all places are taken.
-        """
+        """Open a stream with a new recogniser.  Raises `Refused` if all places are taken."""
         process = self._recognisers.open(self._begin.source)
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)

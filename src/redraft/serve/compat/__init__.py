@@ -23,21 +23,13 @@ DIALECTS = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
 
 
 def check_compat(settings: ServeSettings) -> None:
-    """Check the setting ``compat``.
-
-    Raises:
-        OptionError: an API is unknown.
-    """
+    """Check the setting ``compat``.  Raises `OptionError` if an API is unknown."""
     if unknown := [name for name in settings.compat if name not in DIALECTS]:
         raise OptionError(f"compat must be one or more of {', '.join(DIALECTS)}, not {unknown[0]!r}")
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:
-    """Return the routes of the APIs named in the setting ``compat``.
-
-    Raises:
-        OptionError: an API is unknown.
-    """
+    """Return the routes of the APIs named in the setting ``compat``.  Raises `OptionError` if an API is unknown."""
     check_compat(hub.settings)
     if not hub.settings.compat:
         return []

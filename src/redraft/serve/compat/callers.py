@@ -85,7 +85,6 @@ class Place:
 
     Attributes:
         line: index of the line that translates it.
-        utterance: name of the utterance.
         seq: index of the text in its utterance.
         whole: whether to translate it as a complete text rather than as an incomplete sentence.
     """
@@ -120,8 +119,6 @@ class Continuation:
         the caller has not been seen to punctuate the ends of its sentences.
 
         Args:
-            text: the text, not empty.
-            now: the time in seconds.
             besides: lines of other texts of the same request, which this text cannot continue.
         """
         line = self._continued(text, besides)
@@ -181,8 +178,6 @@ class Caller:
     Attributes:
         marks: what identifies the client: API key, address, user agent, and what an API adds.
         address: network address, for the limit on sessions per address.
-        target: canonical tag of the target language.
-        source: canonical tag of the source language.
     """
 
     marks: tuple[str, ...]
@@ -196,7 +191,6 @@ class Reply:
     """A translation.
 
     Attributes:
-        text: the translation.
         cut: whether it was cut off before the model ended it.
         read: tokens of the prompt.
         written: tokens of the translation.
@@ -273,7 +267,6 @@ class Callers:
 
     Args:
         hub: admits and translates; exchanges count towards its limit on sessions.
-        clock: returns the time in seconds.
     """
 
     def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
@@ -283,11 +276,6 @@ class Callers:
 
     async def translate(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
         """Translate the texts of one request in order.
-
-        Args:
-            caller: the client and its languages.
-            texts: the texts.
-            gone: returns whether the client has disconnected.
 
         Raises:
             Refused: the server is full or a limit is reached, a text cannot be translated, or the client has

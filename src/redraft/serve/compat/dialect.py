@@ -37,12 +37,7 @@ class Body(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the endpoints of an API use.
-
-    Attributes:
-        hub: the server's sessions.
-        callers: the callers of all APIs.
-    """
+    """What the endpoints of an API use."""
 
     hub: Hub
     callers: Callers
@@ -77,7 +72,6 @@ def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused,
     """Return routes that send all errors, including 405, in the format of the imitated API.
 
     Args:
-        paths: path -> method and endpoint.
         refuse: makes the error response; its second argument is the status that our own API would use.
     """
 
@@ -105,7 +99,6 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
     """Return the fields of a JSON or form body.
 
     Args:
-        request: the request.
         lists: form fields that may be repeated; these become lists.
 
     Raises:
@@ -124,11 +117,7 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def checked(kind: type[M], found: Mapping[str, Any]) -> M:
-    """Validate fields as a message of type ``kind``.
-
-    Raises:
-        Refused: a field is missing or invalid.
-    """
+    """Validate fields as a message of type ``kind``.  Raises `Refused` if a field is missing or invalid."""
     try:
         return kind.model_validate(found)
     except ValidationError as error:
@@ -136,11 +125,7 @@ def checked(kind: type[M], found: Mapping[str, Any]) -> M:
 
 
 def tag(name: str, field: str) -> str:
-    """Return the canonical tag of a language.
-
-    Raises:
-        Refused: the language is unknown.
-    """
+    """Return the canonical tag of a language.  Raises `Refused` if the language is unknown."""
     try:
         return parse_language(name, field).canonical
     except OptionError as error:

@@ -33,11 +33,7 @@ Subscriber: TypeAlias = Callable[[str | None], Coroutine[Any, Any, None]]
 
 
 class Listener:
-    """Receives messages while it runs, whatever happens to Redis.
-
-    Args:
-        store: the connection to Redis.
-    """
+    """Receives messages while it runs, whatever happens to Redis."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -85,11 +81,7 @@ class Listener:
             await asyncio.sleep(next(waits))
 
     async def _listen(self) -> None:
-        """Pass messages on.
-
-        Raises:
-            OSError: Redis has not responded in time.
-        """
+        """Pass messages on.  Raises `OSError` if Redis has not responded in time."""
         silent = False
         while True:
             message = await self._pubsub.get_message(timeout=_SILENCE)
@@ -123,9 +115,7 @@ class Fanout:
     """The fan-out of one replica.  Use it on the server's event loop only.
 
     Args:
-        settings: include the address of Redis.
         sessions: this replica's sessions by name.
-        rooms: this replica's rooms.
         offer: returns what this replica offers; not called if it serves only viewers.
         lost: called when another replica has taken over a session.
 
@@ -254,11 +244,7 @@ class Fanout:
     # Sessions of other replicas
 
     async def find(self, name: str) -> Mirror | None:
-        """Return a session of another replica; None if there is none.
-
-        Raises:
-            Refused: Redis cannot be reached.
-        """
+        """Return a session of another replica; None if there is none.  Raises `Refused` if Redis cannot be reached."""
         mirror = self.mirrors.get(name)
         try:
             if mirror is None and await self._store.last(name) is None:

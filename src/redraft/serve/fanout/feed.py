@@ -48,8 +48,6 @@ class Publisher:
     While Redis is unavailable, nothing is queued for it; afterwards the log is rewritten from the transcript.
 
     Args:
-        session: the session.
-        store: where to publish.
         alive: called at every beat, and with true whenever the log has been rewritten.
         lost: called when another replica has taken over the session.
     """
@@ -178,12 +176,8 @@ class Mirror:
     """State of a session that another replica translates.
 
     Attributes:
-        name: name of the session.
-        begin: its languages and room.
-        transcript: see `LiveSession`.
         delivery: see `LiveSession`; it has no owner here.
         loaded: set once its log has been read.
-        over: called when the session has ended.
         touched: time of the last request for it, or of its last viewer, in seconds of the monotonic clock.
         gone: whether the session has been forgotten.
         gaps: number of times that missed events were read from the log.

@@ -29,11 +29,7 @@ from redraft.serve.settings import ServeSettings
 
 
 def place_of(url: str) -> str:
-    """Return the address of Redis without user and password.
-
-    Raises:
-        OptionError: the address is invalid.
-    """
+    """Return the address of Redis without user and password.  Raises `OptionError` if the address is invalid."""
     try:
         parts = urlsplit(url)
         number = parts.path.strip("/")
@@ -110,7 +106,6 @@ class Entry:
         position: its position; for an event that is not stored, that of the last entry before it.
         message: the message to viewers; for the first entry of an epoch, the session's description.
         kept: whether it is stored in the log; partial captions are only published.
-        first: whether it starts an epoch.
     """
 
     position: Position
@@ -172,11 +167,7 @@ class Store:
         self.expire = int(max(60, settings.keep_seconds))
 
     async def check(self) -> None:
-        """Check that Redis can be used.
-
-        Raises:
-            OptionError: Redis cannot be used.
-        """
+        """Check that Redis can be used.  Raises `OptionError` if Redis cannot be used."""
         try:
             await self.redis.ping()
         except TROUBLE as error:
@@ -205,8 +196,6 @@ class Store:
         """Start an epoch of a session's log; Redis chooses the position.
 
         Args:
-            name: of the session.
-            about: description of the session, as JSON.
             since: when its owner last connected to this replica, in seconds since 1970.
 
         Returns:
@@ -226,8 +215,6 @@ class Store:
         """Append events of a session.
 
         Args:
-            name: name of the session.
-            entries: the events in order.
             tell: whether to publish each of them immediately.
 
         Raises:
@@ -326,7 +313,6 @@ class SharedRooms:
     """The rooms of all replicas.
 
     Args:
-        store: where they are stored.
         owned: whether a room belongs to the API key that used it first.
     """
 
@@ -374,10 +360,7 @@ class SharedRooms:
         """Lease a room for a new session.
 
         Args:
-            room: name of the room.
-            session: name of the session.
             owner: name of the API key, which then owns the room if no other one does; None if rooms have no owners.
-            take_over: whether to take it from another session.
 
         Returns:
             The room's owner and the session that holds it; others than the arguments if the room is taken.
