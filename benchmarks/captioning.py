@@ -166,7 +166,7 @@ async def _compared(hub: Hub, counted: Counted, to: str, sent: Sequence[Sent]) -
     async def growing(each: Sent) -> str:
         nonlocal now
         now = each.time
-        return (await callers.translate(caller, [each.text], stays))[0].text
+        return (await callers.replies(caller, [each.text], stays))[0].text
 
     async def from_scratch(each: Sent) -> str:
         (found,) = (await hub.exchanges.once(Wanted(targets=(to,), method="ar"), each.text, "")).values()

@@ -24,10 +24,10 @@ class Timed(Client):
         self.reasons: list[str] = []
         self._lost: float | None = None
 
-    async def _talk(self, socket: ClientConnection) -> None:
+    async def _exchange(self, socket: ClientConnection) -> None:
         reason = "connection"
         try:
-            await super()._talk(socket)
+            await super()._exchange(socket)
         except ServerError as error:
             reason = error.code
             raise

@@ -191,8 +191,8 @@ def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None
 
 
 def test_an_offer_names_what_the_operator_allows() -> None:
-    service = Service({TARGET: CachedModel(1)}, ServeSettings(methods=("redraft",), context=0, glossary=3), CURVE)
-    offer = offer_of(service, key=True, model="/srv/models/some.gguf")
+    settings = ServeSettings(model="/srv/models/some.gguf", methods=("redraft",), context=0, glossary=3)
+    offer = offer_of(Service({TARGET: CachedModel(1)}, settings, CURVE), key=True)
     assert (offer.model, offer.demo) == ("some.gguf", False)  # of a path, the name only
     assert (offer.most_context, offer.most_glossary, offer.key) == (0, 3, True)
     (cost,) = (option for option in offer.about["redraft"].options if option.name == "cost")

@@ -61,7 +61,7 @@ def test_a_person_reads_plain_lines_without_what_an_exception_says(restored: Non
         logging.getLogger("redraft.serve.test").exception("a pass failed")
     first, second, *trace = stream.getvalue().splitlines()
     assert re.fullmatch(r"\d\d:\d\d:\d\d connected session=abc", first)
-    assert re.fullmatch(r"\d\d:\d\d:\d\d error: a pass failed error=ValueError at=.*test_logs\.py:\d+", second)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d error: a pass failed error=ValueError at=.*test_process\.py:\d+", second)
     assert ("a secret" in stream.getvalue()) == details == bool(trace)
 
 

@@ -18,7 +18,7 @@ from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
 from redraft.client.options import ServerError, address, reason, viewers_page
-from redraft.client.wire import begun, failure_of, heard, message_of, start_of
+from redraft.client.wire import failure_of, message_of, parse, parse_started, start_of
 from redraft.decoding.method import Value
 from redraft.serve import protocol
 
@@ -187,7 +187,7 @@ class Client:
                 async with connect(self._address, compression=None, max_size=1 << 24) as socket:
                     await self._begin(socket)
                     waits = self._backoff.waits()
-                    await self._talk(socket)
+                    await self._exchange(socket)
                 problem = ServerError("connection", "the server has closed the connection")
             except ServerError as error:
                 if not self.session or error.code not in _PASSING:
@@ -207,13 +207,13 @@ class Client:
         """Start the session or resume it."""
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
         try:
-            started = begun(await asyncio.wait_for(socket.recv(), _START_SECONDS))
+            started = parse_started(await asyncio.wait_for(socket.recv(), _START_SECONDS))
         except TimeoutError:
             raise TimeoutError(f"it did not answer `start` within {_START_SECONDS:g} seconds") from None
         forgotten = bool(self.session) and not started.resumed
         if self.session:
             self.reconnected += 1
-            await self._go_on(socket, forgotten=forgotten)
+            await self._restore(socket, forgotten=forgotten)
         self.session, self._ledger.targets = started.session, started.targets
         self._start = self._start.model_copy(update={"token": started.token, "take_over": False})
         self._server = started.server
@@ -229,7 +229,7 @@ class Client:
         if self._start.server != self._server:
             self._start = self._start.model_copy(update={"server": self._server})
 
-    async def _go_on(self, socket: ClientConnection, *, forgotten: bool) -> None:
+    async def _restore(self, socket: ClientConnection, *, forgotten: bool) -> None:
         """After a reconnection, send what the server may not have received."""
         self.control.again(self._ledger.open if forgotten else ())
         if forgotten:
@@ -238,20 +238,20 @@ class Client:
             for message in self._ledger.restoring(self.control.hidden):
                 await socket.send(message)
 
-    async def _talk(self, socket: ClientConnection) -> None:
+    async def _exchange(self, socket: ClientConnection) -> None:
         """Send and receive until the connection closes."""
-        speaking = asyncio.create_task(self._speak(socket))
+        sending = asyncio.create_task(self._send_queued(socket))
         try:
             async for text in socket:
-                await self._hear(heard(text), socket)
+                await self._receive(parse(text), socket)
                 if self._done:
                     return
         finally:
-            speaking.cancel()
+            sending.cancel()
             with suppress(asyncio.CancelledError, WebSocketException):
-                await speaking
+                await sending
 
-    async def _speak(self, socket: ClientConnection) -> None:
+    async def _send_queued(self, socket: ClientConnection) -> None:
         ended = False
         while True:
             self._news.clear()
@@ -265,7 +265,7 @@ class Client:
                 await socket.send(protocol.End().wire())
             await self._news.wait()
 
-    async def _hear(self, message: Any, socket: ClientConnection) -> None:
+    async def _receive(self, message: Any, socket: ClientConnection) -> None:
         if isinstance(message, protocol.Partial):
             self._restored()  # since a later update is answered
             await self._events.put(protocol.caption_of(message))

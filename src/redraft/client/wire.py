@@ -51,7 +51,7 @@ def _of_style(style: Style) -> dict[str, Any]:
     return {"source": style.source, "context": style.context, "glossary": style.glossary}
 
 
-def heard(text: str | bytes) -> Any:
+def parse(text: str | bytes) -> Any:
     """Parse a message from the server.
 
     Raises:
@@ -65,13 +65,13 @@ def heard(text: str | bytes) -> Any:
         ) from None
 
 
-def begun(text: str | bytes) -> protocol.Started:
+def parse_started(text: str | bytes) -> protocol.Started:
     """Parse the server's answer to `start`.
 
     Raises:
         ServerError: the server refuses, or the answer is not `started`.
     """
-    message = heard(text)
+    message = parse(text)
     if isinstance(message, protocol.Error):
         raise ServerError(message.code, message.message)
     if not isinstance(message, protocol.Started):

@@ -112,14 +112,15 @@ class Exchange:
     """Sends updates to lanes and waits for the answers.  The caller must send one update at a time.
 
     Args:
+        admission: counts refusals.
         asked: pending answers; `Exchanges.sweep` fails them if the engine stops.
     """
 
     engine: Engine
     lanes: dict[str, Lane]
 
-    def __init__(self, asked: set[asyncio.Future[list[Event]]]) -> None:
-        self._asked = asked
+    def __init__(self, admission: Admission, asked: set[asyncio.Future[list[Event]]]) -> None:
+        self._admission, self._asked = admission, asked
         self._update: Update | None = None
         self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
 
@@ -133,12 +134,11 @@ class Exchange:
         """Remove the lanes and drop their work."""
         self.engine.remove(self.lanes.values())
 
-    async def translate(self, update: Update) -> dict[str, list[Event]]:
+    async def ask(self, update: Update) -> dict[str, list[Event]]:
         """Translate an update; return the captions and failures by language.
 
         Raises:
-            Refused: the engine has stopped.
-            TimeoutError: there was no translation in time.
+            Refused: the engine has stopped, or did not answer in time.
         """
         loop = asyncio.get_running_loop()
         self._update = update
@@ -148,6 +148,8 @@ class Exchange:
             self.engine.submit(tuple(self.lanes.values()), update)
             async with asyncio.timeout(_SECONDS):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
+        except TimeoutError:
+            raise self._admission.refused("capacity", f"no translation came within {_SECONDS} seconds") from None
         finally:
             self._asked.difference_update(found.values())
 
@@ -173,7 +175,7 @@ class Exchanges:
         """
         exchange = await self._open(wanted, address)
         try:
-            return await self.ask(exchange, Update("1", 0, text, final=True))
+            return await exchange.ask(Update("1", 0, text, final=True))
         finally:
             exchange.close()
 
@@ -189,20 +191,9 @@ class Exchanges:
 
     async def _open(self, wanted: Wanted, address: str) -> Exchange:
         self._admit(address)
-        exchange = Exchange(self._asked)
+        exchange = Exchange(self._admission, self._asked)
         exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
         return exchange
-
-    async def ask(self, exchange: Exchange, update: Update) -> dict[str, list[Event]]:
-        """Translate an update; return the captions and failures by language.
-
-        Raises:
-            Refused: the engine has stopped, or did not answer in time.
-        """
-        try:
-            return await exchange.translate(update)
-        except TimeoutError:
-            raise self._admission.refused("capacity", f"no translation came within {_SECONDS} seconds") from None
 
     def close(self, exchange: Exchange) -> None:
         """Close an exchange opened by `keep`."""

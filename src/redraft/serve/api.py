@@ -88,7 +88,7 @@ _SPEAKER = Query("speaker", {"type": "string", "maxLength": 100}, "who is speaki
 _LINK = Query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
 
 OPERATIONS = (
-    Operation("POST /v1/translate", http.translate, (Translate,), Translations, codes=(*_BODY, "option", *_WORK)),
+    Operation("POST /v1/translate", http.translate_text, (Translate,), Translations, codes=(*_BODY, "option", *_WORK)),
     Operation("POST /v1/sentences", http.sentences, (Text,), Sentences, codes=(*_BODY, "option", "key")),
     Operation(
         "POST /v1/sessions",
@@ -272,8 +272,8 @@ def asyncapi() -> dict[str, Any]:
             },
         },
         "operations": {
-            "say": {"action": "receive", "channel": {"$ref": "#/channels/live"}},
-            "hear": {"action": "send", "channel": {"$ref": "#/channels/live"}},
+            "receive": {"action": "receive", "channel": {"$ref": "#/channels/live"}},
+            "send": {"action": "send", "channel": {"$ref": "#/channels/live"}},
             "watch": {"action": "send", "channel": {"$ref": "#/channels/watch"}},
             "watchRoom": {"action": "send", "channel": {"$ref": "#/channels/room"}},
         },

@@ -103,13 +103,13 @@ class Engine:
 
         self._put(_Call(offer))
 
-    def answers_to(self, hear: Callable[[Answer], object]) -> Callable[[Lane, Answer], None]:
-        """Return what lanes call with their answers: it passes them to ``hear`` on the running event loop."""
+    def answers_to(self, receive: Callable[[Answer], object]) -> Callable[[Lane, Answer], None]:
+        """Return what lanes call with their answers: it passes them to ``receive`` on the running event loop."""
         loop = asyncio.get_running_loop()
 
         def answer_to(lane: Lane, answer: Answer) -> None:
             self._answered(answer)
-            loop.call_soon_threadsafe(hear, answer)
+            loop.call_soon_threadsafe(receive, answer)
 
         return answer_to
 

@@ -262,7 +262,7 @@ def qr_code(link: str) -> bytes:
     return out.getvalue()
 
 
-async def translate(request: Request) -> Response:
+async def translate_text(request: Request) -> Response:
     """Translate one text."""
     hub, _ = allowed(request)
     wanted = await body_of(request, Translate.model_validate_json, Translate)

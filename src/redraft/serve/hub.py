@@ -76,8 +76,8 @@ class Hub:
         #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
-        metrics.gauge("redraft_sessions", "Sessions that are kept", lambda: len(self._sessions))
-        metrics.gauge("redraft_viewers", "Viewers that are connected", self._viewers)
+        metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
+        metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
 
     def _open_fanout(self) -> Fanout | None:
@@ -103,7 +103,7 @@ class Hub:
 
     def offer(self) -> Offer:
         """What a client may ask for."""
-        return offer_of(self._models, key=self.admission.keys is not None, model=self.settings.model)
+        return offer_of(self._models, key=self.admission.keys is not None)
 
     def as_sentence(self, text: str) -> str:
         """Return a complete text as the models should see it."""

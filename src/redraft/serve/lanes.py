@@ -194,8 +194,7 @@ class Slot:
 
     def hold(self, score: Score) -> None:
         """Record what the cache holds after a pass; the tokens of a draft tree are not counted."""
-        line = score.draft.tokens if score.draft.is_chain else ()
-        self.held[score.model] = score.prefix + line
+        self.held[score.model] = score.prefix + (score.draft.tokens if score.draft.is_chain else ())
 
 
 class SlotPool:
@@ -235,18 +234,12 @@ class SlotPool:
             idle: returns whether an owner can give up its slot.
         """
         if owner not in self._owned:
-            found = self._free.pop() if self._free else self._taken_away(idle)
-            if found is None:
+            former = None if self._free else next((each for each in self._owned if idle(each)), None)
+            if not self._free and former is None:
                 return None
-            self._owned[owner] = found
+            self._owned[owner] = self._owned.pop(former) if former is not None else self._free.pop()
         self._owned.move_to_end(owner)
         return self._owned[owner]
-
-    def _taken_away(self, idle: Callable[[Hashable], bool]) -> Slot | None:
-        former = next((each for each in self._owned if idle(each)), None)
-        if former is None:
-            return None
-        return self._owned.pop(former)
 
     def give_back(self, owner: Hashable) -> None:
         """Free the slot of an owner that has ended, and clear its cache, so that no text stays behind."""

@@ -216,14 +216,9 @@ class LiveSession:
         if self._timer is not None:
             self._timer.cancel()
 
-    @property
-    def full(self) -> bool:
-        """Whether its size limit is reached, so that it accepts no more updates."""
-        return self.kept >= MOST_CHARACTERS
-
     def check_room(self) -> None:
         """Check that the session may grow.  Raises `Refused` if it is full."""
-        if self.full:
+        if self.kept >= MOST_CHARACTERS:
             raise Refused("limit", FULL)
 
     def posted(self, seq: int, text: str, *, final: bool, speaker: str | None = None) -> None:

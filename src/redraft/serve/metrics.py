@@ -43,21 +43,24 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         made = {"registry": self.registry}
-        self.started = Counter("redraft_sessions_started", "Sessions begun", **made)
-        self.resumed = Counter("redraft_sessions_resumed", "Sessions gone on with after a drop", **made)
-        self.refused = Counter("redraft_refusals", "What was refused, by code", ["code"], **made)
-        self.slow = Counter("redraft_slow_readers", "Connections dropped since they did not read", **made)
+        self.started = Counter("redraft_sessions_started", "Sessions started", **made)
+        self.resumed = Counter("redraft_sessions_resumed", "Sessions resumed after a dropped connection", **made)
+        self.refused = Counter("redraft_refusals", "Refused requests, by error code", ["code"], **made)
+        self.slow = Counter("redraft_slow_readers", "Connections closed because the client did not read", **made)
         self.audio = Counter("redraft_audio_seconds", "Seconds of audio received", **made)
-        self.lost_audio = Counter("redraft_lost_audio_seconds", "Seconds of audio dropped or never received", **made)
-        self.recogniser_cpu = Counter("redraft_recogniser_cpu_seconds", "Processor time of recognisers", **made)
+        self.lost_audio = Counter("redraft_lost_audio_seconds", "Seconds of audio dropped or lost", **made)
+        self.recogniser_cpu = Counter("redraft_recogniser_cpu_seconds", "CPU seconds used by recognisers", **made)
         self.updates = Counter("redraft_updates", "Updates received", **made)
-        self.captions = Counter("redraft_captions", "Captions made, by kind", ["kind"], **made)
+        self.captions = Counter("redraft_captions", "Captions: partial, final or failure", ["kind"], **made)
         self.lag = Histogram(
-            "redraft_lag_seconds", "From speech, or an update of text, to its caption", buckets=_LAGS, **made
+            "redraft_lag_seconds",
+            "Seconds from speech, or the arrival of text, to its caption",
+            buckets=_LAGS,
+            **made,
         )
-        self.pass_seconds = Histogram("redraft_pass_seconds", "Time of a pass", buckets=_PASSES, **made)
-        self.pass_requests = Histogram("redraft_pass_requests", "Requests of a pass", buckets=_COUNTS, **made)
-        self.pass_tokens = Histogram("redraft_pass_tokens", "New tokens of a pass", buckets=_TOKENS, **made)
+        self.pass_seconds = Histogram("redraft_pass_seconds", "Seconds per pass of the model", buckets=_PASSES, **made)
+        self.pass_requests = Histogram("redraft_pass_requests", "Requests per pass", buckets=_COUNTS, **made)
+        self.pass_tokens = Histogram("redraft_pass_tokens", "New tokens per pass", buckets=_TOKENS, **made)
 
     def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:
         """Add a gauge that calls ``value`` whenever it is read."""
@@ -71,10 +74,10 @@ class Metrics:
             self.gauge(name, help, lambda: sum(map(value, schedulers)))
 
         total("redraft_languages", "Target languages of all sessions", lambda each: each.lanes)
-        total("redraft_slots_in_use", "Cache slots that are lent", lambda each: each.pool.lent)
-        total("redraft_failed_passes", "Passes that failed", lambda each: each.failed_passes)
-        total("redraft_failed_updates", "Updates given up", lambda each: each.failed_lanes)
-        busy = "Share of their time that the engines work, 0-1"
+        total("redraft_slots_in_use", "Cache slots in use", lambda each: each.pool.lent)
+        total("redraft_failed_passes", "Failed passes", lambda each: each.failed_passes)
+        total("redraft_failed_updates", "Updates that could not be translated", lambda each: each.failed_lanes)
+        busy = "Share of time that the engines are busy, 0 to 1"
         total("redraft_busy", busy, lambda each: each.load.busy(each.clock()) / len(schedulers))
 
     def passed(self, done: PassReport) -> None:

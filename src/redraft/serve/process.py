@@ -63,17 +63,13 @@ class PlainLines(logging.Formatter):
 def _more(record: logging.LogRecord) -> dict[str, Any]:
     """Return the record's extra fields, and the type and place of its exception."""
     fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-    if error := _raised(record):
+    if error := record.exc_info and record.exc_info[1]:
         place = error.__traceback__
         while place is not None and place.tb_next is not None:
             place = place.tb_next
         fields["error"] = type(error).__name__
         fields["at"] = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place else ""
     return fields
-
-
-def _raised(record: logging.LogRecord) -> BaseException | None:
-    return record.exc_info[1] if record.exc_info else None
 
 
 def set_up_logs(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:

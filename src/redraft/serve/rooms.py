@@ -78,19 +78,6 @@ class Room:
             room=self.name, state=state, session=session.name, source=session.begin.source, targets=session.targets
         )
 
-    def enter(self, viewer: Outbox) -> None:
-        """Add a viewer."""
-        self.viewers.add(viewer)
-        viewer.put(self.message().wire())
-        if self.session is not None:
-            self.session.delivery.watch(viewer)
-
-    def leave(self, viewer: Outbox) -> None:
-        """Remove a viewer's connection that has ended."""
-        self.viewers.discard(viewer)
-        if self.session is not None:
-            self.session.delivery.detach(viewer)
-
     def begin(self, session: Session) -> None:
         """Show a session; the previous one is ended if it is still running."""
         earlier, self.session = self.session, session
@@ -136,7 +123,7 @@ class Rooms:
         Raises:
             Refused: the room is in use, or this key may not use it.
         """
-        room = self._found(name)
+        room = self.find(name)
         keys = self._assigned.get(name, ())
         if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
             raise self._refused("room", f"room {name!r} may not be used with this API key")
@@ -160,13 +147,16 @@ class Rooms:
         Raises:
             Refused: the room does not exist, or is full.
         """
-        room = self._found(name)
+        room = self.find(name)
         if len(room.viewers) >= most:
             raise self._refused("limit", f"all {most} places for viewers of this room are taken")
         waiting = sum(each.session is None and bool(each.viewers) for each in self._rooms.values())
         if room.session is None and not room.viewers and waiting >= self._waited:
             raise self._refused("capacity", "too many rooms without a session are waited for: try again later")
-        room.enter(viewer)
+        room.viewers.add(viewer)
+        viewer.put(room.message().wire())
+        if room.session is not None:
+            room.session.delivery.watch(viewer)
         if self._closing is not None:
             viewer.close(*self._closing)
         self._rooms[name] = room
@@ -174,17 +164,15 @@ class Rooms:
 
     def show(self, name: str, session: Session) -> None:
         """Show a session that has started on another replica."""
-        room = self._rooms[name] = self._found(name)
+        room = self._rooms[name] = self.find(name)
         room.begin(session)
 
     def leave(self, room: Room, viewer: Outbox) -> None:
         """Remove a viewer's connection that has ended."""
-        room.leave(viewer)
+        room.viewers.discard(viewer)
+        if room.session is not None:
+            room.session.delivery.detach(viewer)
         self._tidy(room)
-
-    def find(self, name: str) -> Room:
-        """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
-        return self._found(name)
 
     def forget(self, session: Session) -> None:
         """Remove a session that has been forgotten."""
@@ -200,7 +188,8 @@ class Rooms:
             for viewer in room.viewers:
                 viewer.close(code, reason)
 
-    def _found(self, name: str) -> Room:
+    def find(self, name: str) -> Room:
+        """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         if not re.fullmatch(ROOM_NAME, name):
             raise self._refused("room", f"room must be {ROOM_RULE}")
         if self._assigned and name not in self._assigned:

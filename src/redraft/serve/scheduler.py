@@ -34,7 +34,7 @@ LEAST_BUDGET, MOST_BUDGET = 16, 2048
 UNLIMITED = 1 << 40
 #: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
 #: cheap.
-MOST_LANES, USUAL_LANES = 256, 32
+MOST_LANES, DEFAULT_LANES = 256, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Scheduler:
         budget: int,
         watch: Callable[[PassReport], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        most: int = USUAL_LANES,
+        most: int = DEFAULT_LANES,
     ) -> None:
         self.pool, self.load, self.clock = pool, load, clock
         #: Number of failed passes, and of requests that failed again when run alone.

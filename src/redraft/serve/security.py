@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.errors import OptionError
-from redraft.serve.refusals import error_body
+from redraft.serve.refusals import Refused, error_body
 
 #: Random bytes of a new key: 256 bits, so its plain hash cannot be reversed by guessing.
 _KEY_BYTES = 32
@@ -175,20 +175,25 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        if sentence := self._refusal(scope):
-            await JSONResponse(error_body("origin", sentence), 403)(scope, receive, with_headers)
+        try:
+            self._check(scope)
+        except Refused as refused:
+            await JSONResponse(error_body(refused.code, refused.sentence), 403)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
 
-    def _refusal(self, scope: MutableMapping[str, Any]) -> str:
+    def _check(self, scope: MutableMapping[str, Any]) -> None:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._hosts and _name(host) not in self._hosts:
-            return "the server is not known by this host name: the operator can allow it with the setting hosts"
+            raise Refused(
+                "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
+            )
         safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
         if origin is not None and not safe and origin not in self._origins and _place(origin) != host:
-            return "pages of this origin may not connect: the operator can allow it with the setting origins"
-        return ""
+            raise Refused(
+                "origin", "pages of this origin may not connect: the operator can allow it with the setting origins"
+            )
 
 
 def _name(host: str) -> str:

@@ -158,7 +158,7 @@ class Offer(Message):
     demo: bool = Field(description="whether that is the small model for trying Redraft out")
 
 
-def offer_of(service: Service, *, key: bool, model: str) -> Offer:
+def offer_of(service: Service, *, key: bool) -> Offer:
     """Return what clients may ask of the models.
 
     Args:
@@ -175,12 +175,12 @@ def offer_of(service: Service, *, key: bool, model: str) -> Offer:
         most_context=allowed.context,
         most_glossary=allowed.glossary,
         key=key,
-        model=service.backends[TARGET].metadata.get("general.name") or Path(model).name,
+        model=service.backends[TARGET].metadata.get("general.name") or Path(allowed.model).name,
         recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
         source_policy=allowed.source,
         sentences=allowed.sentences,
         transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
-        demo=model in SHIPPED,
+        demo=allowed.model in SHIPPED,
     )
 
 

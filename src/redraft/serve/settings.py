@@ -24,7 +24,7 @@ from pydantic_settings import (
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.decoding.beam import BIASED, EXACT
 from redraft.errors import OptionError
-from redraft.serve.scheduler import MOST_LANES, USUAL_LANES
+from redraft.serve.scheduler import DEFAULT_LANES, MOST_LANES
 from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"
@@ -79,7 +79,7 @@ class ServeSettings(BaseSettings):
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
     exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
     batch_lanes: int = Field(
-        USUAL_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 turns batching off"
+        DEFAULT_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 turns batching off"
     )
 
     sessions: int = Field(128, ge=1, le=10_000, description="maximum number of sessions")

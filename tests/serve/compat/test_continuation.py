@@ -82,20 +82,20 @@ def test_two_streams_of_one_caller_take_turns() -> None:
     places = Continuation()
     found = [places.place(text, 0.1 * number) for number, text in enumerate(chain(*zip(first, second, strict=True)))]
     assert [place.utterance for place in found] == ["1", "2"] * 4
-    assert [place.line for place in found] == [0, 1] * 4
+    assert [place.lane for place in found] == [0, 1] * 4
     assert [place.seq for place in found] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_texts_of_one_request_do_not_continue_each_other() -> None:
     places, lines = Continuation(), set[int]()
     for text in ("I have a dog", "I have a dog and two", "I have"):
-        lines.add(places.place(text, 0.0, lines).line)
+        lines.add(places.place(text, 0.0, lines).lane)
     assert lines == {0, 1, 2}
 
 
 def test_a_new_utterance_takes_the_line_of_one_long_silent() -> None:
     places = Continuation(most=2, quiet=5)
-    lines = [places.place(text, at).line for text, at in (("one", 0), ("two", 1), ("three", 2), ("four", 8))]
+    lines = [places.place(text, at).lane for text, at in (("one", 0), ("two", 1), ("three", 2), ("four", 8))]
     assert lines == [0, 1, 0, 1]
     assert utterances("one", "two", "one", seconds=6) == ["1", "2", "3"]
     assert utterances("one", "two", "one", seconds=1) == ["1", "2", "1"]
@@ -103,9 +103,9 @@ def test_a_new_utterance_takes_the_line_of_one_long_silent() -> None:
 
 def test_without_a_line_the_others_must_do() -> None:
     places = Continuation(most=4)
-    assert [places.place(text, 0.0).line for text in ("one", "two", "three")] == [0, 1, 2]
+    assert [places.place(text, 0.0).lane for text in ("one", "two", "three")] == [0, 1, 2]
     places.without(2)
-    assert [places.place(text, 1.0).line for text in ("three", "two more", "four")] == [0, 1, 0]
+    assert [places.place(text, 1.0).lane for text in ("three", "two more", "four")] == [0, 1, 0]
 
 
 def test_texts_are_whole_until_the_caller_is_seen_to_mark_the_ends_of_its_sentences() -> None:

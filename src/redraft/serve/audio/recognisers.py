@@ -151,7 +151,7 @@ class Recognisers:
         #: Returns the command of a recogniser's process for a language.
         self.command: Callable[[str], Sequence[str]] = lambda language: command_of(settings, language)
         self._tasks: set[asyncio.Task[None]] = set()
-        metrics.gauge("redraft_listening", "Sessions whose speech is recognised", lambda: self.taken)
+        metrics.gauge("redraft_listening", "Sessions whose speech is being recognised", lambda: self.taken)
 
     @property
     def offered(self) -> bool:
@@ -232,10 +232,10 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
     command = command_of(settings, language)
     try:
         tried = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS)
-        said = json.loads(tried.stdout.partition(b"\n")[0])
+        answer = json.loads(tried.stdout.partition(b"\n")[0])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         sentence = f"recogniser {settings.recogniser!r} cannot be opened: its process does not answer; try it with"
         raise OptionError(f"{sentence} redraft listen --recogniser {settings.recogniser}") from None
     # If the model declares no languages, the recogniser may still support another one.
-    if said["type"] == "error" and (languages or said.get("kind") != OptionError.__name__):
-        raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {said['message']}")
+    if answer["type"] == "error" and (languages or answer.get("kind") != OptionError.__name__):
+        raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {answer['message']}")

@@ -156,7 +156,7 @@ class AudioStream:
         """Return the silence that replaces missing samples."""
         return bytes(WIDTH * self.gaps.skip(samples))
 
-    def heard(self, item: Update) -> Update:
+    def named(self, item: Update) -> Update:
         """Return the recogniser's update with its name and time in the session."""
         begins = item.seq == 0 and not item.final  # this update has the start time of the utterance
         when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not begins) / RATE
@@ -250,14 +250,14 @@ class SessionAudio:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
-        self._last, self._told = Progress(None, 0, 0.0), 0
+        self._last, self._sent_position = Progress(None, 0, 0.0), 0
         #: Total seconds of audio.
         self._seconds = 0.0
         self._finishing = self._closed = False
         #: Whether the next frame is the first after an `audio` message.
         self._first = True
         self._touched = time.monotonic()
-        self._complained: set[str] = set()
+        self._reported: set[str] = set()
         #: When the stream has ended: the function to call, and the stream to start.
         self._then: Callable[[], object] | None = None
         self._next: protocol.Audio | None = None
@@ -290,7 +290,7 @@ class SessionAudio:
         elif stream.name != wanted.stream:
             raise Refused("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
         self._touched, self._first = time.monotonic(), True
-        self._complained.clear()
+        self._reported.clear()
         if (lost := wanted.samples - stream.received) > 0:
             stream.received = wanted.samples
             self._skip(stream, lost)
@@ -298,7 +298,7 @@ class SessionAudio:
         for number, recognised in stream.newest.items():
             if number >= wanted.utterance:
                 self._tell(recognised)
-        self._tell_position()
+        self._send_position()
 
     def take(self, frame: bytes) -> None:
         """Accept samples.
@@ -354,8 +354,8 @@ class SessionAudio:
 
     def _refuse_once(self, sentence: str) -> None:
         """Raise `Refused` only for the first of many frames."""
-        if sentence not in self._complained:
-            self._complained.add(sentence)
+        if sentence not in self._reported:
+            self._reported.add(sentence)
             raise Refused("audio", sentence)
 
     def finish(self, then: Callable[[], object] | None = None) -> None:
@@ -365,14 +365,14 @@ class SessionAudio:
             return
         self._caught_up(self._stream)
         self._finishing = True
-        self._complained.add(NO_STREAM)  # frames still in flight are no error
+        self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._process.finish()
         self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
 
     def look_after(self) -> None:
         """End a stream that gets no more audio; report the position of a slow recogniser."""
         if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
-            self._tell_position()
+            self._send_position()
         if self.running and not self._finishing and time.monotonic() - self._touched > IDLE_SECONDS:
             self._tell(_error("audio", IDLE))
             self.finish()
@@ -393,7 +393,7 @@ class SessionAudio:
         self._stream, self._process = stream, process
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
         self._sentences = Sentences() if cut else None
-        self._last, self._told = Progress(None, 0, 0.0), stream.received
+        self._last, self._sent_position = Progress(None, 0, 0.0), stream.received
         self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._name})
         return stream
@@ -404,25 +404,26 @@ class SessionAudio:
                 async for progress in messages:
                     await self._room()
                     if not process.killed:
-                        self._took(progress, stream)
+                        self._progressed(progress, stream)
         except Exception:
             log.exception("a recogniser failed")
             self._tell(_error("audio", FAILED))
 
-    def _took(self, progress: Progress, stream: AudioStream) -> None:
+    def _progressed(self, progress: Progress, stream: AudioStream) -> None:
         self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
         self._last = progress
         if isinstance(progress.item, Failure):
             sentence = progress.item.message
             log.warning(
-                "a recogniser complains", extra={"sentence": sentence} if self._recognisers.settings.log_text else {}
+                "a recogniser reports a problem",
+                extra={"sentence": sentence} if self._recognisers.settings.log_text else {},
             )
             self._tell(_error("audio", self._recognisers.public(sentence)))
         else:
             for item in self._updates(progress):
-                self._heard(stream.heard(item), stream, stream.arrival(item, progress.samples))
-        if stream.gaps.position(progress.samples) - self._told >= RATE:
-            self._tell_position()
+                self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
+        if stream.gaps.position(progress.samples) - self._sent_position >= RATE:
+            self._send_position()
 
     def _updates(self, progress: Progress) -> list[Update]:
         """Return the updates of a message from the recogniser."""
@@ -431,7 +432,7 @@ class SessionAudio:
             items = [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]
         return [item for item in items if isinstance(item, Update)]
 
-    def _heard(self, update: Update, stream: AudioStream, since: float) -> None:
+    def _accept_update(self, update: Update, stream: AudioStream, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
         try:
             if len(update.text) > _LONGEST:
@@ -467,8 +468,8 @@ class SessionAudio:
             with suppress(Refused):
                 self._accept(left, None)
                 self._tell(stream.remember(left, self._last.samples))
-        self._complained.add(NO_STREAM)
-        self._tell_position()
+        self._reported.add(NO_STREAM)
+        self._send_position()
         (then, self._then), (wanted, self._next) = (self._then, None), (self._next, None)
         if then is not None:
             then()
@@ -480,16 +481,16 @@ class SessionAudio:
 
     # To the client
 
-    def _tell_position(self) -> None:
+    def _send_position(self) -> None:
         if self._stream is None:
             return
-        self._told = self._stream.gaps.position(self._last.samples)
+        self._sent_position = self._stream.gaps.position(self._last.samples)
         self._tell(
             protocol.Listening(
                 stream=self._stream.name,
                 listening=self.running,
                 received=self._stream.received,
-                recognised=self._told,
+                recognised=self._sent_position,
             )
         )
 

@@ -12,7 +12,6 @@ from starlette.routing import BaseRoute
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Callers
 from redraft.serve.compat.deepl import deepl
-from redraft.serve.compat.dialect import Asked
 from redraft.serve.compat.libretranslate import libretranslate
 from redraft.serve.compat.openai import openai
 from redraft.serve.hub import Hub
@@ -33,5 +32,5 @@ def compat_routes(hub: Hub) -> list[BaseRoute]:
     check_compat(hub.settings)
     if not hub.settings.compat:
         return []
-    asked = Asked(hub, Callers(hub))
-    return [route for name in dict.fromkeys(hub.settings.compat) for route in DIALECTS[name](asked)]
+    callers = Callers(hub)
+    return [route for name in dict.fromkeys(hub.settings.compat) for route in DIALECTS[name](callers)]

@@ -1,4 +1,4 @@
-"""Callers of the imitated APIs; requests of one utterance share a line, so the previous output is the next draft."""
+"""Callers of the imitated APIs; requests of one utterance share a lane, so the previous output is the next draft."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class Place:
     """The utterance to which a text belongs.
 
     Attributes:
-        line: index of the line that translates it.
+        lane: index of the lane that translates it.
         seq: index of the text in its utterance.
         whole: whether to translate it as a complete text rather than as an incomplete sentence.
     """
 
-    line: int
+    lane: int
     utterance: str
     seq: int
     whole: bool
@@ -99,9 +99,9 @@ class Continuation:
     """Recent utterances of one caller in one language pair.
 
     Args:
-        most: maximum number of open utterances; each has a line.
-        quiet: after this many seconds without a text, a new utterance takes over an utterance's line even if another
-            line could be opened.
+        most: maximum number of open utterances; each has a lane.
+        quiet: after this many seconds without a text, a new utterance takes over an utterance's lane even if another
+            lane could be opened.
     """
 
     def __init__(self, most: int = 4, quiet: float = 5.0) -> None:
@@ -119,45 +119,45 @@ class Continuation:
         the caller has not been seen to punctuate the ends of its sentences.
 
         Args:
-            besides: lines of other texts of the same request, which this text cannot continue.
+            besides: lanes of other texts of the same request, which this text cannot continue.
         """
-        line = self._continued(text, besides)
-        if line is None:
-            line = self._line(now, besides)
-            self._begin(line, text, now)
+        lane = self._continued(text, besides)
+        if lane is None:
+            lane = self._lane(now, besides)
+            self._begin(lane, text, now)
             repeated = False
         else:
-            repeated = self._grow(self._open[line], text, now)
-        utterance = self._latest = self._open[line]
+            repeated = self._grow(self._open[lane], text, now)
+        utterance = self._latest = self._open[lane]
         whole = repeated or not self._ends_marked or ends_sentence(text)
-        return Place(line, utterance.name, utterance.seq, whole)
+        return Place(lane, utterance.name, utterance.seq, whole)
 
-    def without(self, line: int) -> None:
-        """Drop a line that the server did not admit, and open no more lines."""
-        self._open.pop(line, None)
+    def without(self, lane: int) -> None:
+        """Drop a lane that the server did not admit, and open no more lanes."""
+        self._open.pop(lane, None)
         self._most = max(1, len(self._open))
 
     def _continued(self, text: str, besides: Collection[int]) -> int | None:
-        """Return the line of the most similar open utterance, the newest of equals; None if none is similar."""
+        """Return the lane of the most similar open utterance, the newest of equals; None if none is similar."""
         found = [
-            (share, utterance.touched, line)
-            for line, utterance in self._open.items()
-            if line not in besides and (share := likeness(utterance.text, text))
+            (share, utterance.touched, lane)
+            for lane, utterance in self._open.items()
+            if lane not in besides and (share := likeness(utterance.text, text))
         ]
         return max(found)[-1] if found else None
 
-    def _line(self, now: float, besides: Collection[int]) -> int:
-        """Return a line for a new utterance: one silent for ``quiet`` seconds, else a new one, else the oldest one."""
-        by_age = sorted(self._open, key=lambda line: (line in besides, self._open[line].touched))
+    def _lane(self, now: float, besides: Collection[int]) -> int:
+        """Return a lane for a new utterance: one silent for ``quiet`` seconds, else a new one, else the oldest one."""
+        by_age = sorted(self._open, key=lambda lane: (lane in besides, self._open[lane].touched))
         if by_age and (len(by_age) == self._most or self._open[by_age[0]].touched < now - self._quiet):
             return by_age[0]
         return len(self._open)
 
-    def _begin(self, line: int, text: str, now: float) -> None:
+    def _begin(self, lane: int, text: str, now: float) -> None:
         last = self._latest
         if last is not None and last.grown and not ends_sentence(last.text):
             self._ends_marked = False
-        self._open[line] = _Utterance(next(self._names), text, 0, now)
+        self._open[lane] = _Utterance(next(self._names), text, 0, now)
 
     def _grow(self, utterance: _Utterance, text: str, now: float) -> bool:
         """Record the newest text of an utterance; return whether it is unchanged."""
@@ -240,7 +240,7 @@ class Newest:
 
 @dataclass(slots=True)
 class _Lane:
-    """A line of a caller; its exchange is opened on first use."""
+    """A lane of a caller; its exchange is opened on first use."""
 
     lock: Newest = field(default_factory=Newest)
     exchange: Exchange | None = None
@@ -270,11 +270,11 @@ class Callers:
     """
 
     def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
-        self._hub, self._clock = hub, clock
+        self.hub, self._clock = hub, clock
         self._known: dict[Caller, _Known] = {}
         hub.swept.append(self.sweep)
 
-    async def translate(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
+    async def replies(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
         """Translate the texts of one request in order.
 
         Raises:
@@ -296,33 +296,33 @@ class Callers:
     ) -> Reply:
         if not text:
             return Reply("")
-        while wait := self._hub.posts.take("\n".join(caller.marks)):
+        while wait := self.hub.posts.take("\n".join(caller.marks)):
             await asyncio.sleep(wait)
-        self._hub.admission.check_working()
+        self.hub.admission.check_working()
         known.touched = self._clock()
         for again in (False, True):
             place = known.continuation.place(text, known.touched, besides)
-            lane = known.lanes.setdefault(place.line, _Lane())
+            lane = known.lanes.setdefault(place.lane, _Lane())
             async with lane.lock:
                 if await gone():
                     raise Refused("stale", "the caller has gone")
                 try:
-                    exchange = lane.exchange = lane.exchange or await self._hub.exchanges.keep(
+                    exchange = lane.exchange = lane.exchange or await self.hub.exchanges.keep(
                         _wanted(caller), caller.address
                     )
                 except Refused as refused:
                     if again or refused.code not in ("capacity", "limit") or not known.exchanges:
                         raise
-                    known.continuation.without(place.line)  # make do with the lines that are open
+                    known.continuation.without(place.lane)  # make do with the lanes that are open
                 else:
-                    besides.add(place.line)
+                    besides.add(place.lane)
                     return await self._ask(exchange, place, text)
         raise AssertionError("the second time it is translated or refused")
 
     async def _ask(self, exchange: Exchange, place: Place, text: str) -> Reply:
         # Never final: the caller may still revise a complete sentence, and its translation is then the draft.
-        source = self._hub.as_sentence(text) if place.whole else text
-        (found,) = (await self._hub.exchanges.ask(exchange, Update(place.utterance, place.seq, source))).values()
+        source = self.hub.as_sentence(text) if place.whole else text
+        (found,) = (await exchange.ask(Update(place.utterance, place.seq, source))).values()
         captions = [event for event in found if isinstance(event, Caption)]
         failures = [event for event in found if isinstance(event, Failure)]
         if not captions:
@@ -337,12 +337,12 @@ class Callers:
 
     def sweep(self) -> None:
         """Forget callers that have sent nothing for ``keep_seconds``."""
-        late = self._clock() - self._hub.settings.keep_seconds
+        late = self._clock() - self.hub.settings.keep_seconds
         for caller, known in list(self._known.items()):
             if known.touched < late and not known.busy:
                 del self._known[caller]
                 for exchange in known.exchanges:
-                    self._hub.exchanges.close(exchange)
+                    self.hub.exchanges.close(exchange)
 
 
 def _wanted(caller: Caller) -> Wanted:

@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
-from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.compat.callers import Callers
+from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, routes, tag, translate_plain
 from redraft.serve.refusals import Refused
 
 #: Error code -> HTTP status, where DeepL's differs from ours.
@@ -33,15 +34,15 @@ class DeepLRequest(Body):
     auth_key: str | None = None
 
 
-def deepl(asked: Asked) -> list[BaseRoute]:
+def deepl(callers: Callers) -> list[BaseRoute]:
     """Return the routes of the DeepL API."""
 
-    async def translate(request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         found = await fields(request, ("text",))
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
-        key = _key(asked, request, found.get("auth_key"))
-        owner = asked.hub.admission.owner(key)
+        key = _key(callers, request, found.get("auth_key"))
+        owner = callers.hub.admission.owner(key)
         for name in _UNABLE:
             if found.get(name):
                 raise Refused("option", f"{name} is not supported by this server")
@@ -49,7 +50,7 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         target = tag(wanted.target_lang, "target_lang")
         source = tag(wanted.source_lang, "source_lang") if wanted.source_lang else SOURCE
         who = caller(request, "deepl", key, owner, target, source)
-        texts = await asked.plain(request, who, wanted.text)
+        texts = await translate_plain(callers, request, who, wanted.text)
         detected = source.upper()
         translations = [
             {"detected_source_language": detected, "text": text}
@@ -59,8 +60,8 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         return JSONResponse({"translations": translations})
 
     async def languages(request: Request) -> Response:
-        _key(asked, request)
-        offer = asked.hub.offer()
+        _key(callers, request)
+        offer = callers.hub.offer()
         # DeepL's own client sends a form body with GET.
         found = await fields(request) if request.headers.get("content-type") else request.query_params
         kind = found.get("type", "source")
@@ -71,18 +72,18 @@ def deepl(asked: Asked) -> list[BaseRoute]:
         return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
 
     async def usage(request: Request) -> Response:
-        _key(asked, request)
+        _key(callers, request)
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 
     paths = {
-        "/v2/translate": ("POST", translate),
+        "/v2/translate": ("POST", answer),
         "/v2/languages": ("GET", languages),
         "/v2/usage": ("GET", usage),
     }
     return routes(paths, refuse)
 
 
-def _key(asked: Asked, request: Request, otherwise: object = "") -> str:
+def _key(callers: Callers, request: Request, otherwise: object = "") -> str:
     """Return the API key from the header, or the field that older clients use, after checking it.
 
     Raises:
@@ -91,7 +92,7 @@ def _key(asked: Asked, request: Request, otherwise: object = "") -> str:
     header = request.headers.get("authorization", "")
     given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
     key = given if isinstance(given, str) else ""
-    asked.hub.admission.owner(key)
+    callers.hub.admission.owner(key)
     return key
 
 

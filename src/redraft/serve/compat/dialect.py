@@ -17,9 +17,8 @@ from starlette.routing import BaseRoute, Route
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve import protocol
-from redraft.serve.compat.callers import Caller, Callers, Reply
+from redraft.serve.compat.callers import Caller, Callers
 from redraft.serve.http import Endpoint, address_of, read_bytes
-from redraft.serve.hub import Hub
 from redraft.serve.refusals import CODES, Refused
 
 M = TypeVar("M", bound=BaseModel)
@@ -35,25 +34,12 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the endpoints of an API use."""
-
-    hub: Hub
-    callers: Callers
-
-    async def translate(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[Reply]:
-        """Translate texts; see `Callers.translate`."""
-        return await self.callers.translate(caller, texts, request.is_disconnected)
-
-    async def plain(self, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
-        """Translate texts from callers that add no instructions.
-
-        Text inside a pair of symbols is translated separately.
-        """
-        pieces = [_pieces(text) for text in texts]
-        found = iter(await self.translate(request, caller, [text for each in pieces for text, _ in each]))
-        return ["".join(next(found).text + behind for _, behind in each) for each in pieces]
+async def translate_plain(callers: Callers, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
+    """Translate texts from callers that add no instructions; text inside a pair of symbols is translated separately."""
+    pieces = [_pieces(text) for text in texts]
+    sent = [text for each in pieces for text, _ in each]
+    found = iter(await callers.replies(caller, sent, request.is_disconnected))
+    return ["".join(next(found).text + behind for _, behind in each) for each in pieces]
 
 
 def _pieces(text: str) -> list[tuple[str, str]]:

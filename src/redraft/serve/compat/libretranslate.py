@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
-from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, routes, tag
+from redraft.serve.compat.callers import Callers
+from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, routes, tag, translate_plain
 from redraft.serve.refusals import Refused
 
 #: Error code -> HTTP status, where LibreTranslate's differs from ours.
@@ -34,21 +35,21 @@ class DetectRequest(Body):
     api_key: str | None = None
 
 
-def libretranslate(asked: Asked) -> list[BaseRoute]:
+def libretranslate(callers: Callers) -> list[BaseRoute]:
     """Return the routes of the LibreTranslate API."""
 
-    async def translate(request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         found = await fields(request)
         key = found.get("api_key")
         key = key if isinstance(key, str) else ""
-        owner = asked.hub.admission.owner(key)
+        owner = callers.hub.admission.owner(key)
         wanted = checked(LibreTranslateRequest, found)
         auto = wanted.source.lower() == "auto"
         source = SOURCE if auto else tag(wanted.source, "source")
         target = tag(wanted.target, "target")
         who = caller(request, "libretranslate", key, owner, target, source)
         several = isinstance(wanted.q, list)
-        texts = await asked.plain(request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])
+        texts = await translate_plain(callers, request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])
         answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
         if auto:
             detected = {"confidence": 0.0, "language": source}  # nothing was detected
@@ -56,7 +57,7 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
         return JSONResponse(answer)
 
     async def languages(request: Request) -> Response:
-        offer = asked.hub.offer()
+        offer = callers.hub.offer()
         sources = offer.source_languages or (SOURCE,)
         targets = sorted(offer.target_languages)
         listed = [
@@ -67,10 +68,10 @@ def libretranslate(asked: Asked) -> list[BaseRoute]:
 
     async def detect(request: Request) -> Response:
         found = checked(DetectRequest, await fields(request))
-        asked.hub.admission.owner(found.api_key)
+        callers.hub.admission.owner(found.api_key)
         return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected
 
-    paths = {"/translate": ("POST", translate), "/languages": ("GET", languages), "/detect": ("POST", detect)}
+    paths = {"/translate": ("POST", answer), "/languages": ("GET", languages), "/detect": ("POST", detect)}
     return routes(paths, refuse)
 
 

@@ -19,8 +19,8 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.serve.compat.callers import Reply
-from redraft.serve.compat.dialect import SOURCE, Asked, Body, caller, checked, fields, instructed, routes, tag
+from redraft.serve.compat.callers import Callers, Reply
+from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, instructed, routes, tag
 from redraft.serve.http import bearer
 from redraft.serve.refusals import Refused
 
@@ -118,23 +118,23 @@ class ChatRequest(Body):
     user: str | None = Field(None, max_length=1000)
 
 
-def openai(asked: Asked) -> list[BaseRoute]:
+def openai(callers: Callers) -> list[BaseRoute]:
     """Return the routes of the OpenAI API."""
 
     async def complete(request: Request) -> Response:
         key = bearer(request.headers.get("authorization", "")) or ""
-        owner = asked.hub.admission.owner(key)
+        owner = callers.hub.admission.owner(key)
         wanted = checked(ChatRequest, await fields(request))
-        asking = [said.text for said in wanted.messages if said.role == "user"]
+        asking = [each.text for each in wanted.messages if each.role == "user"]
         if not asking:
             raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
-        system = "\n".join(said.text for said in wanted.messages if said.role in ("system", "developer"))
+        system = "\n".join(each.text for each in wanted.messages if each.role in ("system", "developer"))
         sent = instructed(asking[-1])
         prompt = f"{system}\n{sent.before}\n{sent.after}"
         target = _target(wanted.model, prompt)
         source = source_of(prompt) or SOURCE
         who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
-        (found,) = await asked.translate(request, who, [sent.text])
+        (found,) = await callers.replies(who, [sent.text], request.is_disconnected)
         if wanted.stream:
             usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
             return Response("".join(_events(wanted.model, found, usage=usage)), media_type="text/event-stream")
@@ -143,7 +143,7 @@ def openai(asked: Asked) -> list[BaseRoute]:
         return JSONResponse({**answer, "usage": _usage(found)})
 
     def _target(model: str, prompt: str) -> str:
-        offer = asked.hub.offer()
+        offer = callers.hub.offer()
         name, _, language = model.rpartition("/")
         if name == offer.model:
             return tag(language, "the language in the name of the model")
@@ -156,8 +156,8 @@ def openai(asked: Asked) -> list[BaseRoute]:
         )
 
     async def models(request: Request) -> Response:
-        asked.hub.admission.owner(bearer(request.headers.get("authorization", "")))
-        offer = asked.hub.offer()
+        callers.hub.admission.owner(bearer(request.headers.get("authorization", "")))
+        offer = callers.hub.offer()
         names = [offer.model, *(f"{offer.model}/{target}" for target in offer.target_languages)]
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]
         return JSONResponse({"object": "list", "data": listed})
