@@ -38,6 +38,16 @@ ABOUT = {
     "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
     "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
 }
+#: Subject of the index -> its pages, in order; the last one has all others.
+SUBJECTS: dict[str, Sequence[str]] = {
+    "Live captions": (
+        *("stream", "language_model", "ssbd", "trade", "beta", "mask", "displays", "redraft", "finals", "sentences"),
+        *("listening", "quality"),
+    ),
+    "Servers": ("capacity", "load", "vllm_plugin"),
+    "Methods of the other papers": ("cold", "jacobi", "bild", "aasd"),
+    "Speed and exactness": (),
+}
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
     "stream": (
@@ -61,25 +71,31 @@ HEADLINES = {
 
 
 def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
-    """Return the index of result pages and of other measurements."""
-    parts = [INTRODUCTION, *map(_check_entry, (each for each in checks if each.leads))]
+    """Return the index of result pages and of other measurements, by subject."""
+    entries = {}
     for name, bench in groupby(results, key=page_name):
         found = list(bench)
-        headlines = [f"- {where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
+        headlines = [f"{where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
         signatures = [each for result in found for each in result.signatures]
-        parts.append(_entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures))
-    return "\n".join([*parts, *map(_check_entry, (each for each in checks if not each.leads)), glossary(results)])
-
-
-def _check_entry(check: Check) -> str:
-    signatures = [str(row["signature"]) for row in check.rows]
-    return _entry(check.title, check.name, check.about, [f"- {check.headline()}"], signatures)
+        entries[name] = _entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures)
+    for check in checks:
+        signatures = [str(row["signature"]) for row in check.rows]
+        entries[check.name] = _entry(
+            check.title, check.name, check.about, [check.headline()] if check.figures else (), signatures
+        )
+    parts = [INTRODUCTION]
+    for subject, names in SUBJECTS.items():
+        # Pages without a subject follow those of the last one.
+        found = [entries.pop(name) for name in names if name in entries] + (not names) * [*entries.values()]
+        if found:
+            parts.append(f"## {subject}\n\n{''.join(found)}")
+    return "\n".join([*parts, glossary(results)])
 
 
 def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatures: Iterable[str]) -> str:
-    words = f"{about} {'*Measured on earlier weights.*' * bool(earlier(signatures))}".strip()
-    lines = [f"## [{title}]({name}.md)\n", *([f"{words}\n"] if words else []), *headlines]
-    return "\n".join(lines).rstrip() + "\n"
+    words = f"{about} {'*Measured on earlier weights.*' * bool(earlier(signatures))}".rstrip()
+    heading = f"- [{title.partition(' (')[0]}]({name}.md)"
+    return "\n".join([f"{heading}: {words}" if words else heading, *(f"    - {line}" for line in headlines)]) + "\n"
 
 
 def _headline(name: str, group: Sequence[Result]) -> str:

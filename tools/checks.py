@@ -172,7 +172,6 @@ class Check:
         about: one sentence on the question that it answers.
         figures: columns shown in the index.
         remark: what readers need to know about the table.
-        leads: whether it stands before the benchmark tables in the index.
         shown: whether the page shows a row.
     """
 
@@ -182,7 +181,6 @@ class Check:
     columns: Columns
     figures: tuple[str, ...]
     remark: str = ""
-    leads: bool = False
     shown: Callable[[Row], bool] = lambda row: True
     rows: Sequence[Row] = ()
 
@@ -222,7 +220,6 @@ CHECKS = (
         "take nearly all of it. Each further token of a pass costs almost as much as the first, since more than half "
         "of the weights are the output matrix, so fewer passes save less time than with a GPU. NE shown has a margin "
         "of 0, the default. `aasd` asks for the rows of the whole prompt, which are the most expensive part.",
-        leads=True,
     ),
     Check(
         "exact",
@@ -250,7 +247,7 @@ CHECKS = (
         "Sentences instead of a recogniser's utterances",
         "What cutting a recogniser's text into sentences changes.",
         SENTENCES,
-        ("final captions",),
+        (),
         "The talks of ACL 60/60 dev are cut as a recogniser cuts them, at pauses. *two_cities* is a recording in the "
         "package moonshine-voice, recognised by Moonshine tiny, without references. Decoding is `ssbd` with `--source "
         "stable` and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
