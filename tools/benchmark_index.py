@@ -86,9 +86,9 @@ def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
     parts = [INTRODUCTION]
     for subject, names in SUBJECTS.items():
         # Pages without a subject follow those of the last one.
-        found = [entries.pop(name) for name in names if name in entries] + (not names) * [*entries.values()]
-        if found:
-            parts.append(f"## {subject}\n\n{''.join(found)}")
+        listed = [entries.pop(name) for name in names if name in entries] + (not names) * [*entries.values()]
+        if listed:
+            parts.append(f"## {subject}\n\n{''.join(listed)}")
     return "\n".join([*parts, glossary(results)])
 
 
