@@ -1,10 +1,10 @@
-// Reads final captions out to screen readers: each is put into a live region that nobody sees, and removed again.
+// Announces final captions to screen readers: each is added to an invisible live region, and later removed.
 
 import { mark } from "./languages.js";
 
-/** Milliseconds at the beginning within which captions are those of before: they are not read out again. */
+/** Milliseconds after loading within which captions are old ones, which are not announced again. */
 const SETTLING = 1000;
-/** Captions that stay in the region; removing one is not read out. */
+/** Number of captions kept in the region; removals are not announced. */
 const MOST = 3;
 
 export class Announcer {
@@ -25,7 +25,7 @@ export class Announcer {
     if (this.#region.childElementCount > MOST) this.#region.firstElementChild.remove();
   }
 
-  /** Remove what is not to be found any more. */
+  /** Empty the region. */
   unsay(text) {
     for (const line of [...this.#region.children]) if (line.textContent === text) line.remove();
   }

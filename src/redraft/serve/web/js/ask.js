@@ -1,12 +1,12 @@
-// Questions to this server over HTTP.
+// Requests to this server over HTTP.
 
 import { Backoff } from "./backoff.js";
 
 /**
- * The status and, if that is good, what was answered, else the error; status 0 where no answer came.
+ * Returns the status with the body or the error; status 0 if there was no response.
  *
  * @param {string} path
- * @param {object} [asked] is posted
+ * @param {object} [asked] body to post
  * @param {string} [key] API key
  */
 export async function ask(path, asked, key) {
@@ -20,7 +20,7 @@ export async function ask(path, asked, key) {
   }
 }
 
-/** What is answered in the end; `waiting` is called each time that there is none yet. */
+/** Ask until there is a response; `waiting` is called before every retry. */
 export async function insist(path, waiting) {
   const backoff = new Backoff();
   for (;;) {

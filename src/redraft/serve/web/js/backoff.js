@@ -1,7 +1,7 @@
-// How long is waited before connecting again, in milliseconds: doubled from try to try, and varied, so that many
-// clients do not come back all at once.
+// Delays in milliseconds before reconnecting: doubled with every attempt, with jitter, so that clients do not all return
+// at once.
 
-/** Codes of refusals after which the same may go well a little later. */
+/** Error codes after which a retry may succeed. */
 export const PASSING = new Set(["capacity", "draining", "limit", "slow", "engine"]);
 
 const FIRST = 200;
@@ -10,14 +10,14 @@ const LONGEST = 10_000;
 export class Backoff {
   #wait = FIRST;
 
-  /** The next wait. */
+  /** The next delay. */
   next() {
     const wait = this.#wait * (0.5 + Math.random() / 2);
     this.#wait = Math.min(2 * this.#wait, LONGEST);
     return wait;
   }
 
-  /** A connection came about: the next wait is short again. */
+  /** A connection succeeded: start with short delays again. */
   reset() {
     this.#wait = FIRST;
   }

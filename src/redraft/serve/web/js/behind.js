@@ -1,27 +1,27 @@
-// One line when captions fall behind the speech, and what helps.
+// A notice with advice when captions lag behind speech.
 
-/** Milliseconds behind from which that is said, and below which it no longer is. */
-const SAID = 5_000;
-const OVER = 2_500;
+/** Lag in milliseconds above which the notice is shown, and below which it is hidden. */
+const SHOWN = 5_000;
+const HIDDEN = 2_500;
 /** Samples in a millisecond of audio. */
 const RATE = 16;
 
 /**
  * @param {import("./session.js").Session} session
- * @param {(sentence: string) => void} notice told the sentence, or "" once captions have caught up
+ * @param {(sentence: string) => void} notice shows the sentence; "" hides it
  */
 export function watchLag(session, notice) {
   let recogniser = 0;
   const captions = new Map();
-  let said = false;
+  let shown = false;
   const look = () => {
     const behind = Math.max(recogniser, ...captions.values());
-    if (behind <= (said ? OVER : SAID)) {
-      if (said) notice("");
-      said = false;
+    if (behind <= (shown ? HIDDEN : SHOWN)) {
+      if (shown) notice("");
+      shown = false;
       return;
     }
-    said = true;
+    shown = true;
     const slow = recogniser > behind / 2 ? "The recogniser is" : "Captions are";
     const remedy = recogniser > behind / 2 ? "choose a smaller model" : "choose fewer languages, a smaller model,";
     notice(`${slow} ${Math.round(behind / 1000)} s behind the speech: ${remedy} or a machine with more cores.`);

@@ -5,7 +5,7 @@ const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecog
 export const canRecognise = Boolean(Recognition);
 export const NOT_HERE = "This browser has no speech recognition. Chrome, Edge and Safari have it. You can also type or paste a text.";
 
-/** What recognition cannot go on after: how the microphone is then, and why. */
+/** Errors that end recognition: the microphone's state, and the reason. */
 const HOPELESS = {
   "not-allowed": ["denied", "The browser blocks the microphone on this page. Check its settings; the page also needs https."],
   "service-not-allowed": ["denied", "The browser does not allow speech recognition here."],
@@ -15,30 +15,30 @@ const HOPELESS = {
 
 export class BrowserRecognition {
   #recognition = null;
-  /** What takes the results; null once it is over, since browsers still give some then. */
+  /** Receives the results; null after the end, when browsers still send some. */
   #session = null;
-  #told;
+  #on;
 
   /**
-   * @param {object} told
-   * @param {(state: string) => void} told.state told "asking", "listening", "off", "denied" or "error"
-   * @param {(sentence: string) => void} told.problem told what goes wrong
+   * @param {object} on callbacks
+   * @param {(state: string) => void} on.state called with "asking", "listening", "off", "denied" or "error"
+   * @param {(sentence: string) => void} on.problem called with errors
    */
-  constructor(told) {
-    this.#told = told;
+  constructor(on) {
+    this.#on = on;
   }
 
   get listening() {
     return this.#recognition !== null;
   }
 
-  /** Listen until `stop`; what is heard goes to the session. */
+  /** Listen until `stop`; results go to the session. */
   start(session, language) {
     const recognition = new Recognition();
     this.#session = session;
     let run = session.nextRun();
     Object.assign(recognition, { lang: language, continuous: true, interimResults: true });
-    recognition.onstart = () => this.#recognition === recognition && this.#told.state("listening");
+    recognition.onstart = () => this.#recognition === recognition && this.#on.state("listening");
     recognition.onresult = ({ resultIndex, results }) => {
       if (this.#session !== session) return;
       for (let index = resultIndex; index < results.length; index++) {
@@ -49,9 +49,9 @@ export class BrowserRecognition {
       if (error === "no-speech" || error === "aborted") return;
       const [state, sentence] = HOPELESS[error] ?? ["asking", `Speech recognition failed (${error}); trying again.`];
       if (error in HOPELESS) this.stop(state);
-      this.#told.problem(sentence);
+      this.#on.problem(sentence);
     };
-    // Browsers stop listening after a silence, and count results from 0 when they begin again.
+    // Browsers stop listening after a silence, and number results from 0 after a restart.
     recognition.onend = () => {
       if (this.#session !== session) return;
       session.finishOpen((utterance) => utterance.startsWith(`${run}.`));
@@ -60,7 +60,7 @@ export class BrowserRecognition {
       setTimeout(() => this.#recognition === recognition && recognition.start(), 300);
     };
     this.#recognition = recognition;
-    this.#told.state("asking");
+    this.#on.state("asking");
     recognition.start();
   }
 
@@ -68,10 +68,10 @@ export class BrowserRecognition {
     const recognition = this.#recognition;
     this.#recognition = null;
     recognition?.stop();
-    this.#told.state(state);
+    this.#on.state(state);
   }
 
-  /** Have nothing to do with the session any more. */
+  /** Detach from the session. */
   leave() {
     if (this.listening) this.stop();
     this.#session = null;

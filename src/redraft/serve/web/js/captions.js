@@ -1,13 +1,13 @@
 // Captions by utterance: a row each, with a cell for every language, so that translations of one sentence stand side by
-// side.  Cells only grow, and the view stays at the end unless the reader scrolls up.
+// side.  Cells never shrink, and the view follows the end unless the reader scrolls up.
 //
-// Event "follow": whether the view stays at the end has changed.
+// Event "follow": the view has started or stopped following the end.
 
 import { mark } from "./languages.js";
 
-/** Pixels from the end within which the view counts as being at the end. */
+/** Distance in pixels within which the view counts as being at the end. */
 const NEAR = 48;
-/** How readers scroll; a key that is held or a finger that has left the screen scrolls on for a while, in milliseconds. */
+/** Events of scrolling, and the milliseconds for which a held key or a flick continues to scroll. */
 const GESTURES = ["wheel", "touchmove", "keydown", "pointerdown"];
 const AFTER = 1000;
 
@@ -21,21 +21,21 @@ export class Captions extends EventTarget {
   /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final
       caption, and whether it has ever had a partial one. */
   #utterances = new Map();
-  /** Row -> the same. */
+  /** Row -> the same entry. */
   #entries = new WeakMap();
   #following = true;
-  /** Where the view was scrolled to last. */
+  /** The last scroll position. */
   #top = 0;
-  /** When the reader last did something that scrolls, and whether a pointer is down, as on the scrollbar. */
+  /** Time of the reader's last scrolling action, and whether a pointer is down, as on the scrollbar. */
   #gesture = -AFTER;
   #held = false;
   #frame = 0;
 
   /**
-   * @param {HTMLElement} view what scrolls
+   * @param {HTMLElement} view the scrolling element
    * @param {Map<string, {tag: string, name: string}>} languages by key, in the order of the cells
    * @param {object} options
-   * @param {number} options.most how many rows are kept
+   * @param {number} options.most maximum number of rows
    * @param {() => void} [options.onTrim] called when the oldest row is removed
    */
   constructor(view, languages, { most, onTrim = () => {} }) {
@@ -51,7 +51,7 @@ export class Captions extends EventTarget {
     new ResizeObserver(() => this.resized()).observe(view);
   }
 
-  /** What holds the rows, to be put into the view. */
+  /** The element that holds the rows. */
   get rows() {
     return this.#rows;
   }
@@ -60,7 +60,7 @@ export class Captions extends EventTarget {
     return this.#following;
   }
 
-  /** Show a caption that may still change, the server's message, in the cell of a key. */
+  /** Show a partial caption (the server's message) in the cell of a key. */
   partial(key, { utterance, text, unstable = "", speaker }) {
     const entry = this.#entry(utterance, speaker);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
@@ -71,22 +71,22 @@ export class Captions extends EventTarget {
     this.#grow(cell);
   }
 
-  /** Show a final caption, or with `failed` what stands in its place; false if there is the same already. */
+  /** Show a final caption or, with `failed`, its substitute; false if it is already there. */
   final(key, { utterance, text, speaker, failed = false }) {
     const entry = this.#entry(utterance, speaker);
     if (!this.#languages.has(key)) return false;
     if (entry.ended.has(key)) return !failed && this.#correct(entry, key, text);
     const cell = this.#write(entry, key, "", "");
-    cell.textContent = text; // nothing of it is told apart any more
+    cell.textContent = text; // without the mark of an unstable part
     cell.classList.remove("removed");
     cell.classList.add(failed ? "failed" : "final");
-    if (entry.live) this.#grow(cell); // after a reload hundreds come at once, which would take long
+    if (entry.live) this.#grow(cell); // not after a reload, when hundreds come at once
     entry.open.delete(key);
     entry.ended.add(key);
     return true;
   }
 
-  /** Take a caption away and return its text; another one may come in its place. */
+  /** Remove a caption and return its text; it may be replaced later. */
   remove(utterance, key) {
     const entry = this.#utterances.get(utterance);
     const cell = entry?.cells.get(key);
@@ -100,12 +100,12 @@ export class Captions extends EventTarget {
     return text;
   }
 
-  /** Mark a caption that viewers do not see, or do again. */
+  /** Mark a caption as hidden from viewers, or unmark it. */
   mark(utterance, key, unseen) {
     this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", unseen);
   }
 
-  /** Give a final caption another text; false if it has that, or was removed because there are too many. */
+  /** Replace the text of a final caption; false if it is the same, or its row was removed. */
   #correct(entry, key, text) {
     const cell = entry.cells.get(key);
     if (!cell || cell.textContent === text) return false;
@@ -114,7 +114,7 @@ export class Captions extends EventTarget {
     return true;
   }
 
-  /** Hide all languages but these; hidden ones are written on. */
+  /** Show only these languages; the others are updated too. */
   showOnly(keys) {
     this.#hidden = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
     for (const { cells } of this.#utterances.values()) {
@@ -123,7 +123,7 @@ export class Captions extends EventTarget {
     this.resized();
   }
 
-  /** Remove all rows; an utterance that goes on after this gets a new one. */
+  /** Remove all rows; an unfinished utterance gets a new one. */
   clear() {
     this.#rows.replaceChildren();
     for (const [utterance, entry] of this.#utterances) {
@@ -132,13 +132,13 @@ export class Captions extends EventTarget {
     }
   }
 
-  /** Go to the end, and stay there. */
+  /** Go to the end and follow it. */
   toNewest() {
     this.#setFollowing(true);
     this.#follow();
   }
 
-  /** Widths or type have changed: heights that cells have kept hold no longer. */
+  /** Widths or type size have changed: reset the minimum heights of cells. */
   resized() {
     for (const entry of this.#utterances.values()) {
       for (const cell of entry.cells.values()) cell.style.minHeight = "";
@@ -147,7 +147,7 @@ export class Captions extends EventTarget {
     this.#follow();
   }
 
-  /** Whether an utterance has ended in every language that is shown; captions of others may never come. */
+  /** Whether an utterance has ended in every visible language; others may never arrive. */
   #complete({ ended }) {
     return [...this.#languages.keys()].every((key) => ended.has(key) || this.#hidden.has(key));
   }
@@ -162,7 +162,7 @@ export class Captions extends EventTarget {
     return entry;
   }
 
-  /** Write a cell of an utterance, whose row is made if need be. */
+  /** Return a cell of an utterance, creating its row if necessary. */
   #write(entry, key, text, unstable) {
     if (!entry.row) this.#place(entry);
     const cell = entry.cells.get(key);
@@ -172,7 +172,7 @@ export class Captions extends EventTarget {
     return cell;
   }
 
-  /** Make a row at the end. */
+  /** Add a row at the end. */
   #place(entry) {
     entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
     entry.row.setAttribute("role", "row");
@@ -189,7 +189,7 @@ export class Captions extends EventTarget {
     if (this.#rows.childElementCount > this.#most) this.#trim();
   }
 
-  /** Remove the oldest row, if possible one that waits for nothing; who has scrolled up sees nothing move. */
+  /** Remove the oldest row, preferably a finished one, without moving the view of a reader who has scrolled up. */
   #trim() {
     const rows = [...this.#rows.children];
     const oldest = rows.find((row) => !this.#entries.get(row).open.size) ?? rows[0];
@@ -205,7 +205,7 @@ export class Captions extends EventTarget {
     this.#held ||= type === "pointerdown";
   }
 
-  /** Only a reader who scrolls up leaves the end: captions and changes of size put it further away, too. */
+  /** Stop following only if the reader scrolls up; new captions and resizing also move the end away. */
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#view;
     const up = scrollTop < this.#top && (this.#held || performance.now() - this.#gesture < AFTER);
@@ -220,7 +220,7 @@ export class Captions extends EventTarget {
     this.dispatchEvent(new Event("follow"));
   }
 
-  /** Never let a cell become lower than it was: what stands below would jump.  The end stays where it is at once. */
+  /** Never let a cell shrink, since what is below would jump. */
   #grow(cell) {
     const { height } = cell.getBoundingClientRect();
     if (height <= (parseFloat(cell.style.minHeight) || 0)) return;
@@ -228,7 +228,7 @@ export class Captions extends EventTarget {
     this.#toEnd();
   }
 
-  /** Go on to the end, once a frame, however many captions come within it. */
+  /** Scroll to the end, at most once per frame. */
   #follow() {
     cancelAnimationFrame(this.#frame);
     this.#frame = requestAnimationFrame(() => this.#toEnd());
@@ -249,12 +249,12 @@ function newCell(key, { tag, name }) {
   return cell;
 }
 
-/** Name the speaker, whom style sheets show. */
+/** Set the speaker, whom style sheets show. */
 function name({ row, speaker }) {
   if (speaker) row.dataset.speaker = speaker;
 }
 
-/** Leave what does not change any more, and what may, without a text. */
+/** Split off the part that may still change. */
 function empty(cell) {
   cell.replaceChildren(document.createElement("span"), document.createElement("span"));
   cell.lastChild.className = "unstable";

@@ -1,5 +1,5 @@
-// Runs on the browser's audio thread: turns what a microphone gives into frames of 0.1 s of 16-bit samples at 16 kHz, and
-// posts each with its peak, 0 to 1, and the time at which it was complete, in milliseconds.
+// Runs on the browser's audio thread: converts the microphone's signal to frames of 0.1 s of 16-bit samples at 16 kHz, and
+// posts each with its peak, 0 to 1, and its end time in milliseconds.
 
 import { Resampler } from "./resample.js";
 

@@ -1,4 +1,4 @@
-// Has translations chosen from rows of captions, by pointer or keyboard.
+// Lets the user choose a translation, by pointer or keyboard.
 
 const CELLS = ".cell:not(.source)";
 

@@ -1,19 +1,18 @@
-// Captions in several languages: a column each where there is room for them, else one below the other, sentence by
-// sentence.
+// Captions in several languages: in columns if there is room, else one below the other, sentence by sentence.
 
 import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
 import { choose } from "./choose.js";
 import { mark, nameOf, ownNameOf } from "./languages.js";
 
-/** Rows that are kept: a long session must not make the page slow. */
+/** Maximum number of rows, so that long sessions do not slow the page down. */
 const MOST = 500;
 const EARLIER = "Earlier captions are in the transcript.";
 const NOT_TRANSLATED = "Not translated";
-/** Pixels at standard type size below which a column is too narrow to be read. */
+/** Minimum width of a readable column in pixels, at standard type size. */
 const NARROW = 170;
 
-/** What captions in the source language are known by. */
+/** Key of captions in the source language. */
 export const SOURCE = "";
 
 export class Columns {
@@ -28,7 +27,7 @@ export class Columns {
 
   /**
    * @param {HTMLElement} place where they go
-   * @param {HTMLElement} region that is read out by screen readers
+   * @param {HTMLElement} region live region for screen readers
    * @param {string[]} targets languages
    * @param {string} [source] the language spoken; gets the first column
    */
@@ -56,7 +55,7 @@ export class Columns {
     this.showOnly(new Set(this.#languages.keys()));
   }
 
-  /** Hide all languages but these, of which `SOURCE` may be one; what is hidden goes on. */
+  /** Show only these languages, of which `SOURCE` may be one; the others are updated too. */
   showOnly(keys) {
     this.#shown = keys;
     for (const title of this.#head.children) title.hidden = !keys.has(title.dataset.key);
@@ -64,7 +63,7 @@ export class Columns {
     this.#arrange();
   }
 
-  /** The type has changed its size. */
+  /** The type size has changed. */
   resized() {
     this.#arrange();
     this.#captions.resized();
@@ -82,7 +81,7 @@ export class Columns {
     this.#captions.resized();
   }
 
-  said({ utterance, text, final }) {
+  showSource({ utterance, text, final }) {
     this.#captions[final ? "final" : "partial"](SOURCE, { utterance, text });
   }
 
@@ -96,15 +95,15 @@ export class Columns {
     if (fresh && this.#shown.has(language)) this.#announcer.say(text, language);
   }
 
-  /** What the operator has hidden from viewers is marked, and what not is not. */
+  /** Mark what the operator has hidden from viewers. */
   mark({ utterance, language, hidden }) {
     this.#captions.mark(utterance, language, hidden);
   }
 
   /**
-   * Have translations chosen, by pointer or keyboard.
+   * Let the user choose a translation, by pointer or keyboard.
    *
-   * @param {((caption: object) => void) | null} chosen told of one, see choose.js; null ends it
+   * @param {((caption: object) => void) | null} chosen called with a caption, see choose.js; null ends it
    */
   choose(chosen) {
     this.#place.toggleAttribute("data-editing", Boolean(chosen));
@@ -117,13 +116,13 @@ export class Columns {
     this.#announcer.unsay(this.#captions.remove(utterance, language));
   }
 
-  /** There is no final caption, and there will be none. */
+  /** Translation has failed: there will be no final caption. */
   failed({ utterance, language }) {
     this.#captions.final(language, { utterance, text: NOT_TRANSLATED, failed: true });
   }
 }
 
-/** The language's name, and after it its English one where that is another. */
+/** The language's own name, followed by the English one if it differs. */
 function titleOf(key, { tag, name, english }) {
   const title = element("div", { role: "columnheader" });
   const own = element("span", { textContent: name });

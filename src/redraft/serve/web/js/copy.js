@@ -1,8 +1,8 @@
-// A button that copies an address, to be passed on.
+// A button that copies an address.
 
 /**
- * @param {() => string} address what is copied
- * @param {string} text what the address is called
+ * @param {() => string} address returns the address
+ * @param {string} text name of the address
  */
 export function copyButton(address, text) {
   const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });

@@ -1,20 +1,20 @@
-// Labelled fields with a word of help, and room for what the server finds wrong with them.
+// Labelled form fields with help and error messages.
 
 /**
  * @param {object} about the field
- * @param {string} about.name what the protocol calls it
- * @param {string} about.label what people call it
- * @param {string} about.help what it is, and what is allowed
- * @param {string | number} [about.usual] what counts if it is left empty
- * @param {string[]} [about.words] the choices, where there are some
- * @param {(word: string) => string} [about.wording] what people call a choice
- * @param {object} [about.attributes] of the control; with `rows` it takes several lines
+ * @param {string} about.name name in the protocol
+ * @param {string} about.label visible name
+ * @param {string} about.help description and allowed values
+ * @param {string | number} [about.initial] default value
+ * @param {string[]} [about.words] choices
+ * @param {(word: string) => string} [about.wording] visible name of a choice
+ * @param {object} [about.attributes] of the control; `rows` makes it a text area
  */
-export function makeField({ name, label, help, usual, words, wording = (word) => word, attributes = {} }) {
+export function makeField({ name, label, help, initial, words, wording = (word) => word, attributes = {} }) {
   const place = element("div", { className: attributes.rows ? "field tall" : "field" });
   const control = words ? element("select") : element(attributes.rows ? "textarea" : "input", { autocomplete: "off" });
-  if (words) control.append(...words.map((word) => new Option(wording(word), word, word === usual, word === usual)));
-  else if (usual !== undefined) control.placeholder = usual;
+  if (words) control.append(...words.map((word) => new Option(wording(word), word, word === initial, word === initial)));
+  else if (initial !== undefined) control.placeholder = initial;
   Object.assign(control, { name, id: `field-${name}`, ...attributes });
   control.setAttribute("aria-describedby", `${name}-help ${name}-wrong`);
   control.addEventListener("input", () => clear(control));
@@ -27,14 +27,14 @@ export function makeField({ name, label, help, usual, words, wording = (word) =>
   return place;
 }
 
-/** What a field holds: a number where it is one, the text as it stands where it is none, undefined if empty or absent. */
+/** The value of a field, as a number if it is one; undefined if empty or absent. */
 export function valueOf(control) {
   const text = control?.value.trim() ?? "";
   if (text === "") return undefined;
   return control.tagName === "SELECT" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
-/** Show a sentence at a field, or at the one that its first words name; false if there is no such field. */
+/** Show an error at a field, or at the field named by its first word; false if there is none. */
 export function complain(form, sentence, name) {
   const words = name ? [name] : sentence.split(/\W+/).slice(0, 4);
   const control = words.map((word) => form.elements.namedItem(word)).find((found) => found instanceof Element && wrongOf(found));

@@ -1,12 +1,12 @@
-// From the server's counts to the figures of the panel.
+// Computes the figures of the panel from the server's counts.
 
-/** Milliseconds over which tokens per second are measured. */
+/** Window in milliseconds for tokens per second. */
 const WINDOW = 10_000;
 
 const sum = (targets, name) => Object.values(targets).reduce((total, counts) => total + counts[name], 0);
 const ratio = (part, whole) => (whole > 0 ? part / whole : null);
 
-/** Tokens per second over the last seconds; null before there are two counts. */
+/** Recent tokens per second; null before the second count. */
 export class Rate {
   #counts = [];
 
@@ -19,7 +19,7 @@ export class Rate {
 }
 
 /**
- * The figures of a session; null where there is nothing to divide by.
+ * The figures of a session; null for ratios without data.
  *
  * @param {object} stats the server's message
  * @param {Rate} rate of the session
@@ -37,7 +37,7 @@ export function figuresOf({ targets, lag_ms, lag_p95_ms }, rate) {
   };
 }
 
-/** What the same outputs would have taken by plain re-translation, as far as that follows from counts. */
+/** What plain re-translation would have needed for the same outputs, computed from counts. */
 export function plainFigures({ targets }) {
   const passes = sum(targets, "plain_passes");
   return { passes, perPass: ratio(sum(targets, "tokens"), passes) };

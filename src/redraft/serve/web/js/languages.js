@@ -1,14 +1,14 @@
-// What languages are called, and which way they are written.
+// Names and writing directions of languages.
 
-/** Offered where the model does not say which languages it knows. */
+/** Offered if the model does not declare its languages. */
 export const COMMON = "ar bn cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk ur vi zh".split(" ");
 
-/** The language's name in English; the tag itself where it is none that the browser knows. */
+/** The language's English name; its tag if the browser does not know it. */
 export function nameOf(tag) {
   return named(tag, "en");
 }
 
-/** The language's name in itself. */
+/** The language's own name. */
 export function ownNameOf(tag) {
   return named(tag, tag);
 }
@@ -28,6 +28,6 @@ export function mark(element, tag) {
     element.lang = tag;
     element.dir = (locale.getTextInfo?.() ?? locale.textInfo)?.direction ?? "auto";
   } catch {
-    element.dir = "auto"; // an English name instead of a tag
+    element.dir = "auto"; // it is a name, not a tag
   }
 }

@@ -30,16 +30,16 @@ notice("");
 showModel(at("model"), offer);
 at("kept").textContent = keptSentence(offer.transcript_seconds);
 const memory = new Memory(sessionStorage, () => problem("The browser's storage is full: a reload would lose captions."));
-/** The session; null before it begins and after it is left. */
+/** The current session. */
 let session = null;
-/** Plain re-translation beside it, to compare. */
+/** The same updates by plain re-translation, to compare. */
 let plain = null;
 /** The captions; null before the first session. */
 let columns = null;
 /** Cells of a line, where the address asks for lines that never change, and what makes them. */
 const reading = widthOf(location.search, problem);
 let lines = null;
-/** What stands in the place of captions before there are any. */
+/** The placeholder before the first caption. */
 const empty = at("captions").firstElementChild;
 const wanted = new WantedForm(at("wanted"), offer);
 const panel = new Panel(at("panel"));
@@ -52,7 +52,7 @@ const typing = listenToTyping(at("typed"), ready);
 
 // A session's life
 
-/** The session, begun if need be; null if what is wanted does not do. */
+/** The session, started if necessary; null if the form is invalid. */
 function ready() {
   if (session) return session;
   const start = wanted.read();
@@ -65,7 +65,7 @@ function ready() {
   return session;
 }
 
-/** Show what a new or remembered session says. */
+/** Show the events of a new or restored session. */
 function listenTo(made, start) {
   session = made;
   problem("");
@@ -76,14 +76,14 @@ function listenTo(made, start) {
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
   lines?.start();
-  session.addEventListener("said", ({ detail }) => {
-    said(detail);
+  session.addEventListener("update", ({ detail }) => {
+    showText(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
   });
   const shown = lines ?? session;
   shown.addEventListener("partial", ({ detail }) => columns.partial(detail));
   shown.addEventListener("final", ({ detail }) => {
-    if (detail.language === SOURCE) columns.said({ ...detail, final: true });
+    if (detail.language === SOURCE) columns.showSource({ ...detail, final: true });
     else columns.final(detail);
   });
   session.addEventListener("failed", ({ detail }) => columns.failed(detail));
@@ -96,7 +96,7 @@ function listenTo(made, start) {
   });
   const showShare = (name) => showLinks(at("share"), { session: name, room: start.room, targets: start.targets });
   showShare(memory.session?.name);
-  at("share").hidden = false; // after the session's end too: the transcript can still be had for a while
+  at("share").hidden = false; // also after the end, since the transcript stays available for a while
   session.addEventListener("started", ({ detail }) => {
     begun = true;
     showShare(detail.session);
@@ -108,13 +108,13 @@ function listenTo(made, start) {
   showControls();
 }
 
-/** Show what was said, in reading mode as lines like those of its translations. */
-function said(update) {
+/** Show the source text, in reading mode as lines like those of its translations. */
+function showText(update) {
   if (lines) lines.read({ ...update, language: SOURCE }, update.final);
-  else columns.said(update);
+  else columns.showSource(update);
 }
 
-/** The session is over; what it has shown stays until the next one begins. */
+/** The session is over; its captions stay until the next one starts. */
 function left() {
   player.stop();
   speaking.leave();
@@ -128,23 +128,23 @@ function left() {
   showControls();
 }
 
-/** There has been no session: all is as it was before. */
+/** Return to the state before a session. */
 function notBegun() {
   at("captions").replaceChildren(empty);
   at("share").hidden = true;
   showState("idle", SENTENCES);
 }
 
-/** Go on with what was there before a reload. */
+/** Continue after a reload. */
 function restore() {
   const { start } = memory.session;
   listenTo(new Session(memory), start);
   for (const final of [...memory.finals.values()].filter(Boolean)) {
-    said({ utterance: final.utterance, text: final.source, final: true });
+    showText({ utterance: final.utterance, text: final.source, final: true });
     if (lines) lines.read(final, true);
     else columns.final(final);
   }
-  for (const update of memory.open.values()) said(update);
+  for (const update of memory.open.values()) showText(update);
   at("speed").value = memory.read("position")?.speed ?? 1;
   panel.clear(start.method);
   session.resume();
@@ -152,7 +152,7 @@ function restore() {
   player.resume();
 }
 
-/** Begin or end plain re-translation of the same updates. */
+/** Start or stop plain re-translation of the same updates. */
 function comparePlain() {
   plain?.leave();
   plain = null;
@@ -167,7 +167,7 @@ function comparePlain() {
   plain.begin({ ...memory.session.start, method: "ar", options: {}, room: undefined });
 }
 
-// What is shown of it
+// Display
 
 function showControls() {
   const focused = document.activeElement;
@@ -175,7 +175,7 @@ function showControls() {
   const playing = player.run !== null;
   for (const button of document.querySelectorAll(".play")) button.hidden = playing;
   for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
-  // The focus goes on to what has taken the place of what had it.
+  // Move the focus to the element that replaces the focused one.
   if (focused?.hidden) (focused.form?.querySelector(".play:not([hidden]), .stop:not([hidden])") ?? kind()).focus({ preventScroll: true });
 }
 
@@ -184,7 +184,7 @@ function showControls() {
 function play(plan, speed, recorded = false) {
   if (!plan.length || !ready()) return;
   player.play(plan, session.nextRun(), speed, recorded);
-  // On a phone the captions are above the button that was pressed, and have just grown.
+  // On a phone the captions are above the pressed button.
   requestAnimationFrame(() => document.querySelector(".stage").scrollIntoView());
 }
 
@@ -199,7 +199,7 @@ at("talk-form").addEventListener("submit", async (event) => {
   const begun = ready();
   if (!begun) return;
   const { body } = await ask("/v1/talk");
-  if (session !== begun) return; // refused or ended before the talk came: it must not begin another one
+  if (session !== begun) return; // refused or ended while the talk was loading
   if (body) play(body, Number(at("speed").value), true);
   else problem(`${GONE}. Try again in a moment.`);
 });
@@ -222,7 +222,7 @@ for (const button of document.querySelectorAll(".stop")) button.addEventListener
 for (const radio of document.querySelectorAll("[name=kind]")) radio.addEventListener("change", showSource);
 at("wanted").addEventListener("submit", (event) => event.preventDefault());
 
-/** The chosen kind of source. */
+/** The selected kind of source. */
 function kind() {
   return document.querySelector("[name=kind]:checked");
 }
@@ -232,7 +232,7 @@ function showSource() {
   for (const part of document.querySelectorAll("[data-kind]")) part.hidden = part.dataset.kind !== value;
 }
 
-at("edit").hidden = reading > 0; // a line is no caption of its own
+at("edit").hidden = reading > 0; // lines cannot be edited
 at("captions").classList.toggle("reading", reading > 0);
 at("compare").closest("label").hidden = !offer.methods.includes("ar");
 showSource();

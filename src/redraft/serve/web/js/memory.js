@@ -1,12 +1,12 @@
-// What must outlive a reload of the page, in the tab's sessionStorage: the session, final captions, open updates.
+// State that survives a reload, in the tab's sessionStorage: the session, final captions, unanswered updates.
 //
-// Every final caption has an entry of its own, so that adding one does not write all others again.
+// Every final caption has its own entry, so that adding one does not rewrite the others.
 
 export const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
 
 const PREFIX = "redraft.";
 
-/** Keeps nothing beyond the page: for sessions that a reload may end. */
+/** A storage that does not survive a reload. */
 export class Volatile {
   #items = new Map();
   getItem(name) {
@@ -26,7 +26,7 @@ export class Memory {
 
   /**
    * @param {Storage} storage where to keep it
-   * @param {() => void} onFull called when the storage takes no more, so that a reload would lose something
+   * @param {() => void} onFull called when the storage is full, so that a reload would lose captions
    */
   constructor(storage, onFull = () => {}) {
     this.#storage = storage;
@@ -36,14 +36,13 @@ export class Memory {
 
   load() {
     /**
-     * The session: {start, token, server, name, targets, begun, runs, ending, paused, hidden}; null where there
-     * is none.
+     * The session: {start, token, server, name, targets, begun, runs, ending, paused, hidden}, or null.
      * `hidden` has the keys of captions that viewers do not see.
      */
     this.session = this.read("session");
-    /** Newest update of each utterance that is not translated into every language yet. */
+    /** Newest update of each utterance that is not finished in every language. */
     this.open = new Map(Object.entries(this.read("open") ?? {}));
-    /** Key of utterance and language -> final caption, or null where there is none. */
+    /** Key of utterance and language -> final caption, or null if translation failed. */
     this.finals = new Map();
     for (let entry; (entry = this.read(`final.${this.finals.size}`)); ) this.finals.set(entry.key, entry.final);
   }
@@ -65,7 +64,7 @@ export class Memory {
     this.#storage.removeItem(PREFIX + name);
   }
 
-  /** Change some of what is known of the session. */
+  /** Change fields of the session. */
   note(changes) {
     this.session = { ...this.session, ...changes };
     this.write("session", this.session);
@@ -81,7 +80,7 @@ export class Memory {
     this.write("open", Object.fromEntries(this.open));
   }
 
-  /** Keep a final caption, in the place of an earlier one of the same key. */
+  /** Keep a final caption; it replaces an earlier one of the same key. */
   keepFinal(key, final) {
     const place = this.finals.has(key) ? [...this.finals.keys()].indexOf(key) : this.finals.size;
     this.write(`final.${place}`, { key, final });

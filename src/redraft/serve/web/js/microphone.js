@@ -1,8 +1,8 @@
-// The microphone: opened, paused and released; what it gives comes as frames of 16-bit samples at 16 kHz.
+// The microphone, as frames of 16-bit samples at 16 kHz.
 
 const RATE = 16_000;
 
-/** What can go wrong when it is opened. */
+/** Errors of opening it. */
 const PROBLEMS = {
   NotAllowedError: ["denied", "The browser does not allow this page to use the microphone. Allow it in the site's settings, then try again."],
   NotFoundError: ["error", "No microphone was found."],
@@ -11,34 +11,34 @@ const PROBLEMS = {
 const INSECURE = "Browsers allow the microphone only on https pages and on the server's own machine.";
 
 export class Microphone {
-  #told;
+  #on;
   #stream = null;
   #context = null;
   #pausing = false;
-  /** When the last frame was complete, in milliseconds; 0 before the first. */
+  /** End time of the last frame in milliseconds; 0 before the first. */
   #last = 0;
 
   /**
-   * @param {object} told
-   * @param {(samples: Int16Array, peak: number) => void} told.heard takes 0.1 s of audio, and the loudest sample in it, 0 to 1
-   * @param {(samples: number) => void} told.missed told how many samples the browser has left out
-   * @param {(state: string, sentence?: string) => void} told.state told "asking", "listening", "paused", "denied" or "error"
+   * @param {object} on callbacks
+   * @param {(samples: Int16Array, peak: number) => void} on.frame called with 0.1 s of audio and its peak, 0 to 1
+   * @param {(samples: number) => void} on.missed called with the number of samples that the browser has lost
+   * @param {(state: string, sentence?: string) => void} on.state called with "asking", "listening", "paused", "denied" or "error"
    */
-  constructor(told) {
-    this.#told = told;
+  constructor(on) {
+    this.#on = on;
   }
 
   async open() {
-    this.#told.state("asking");
+    this.#on.state("asking");
     if (!navigator.mediaDevices?.getUserMedia || !globalThis.AudioWorkletNode) {
-      this.#told.state("error", INSECURE);
+      this.#on.state("error", INSECURE);
       return;
     }
     const context = (this.#context = new AudioContext());
     try {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
       if (context !== this.#context) {
-        release(stream); // stopped meanwhile
+        release(stream); // `stop` was called meanwhile
         return;
       }
       this.#stream = stream;
@@ -47,7 +47,7 @@ export class Microphone {
       if (context !== this.#context) return;
       this.close();
       const [state, sentence] = PROBLEMS[error.name] ?? ["error", `The microphone cannot be opened: ${error.message}`];
-      this.#told.state(state, sentence);
+      this.#on.state(state, sentence);
     }
   }
 
@@ -56,7 +56,7 @@ export class Microphone {
     await context.resume();
     if (context !== this.#context) return;
     const capture = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
-    capture.port.onmessage = ({ data }) => context === this.#context && this.#heard(data);
+    capture.port.onmessage = ({ data }) => context === this.#context && this.#onFrame(data);
     context.createMediaStreamSource(stream).connect(capture);
     const [track] = stream.getAudioTracks();
     track.onended = () => this.#lost();
@@ -64,15 +64,15 @@ export class Microphone {
     this.#show();
   }
 
-  #heard({ samples, peak, time }) {
-    // Where the browser has stopped the audio for a while, its clock has stood still.
+  #onFrame({ samples, peak, time }) {
+    // While the browser suspends the audio, its clock stops.
     const missing = this.#last ? Math.round(((time - this.#last) / 1000) * RATE) - samples.length : 0;
-    if (missing > RATE) this.#told.missed(missing);
+    if (missing > RATE) this.#on.missed(missing);
     this.#last = time;
-    this.#told.heard(samples, peak);
+    this.#on.frame(samples, peak);
   }
 
-  /** Pause, or go on; a paused microphone gives silence. */
+  /** Pause or resume; a paused microphone sends silence. */
   pause(pausing) {
     this.#pausing = pausing;
     for (const track of this.#stream?.getAudioTracks() ?? []) track.enabled = !pausing;
@@ -84,7 +84,7 @@ export class Microphone {
     return this.#pausing;
   }
 
-  /** Whether the browser has stopped the audio, without being asked. */
+  /** Whether the browser has suspended the audio by itself. */
   get suspended() {
     return this.#context !== null && this.#context.state !== "running";
   }
@@ -92,15 +92,15 @@ export class Microphone {
   #show() {
     if (!this.#stream) return;
     const [track] = this.#stream.getAudioTracks();
-    if (this.#pausing) this.#told.state("paused");
-    else if (this.suspended) this.#told.state("paused", "The browser has paused the microphone. Press Resume to go on.");
-    else if (track.muted) this.#told.state("paused", "The system has muted the microphone.");
-    else this.#told.state("listening");
+    if (this.#pausing) this.#on.state("paused");
+    else if (this.suspended) this.#on.state("paused", "The browser has paused the microphone. Press Resume to go on.");
+    else if (track.muted) this.#on.state("paused", "The system has muted the microphone.");
+    else this.#on.state("listening");
   }
 
   #lost() {
     this.close();
-    this.#told.state("error", "The microphone has been disconnected.");
+    this.#on.state("error", "The microphone has been disconnected.");
   }
 
   /** Release the device. */

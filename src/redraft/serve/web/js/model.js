@@ -1,4 +1,4 @@
-// Which model translates, and what to expect of it.
+// The model that translates, with a warning about the demo model.
 
 /**
  * @param {HTMLElement} place

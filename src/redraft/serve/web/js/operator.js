@@ -1,4 +1,4 @@
-// What the owner of a session decides over the captions that viewers see: pause them, hide one, correct one.
+// The owner's control of viewers' captions: pause, hide and correct.
 
 import { mark, nameOf } from "./languages.js";
 
@@ -12,12 +12,12 @@ export class Operator {
   /** The caption that the dialog is about. */
   #chosen = null;
 
-  /** @param {(sentence: string) => void} problem says what cannot be done */
+  /** @param {(sentence: string) => void} problem shows an error */
   constructor(problem) {
     this.#problem = problem;
     at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !pressed(at("pause")) }));
     at("edit").addEventListener("click", () => this.#edit(!pressed(at("edit"))));
-    at("editor").addEventListener("click", ({ target }) => target === at("editor") && at("editor").close()); // beside it
+    at("editor").addEventListener("click", ({ target }) => target === at("editor") && at("editor").close()); // a click on the backdrop
     at("leave").addEventListener("click", () => at("editor").close());
     at("hide").addEventListener("click", () => this.#decide({ type: "hide", hidden: !this.#chosen.unseen }));
     at("correct").addEventListener("submit", (event) => {

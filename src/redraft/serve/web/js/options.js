@@ -1,21 +1,20 @@
-// The options of a session beyond its languages.  Their ranges are the server's business: it is told what was typed, and
-// what it refuses is said at the field.
+// The options of a session besides its languages.  The server checks their ranges; its error is shown at the field.
 
 import { complain, makeField, valueOf } from "./fields.js";
 
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
 
-/** Fields whose names and ranges are the protocol's. */
+/** Fields with names and ranges of the protocol. */
 const MASK = [
   {
     name: "mask_margin",
     label: "Margin",
     help: "Dims a growing sentence from the first word whose lead over the runner-up is below this. From -1 to 1.",
-    usual: 0,
+    initial: 0,
     attributes: NUMBER,
   },
-  { name: "mask_k", label: "Dimmed at the end", help: "Also dims this many tokens or words at the end. From 0 to 100.", usual: 0, attributes: NUMBER },
-  { name: "mask_unit", label: "Counted in", help: "Tokens are parts of words, as the model sees them.", words: ["tokens", "words"], usual: "tokens" },
+  { name: "mask_k", label: "Dimmed at the end", help: "Also dims this many tokens or words at the end. From 0 to 100.", initial: 0, attributes: NUMBER },
+  { name: "mask_unit", label: "Counted in", help: "Tokens are parts of words, as the model sees them.", words: ["tokens", "words"], initial: "tokens" },
 ];
 
 const ROOM = [
@@ -25,14 +24,14 @@ const ROOM = [
     help: "A name such as hall-1, so that viewers' links stay the same from talk to talk.",
     attributes: { maxLength: 63, autocapitalize: "none", spellcheck: false },
   },
-  { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], usual: "no" },
+  { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], initial: "no" },
 ];
 
-const source = (usual) => ({
+const source = (initial) => ({
   name: "source_policy",
   label: "Unfinished text",
   help: "Words that are held back: stable, those that are likely to be revised; raw, none; stable:P, those that stay with a chance below P.",
-  usual,
+  initial,
   attributes: { maxLength: 10, autocapitalize: "none", spellcheck: false },
 });
 const sentences = (wanted) => ({
@@ -40,16 +39,16 @@ const sentences = (wanted) => ({
   label: "Whole sentences",
   help: "Cuts what the server recognises into sentences, whatever the pauses.",
   words: ["yes", "no"],
-  usual: wanted ? "yes" : "no",
+  initial: wanted ? "yes" : "no",
 });
 
-/** The word for a value that is true or false; undefined leaves the field. */
+/** The word for a boolean; undefined leaves the field alone. */
 const SWITCH = { true: "yes", false: "no" };
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
   help: `Number of earlier sentences that the model gets as context. From 0 to ${most}.`,
-  usual: 0,
+  initial: 0,
   attributes: NUMBER,
 });
 const glossary = (most) => ({
@@ -81,7 +80,7 @@ export class Options {
     this.#showMethod();
   }
 
-  /** Their part of the message `start`, what is left empty left to the server; null, with a word to the user, if none. */
+  /** Their fields of the message `start`, without empty ones; null, with an error at the field, if invalid. */
   read() {
     const glossary = this.#glossary();
     if (!glossary) return null;
@@ -94,7 +93,7 @@ export class Options {
     return { ...Object.fromEntries(common), ...place, ...sentences, options: Object.fromEntries(entries), glossary };
   }
 
-  /** Show what a session began with. */
+  /** Show the options of a session. */
   show({ method, options = {}, glossary = [], ...rest }) {
     this.#form.elements.method.value = method;
     this.#showMethod();
@@ -109,7 +108,7 @@ export class Options {
     return this.#offer.about[this.#form.elements.method.value].options;
   }
 
-  /** The pairs of terms; null if a line is none. */
+  /** The pairs of terms; null if a line is invalid. */
   #glossary() {
     const lines = (this.#form.elements.glossary?.value ?? "").split("\n").filter((line) => line.trim());
     const pairs = lines.map((line) => line.split(/=(.*)/s, 2).map((part) => part.trim()));
@@ -130,8 +129,8 @@ export class Options {
   }
 }
 
-/** The field of a method's option, in the server's words. */
-function fieldOf({ name, help, allowed, default: usual, words }) {
-  const told = words.length ? help : `${help}: ${allowed}`;
-  return { name, label: name, help: `${told}.`, usual, words: words.length ? words : undefined, attributes: words.length ? {} : NUMBER };
+/** The field for an option of a method, as the server describes it. */
+function fieldOf({ name, help, allowed, default: initial, words }) {
+  const description = words.length ? help : `${help}: ${allowed}`;
+  return { name, label: name, help: `${description}.`, initial, words: words.length ? words : undefined, attributes: words.length ? {} : NUMBER };
 }

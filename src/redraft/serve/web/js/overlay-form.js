@@ -10,13 +10,13 @@ import { notice, problem } from "./problem.js";
 
 const at = (id) => document.getElementById(id);
 
-/** Pixels of the canvas that the preview stands for. */
+/** Size in pixels of the canvas in the preview. */
 const CANVAS = 1920;
-/** Opacity of a new box, as the last two hexadecimal digits of its colour. */
+/** Opacity of a new box: the last two hexadecimal digits of its colour. */
 const BOX = "000000cc";
 const ABSENT = "No such session is running. The overlay waits for it.";
 
-/** What people call the choices. */
+/** Visible names of the choices. */
 const WORDING = {
   start: "Left (right in Arabic, Hebrew …)",
   center: "Centred",
@@ -27,7 +27,7 @@ const WORDING = {
   no: "No",
   yes: "Yes",
 };
-/** Language -> a caption, and the beginning of the next one with what may still change; English for all others. */
+/** Language -> a final caption and a partial one with its unstable part; English for all other languages. */
 const SAMPLES = {
   ar: ["كان يوم اثنين في مارس، وكان الجو باردًا جدًا.", "كل صباح كنت أستقل القطار", "إلى مكتبي"],
   de: ["Es war ein Montag im März, und es war sehr kalt.", "Jeden Morgen nahm ich den Zug", "in mein Büro"],
@@ -45,10 +45,10 @@ const number = (name, label, help) => {
   const { least, most } = OPTIONS[name][0];
   return { name, label, help: `${help} From ${least} to ${most}.`, attributes: { type: "number", min: least, max: most, value: OPTIONS[name][1] ?? "" } };
 };
-const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, usual: OPTIONS[name][1], wording: (word) => WORDING[word] });
+const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, initial: OPTIONS[name][1], wording: (word) => WORDING[word] });
 const colour = (name, label, value) => ({ name, label, help: "", attributes: { type: "color", value } });
 
-/** Which languages there are; null where the session is not there, or none has begun in the room. */
+/** The session's languages; null if there is no session. */
 async function targetsOf(kind, name) {
   const { body } = await ask(`/v1/${kind}s/${encodeURIComponent(name)}`);
   const found = body?.targets.length ? body.targets : null;
@@ -67,7 +67,7 @@ async function build() {
     label: "Language",
     help: "",
     words: targets ?? ["", ...(known.length ? known : COMMON)],
-    usual: targets?.[0] ?? "",
+    initial: targets?.[0] ?? "",
     wording: (tag) => (tag ? nameOf(tag) : "First to arrive"),
   };
   const fields = [
@@ -81,7 +81,7 @@ async function build() {
     choice("unstable", "Unstable words", "Words that may still change."),
     number("reading", "Whole lines", "Characters per line. A line appears once it is complete and never changes. If empty, words appear immediately."),
     number("clear", "Clear after", "Seconds of silence; 0 keeps the last caption."),
-    { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], usual: "no", wording: (word) => WORDING[word] },
+    { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], initial: "no", wording: (word) => WORDING[word] },
     colour("background", "Box", `#${BOX.slice(0, 6)}`),
     { name: "opacity", label: "Opacity of the box", help: "", attributes: { type: "range", min: 0, max: 255, value: parseInt(BOX.slice(6), 16) } },
   ];
@@ -97,9 +97,9 @@ function query() {
   const opacity = Number(values.opacity).toString(16).padStart(2, "0");
   values.background = values.box === "yes" ? values.background + opacity : OPTIONS.background[1];
   const found = new URLSearchParams();
-  for (const [name, [, usual]] of Object.entries(OPTIONS)) {
+  for (const [name, [, initial]] of Object.entries(OPTIONS)) {
     const text = String(values[name] ?? "").trim();
-    if (text && text !== String(usual)) found.set(name, text.replace(/^#/, ""));
+    if (text && text !== String(initial)) found.set(name, text.replace(/^#/, ""));
   }
   return found.toString();
 }
@@ -134,6 +134,6 @@ function preview(options) {
 
 at("address-tools").append(copyButton(() => at("address").textContent, "overlay"));
 await build();
-const defaults = Object.fromEntries(Object.entries(OPTIONS).map(([name, [, usual]]) => [name, usual]));
+const defaults = Object.fromEntries(Object.entries(OPTIONS).map(([name, [, initial]]) => [name, initial]));
 preview(defaults);
 show();

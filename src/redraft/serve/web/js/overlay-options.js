@@ -1,4 +1,4 @@
-// The options of the overlay, from its address: each has a range or a form, and what is outside is named.
+// The options of the overlay, parsed from its address.
 
 const number = (least, most) => ({
   least,
@@ -13,7 +13,7 @@ const colour = {
 };
 const pattern = (form, allowed) => ({ allowed, read: (text) => (form.test(text) ? text : null) });
 
-/** Name -> [what it may be, its default]. */
+/** Name -> [kind, default]. */
 export const OPTIONS = {
   session: [pattern(/^[0-9a-f]{32}$/, "the name of a session, 32 hexadecimal digits"), null],
   room: [pattern(/^[a-z0-9][a-z0-9_-]{0,62}$/, "the name of a room, 1 to 63 lower-case letters, digits, hyphens and underscores"), null],
@@ -31,7 +31,7 @@ export const OPTIONS = {
 
 /**
  * @param {string} query of the address
- * @throws {RangeError} a sentence that names the option and what is allowed
+ * @throws {RangeError} names the option and its allowed values
  */
 export function optionsOf(query) {
   const given = new URLSearchParams(query);
@@ -39,8 +39,8 @@ export function optionsOf(query) {
     if (!(name in OPTIONS)) throw new RangeError(`${name.slice(0, 40)} is not an option: there are ${Object.keys(OPTIONS).join(", ")}`);
   }
   const found = {};
-  for (const [name, [kind, usual]] of Object.entries(OPTIONS)) {
-    found[name] = given.has(name) ? kind.read(given.get(name)) : usual;
+  for (const [name, [kind, initial]] of Object.entries(OPTIONS)) {
+    found[name] = given.has(name) ? kind.read(given.get(name)) : initial;
     if (given.has(name) && found[name] === null) throw new RangeError(`${name} must be ${kind.allowed}`);
   }
   if ((found.session === null) === (found.room === null)) throw new RangeError("session or room is missing: copy the address of the overlay from the main page, under Share and save");

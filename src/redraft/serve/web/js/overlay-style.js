@@ -1,4 +1,4 @@
-// How the overlay's options look, in the overlay itself and where they are tried out.
+// Styles the overlay and its preview.
 
 /**
  * @param {HTMLElement} place of the captions

@@ -1,4 +1,4 @@
-// Captions for streaming programs: big, on a transparent ground, the last lines only.
+// Captions for streaming programs: the last lines, large, on a transparent background.
 
 import { Captions } from "./captions.js";
 import { optionsOf } from "./overlay-options.js";
@@ -6,7 +6,7 @@ import { style } from "./overlay-style.js";
 import { ReadingLines } from "./reading.js";
 import { Viewer } from "./viewer.js";
 
-/** Captions that are kept: more than fit. */
+/** Number of captions kept, more than fit. */
 const MOST = 12;
 const TITLES = {
   live: "live",
@@ -60,7 +60,7 @@ function show(options) {
   });
   viewer.addEventListener("final", ({ detail }) => shown(detail)?.final(detail.language, detail));
   viewer.addEventListener("hidden", ({ detail: { utterance, language } }) => captions?.remove(utterance, language));
-  // The audience is not shown what is amiss for a while; the operator finds it in the title.
+  // Problems are shown in the title, for the operator; the audience does not see it.
   viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.message}`));
   viewer.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));
   viewer.connect();

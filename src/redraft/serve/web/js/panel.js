@@ -1,4 +1,4 @@
-// Statistics: how much of the output came from drafts, and what that saves against plain re-translation.
+// Statistics: the share of the output that came from drafts, and the savings over plain re-translation.
 
 import { figuresOf, plainFigures, Rate } from "./figures.js";
 import { nameOf } from "./languages.js";
@@ -9,7 +9,7 @@ const percent = new Intl.NumberFormat("en", { style: "percent" });
 
 const milliseconds = (value) => `${whole.format(value)} ms`;
 
-/** Figure -> what it is called, how it is written, and what it means. */
+/** Figure -> name, format and meaning. */
 const FIGURES = {
   passes: ["Model passes", whole.format, "How often the model ran. One pass verifies a whole draft, or decodes one token."],
   perPass: ["Tokens per pass", fine.format, "Output tokens divided by model passes. Decoding token by token stays below 1."],
@@ -62,8 +62,8 @@ export class Panel {
   }
 
   /**
-   * What was measured of plain re-translation, which runs beside the session; its passes follow from counts.
-   * Where the session's lag counts from speech, that of plain re-translation, which gets text, does not compare.
+   * Measurements of plain re-translation, which runs beside the session; its passes are computed from counts.
+   * If the session's lag counts from speech, that of plain re-translation, which gets text, cannot be compared.
    */
   showPlain(stats, spoken) {
     const { speed, lag, lag95, erasure } = figuresOf(stats, this.#plainRate);
@@ -77,7 +77,7 @@ export class Panel {
   }
 }
 
-/** A row of the table; its meaning is shown while it is pointed at or has the focus. */
+/** A row of the table; its meaning is shown on hover and focus. */
 function rowOf([name, [title, , meaning]], explained) {
   const row = document.createElement("tr");
   const heading = Object.assign(document.createElement("th"), { scope: "row" });
@@ -95,7 +95,7 @@ function rowOf([name, [title, , meaning]], explained) {
   return row;
 }
 
-/** The share of a language's tokens that was taken over from drafts. */
+/** The share of a language's tokens that came from drafts. */
 function barOf(target, { tokens, accepted }) {
   const item = document.createElement("li");
   const label = document.createElement("span");

@@ -1,5 +1,5 @@
-// Which languages of a session a viewer sees: one, unless several are wanted side by side, and the original if wanted.
-// Kept in the address, so that it outlives a reload and can be passed on.
+// The viewer's choice of languages: one or several, with or without the original.  Kept in the address, so that it
+// survives a reload and can be shared.
 
 import { mark, ownNameOf } from "./languages.js";
 
@@ -13,7 +13,7 @@ export class LanguagePicker {
   /**
    * @param {HTMLElement} place where the buttons go
    * @param {string[]} targets languages of the session
-   * @param {(shown: string[], original: boolean) => void} chosen told of what is to be seen, now and after each change
+   * @param {(shown: string[], original: boolean) => void} chosen called with the choice, now and after each change
    */
   constructor(place, targets, chosen) {
     const given = new URLSearchParams(location.search);
@@ -40,7 +40,7 @@ export class LanguagePicker {
     return button;
   }
 
-  /** Show a language in place of the one that is shown, or show or hide it beside others; the last one stays. */
+  /** Switch to a language or, with several, show or hide it; the last one stays. */
   #choose(tag) {
     if (!this.#several) this.#shown.clear();
     if (!this.#shown.delete(tag)) this.#shown.add(tag);
@@ -70,7 +70,7 @@ export class LanguagePicker {
   }
 }
 
-/** The language among these that the browser's user reads; the first one if there is none. */
+/** The first of these languages that the browser's user prefers, or else the first. */
 function ownLanguage(tags) {
   const languageOf = (tag) => tag.toLowerCase().split("-")[0];
   for (const own of navigator.languages) {

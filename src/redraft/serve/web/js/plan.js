@@ -1,14 +1,14 @@
-// A pasted text as timed updates, as if somebody spoke it.
+// Converts a pasted text to timed updates, as if it were spoken.
 
 const SECONDS_A_WORD = 0.4;
 const WORDS_AN_UPDATE = 2;
 const PAUSE = 0.6;
-/** Characters that are spoken in the time of a word, where no spaces tell words apart. */
+/** Characters spoken in the time of a word, in scripts without spaces. */
 const UNSPACED = 3;
 
 /**
  * @param {string[]} sentences of the text
- * @param {boolean} spoken word after word; otherwise every sentence comes whole, at once
+ * @param {boolean} spoken word by word; otherwise sentence by sentence, immediately
  */
 export function planOf(sentences, spoken) {
   const plan = [];

@@ -1,4 +1,4 @@
-// Plays timed updates as if somebody spoke, and goes on where it was after a reload.
+// Plays timed updates, and continues after a reload.
 
 export class Player {
   #memory;
@@ -11,7 +11,7 @@ export class Player {
    * @param {import("./memory.js").Memory} memory where plan and position are kept
    * @param {(utterance: string, text: string, final: boolean) => void} send takes an update
    * @param {() => void} changed called when playing begins or ends
-   * @param {import("./sound.js").Sound} sound what is heard of a plan that was recorded
+   * @param {import("./sound.js").Sound} sound the recording of a recorded plan
    */
   constructor(memory, send, changed, sound) {
     this.#memory = memory;
@@ -20,14 +20,14 @@ export class Player {
     this.#sound = sound;
   }
 
-  /** The run that is being played; null if none is. */
+  /** The run that is being played, or null. */
   get run() {
     return this.#memory.read("position")?.run ?? null;
   }
 
   /**
    * @param {{utterance: string, text: string, final: boolean, time: number}[]} plan updates, in the order of time
-   * @param {string} run what the names of its utterances begin with
+   * @param {string} run prefix of its utterances' names
    * @param {number} speed how much faster than real time
    * @param {boolean} recorded whether the plan belongs to the recording of the talk
    */

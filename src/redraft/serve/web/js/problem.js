@@ -1,19 +1,19 @@
-// Banners below the header: what went wrong, until it is dismissed, and one line about what the page is doing.
+// Banners below the header: an error, until it is dismissed, and a status line.
 
 const bar = document.getElementById("problem");
 const calm = document.getElementById("notice");
-/** Topic -> its line; the connection comes before all others. */
+/** Topic -> its line; the connection has precedence. */
 const notices = new Map([["connection", ""]]);
 bar.querySelector("button").addEventListener("click", () => problem(""));
 
-/** Show a sentence; an empty one hides the bar. */
+/** Show an error; an empty one hides the banner. */
 export function problem(sentence) {
   write(bar.querySelector("span"), sentence);
   bar.hidden = !sentence;
 }
 
 /**
- * Show one line about a topic in place of the one before; an empty one takes it away.  Of several topics one is shown.
+ * Set the status line of a topic; an empty one removes it.  Only one topic is shown at a time.
  *
  * @param {string} line such as "Reconnecting…"
  * @param {string} [topic]
@@ -23,7 +23,7 @@ export function notice(line, topic = "connection") {
   write(calm, [...notices.values()].find(Boolean) ?? "");
 }
 
-/** Screen readers read what is written: the same is not written again. */
+/** Do not rewrite equal text: screen readers would announce it again. */
 function write(element, sentence) {
   if (element.textContent !== sentence) element.textContent = sentence;
 }

@@ -6,7 +6,7 @@ const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
 /**
  * A button that shows the code.
  *
- * @param {() => string} address what it stands for
+ * @param {() => string} address returns the link
  */
 export function qrButton(address) {
   const button = element("button", { type: "button", textContent: "QR code" });
@@ -25,7 +25,7 @@ function show(address) {
   );
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
-  dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close()); // beside it
+  dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close()); // a click on the backdrop
   document.body.append(dialog);
   dialog.showModal();
 }

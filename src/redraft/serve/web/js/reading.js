@@ -44,7 +44,7 @@ export function broken(units, width) {
   return lines;
 }
 
-/** How many units of a text count as shown, where `shown` are those that were: reading goes on after the last of the longest common runs. */
+/** How many units of a text count as shown, given the units shown so far: those up to the end of the last longest common run. */
 export function continued(shown, units) {
   if (shown.every((unit, place) => unit === units[place])) return shown.length;
   let last = null;

@@ -1,8 +1,8 @@
-// Resamples audio from the rate of a device to another one, by windowed sinc interpolation.  Knows no browser.
+// Resamples audio by windowed sinc interpolation.  Does not use the browser.
 
-/** Zero crossings of the filter on each side; more of them make its edge steeper. */
+/** Zero crossings of the filter on each side; more make it steeper. */
 const CROSSINGS = 24;
-/** Where the filter ends, as a part of the narrower band: what is above would come back as noise. */
+/** Cutoff of the filter, relative to the narrower band, to avoid aliasing. */
 const EDGE = 0.92;
 
 export class Resampler {
@@ -12,13 +12,13 @@ export class Resampler {
   #cut;
   #kernels = new Map();
   #input;
-  /** Samples of the input before those that are kept, and the next output. */
+  /** Number of input samples before the kept ones, and of the next output. */
   #before;
   #next = 0;
 
   /**
-   * @param {number} from samples a second of the input
-   * @param {number} to samples a second of the output
+   * @param {number} from input samples per second
+   * @param {number} to output samples per second
    */
   constructor(from, to) {
     const common = divisor(from, to);
@@ -30,7 +30,7 @@ export class Resampler {
     this.#before = -this.#half;
   }
 
-  /** The output that more input makes, both as a Float32Array. */
+  /** Resample more input; both are a Float32Array. */
   push(input) {
     this.#input = joined(this.#input, input);
     const end = this.#before + this.#input.length;
@@ -50,7 +50,7 @@ export class Resampler {
     return Float32Array.from(made);
   }
 
-  /** The weights of the inputs around an output that is so many phases after one of them. */
+  /** The weights of the inputs around an output at a phase between two of them. */
   #kernel(phase) {
     if (!this.#kernels.has(phase)) {
       const weights = Array.from({ length: 2 * this.#half }, (_, tap) => this.#weight(tap - this.#half + 1 - phase / this.#phases));

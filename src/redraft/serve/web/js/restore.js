@@ -1,9 +1,9 @@
-// What a server is told that was started again, and has forgotten a session: messages that follow `start`.
+// The messages that follow `start` if a restarted server has lost the session.
 
 /** Characters of one `restore` message; servers take at least as many bytes. */
 const LENGTH = 5_000;
 
-/** What there is already: before anything is said that viewers could see, whether they are to see it. */
+/** The state of the session: first what viewers may see, then the captions. */
 export function* restoring({ session: { paused, hidden = [] }, finals: known }) {
   if (paused) yield { type: "pause" };
   let finals = [];
@@ -19,7 +19,7 @@ export function* restoring({ session: { paused, hidden = [] }, finals: known }) 
   if (finals.length) yield { type: "restore", finals };
 }
 
-/** Which utterances are hidden, of those that are unfinished too; the server confirms it. */
+/** The hidden utterances, unfinished ones too; the server confirms them. */
 export function* hiding({ session: { hidden = [] } }) {
   for (const key of hidden) {
     const [utterance, language] = JSON.parse(key);

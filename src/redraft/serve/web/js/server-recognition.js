@@ -1,48 +1,48 @@
 // Speech recognition on the server: sends the microphone's audio over the session's connection.
 //
-// Audio is kept until the utterance that it belongs to has been recognised to its end, so that after a drop, or on a
-// server that was started again, nothing of it is missing.
+// Audio is kept until its utterance has been recognised to the end, so that nothing is missing after a drop or a restart of
+// the server.
 
 import { Microphone } from "./microphone.js";
 
 const RATE = 16_000;
-/** Seconds less than the server takes at once that are kept: it gets new audio meanwhile. */
+/** Seconds by which less is kept than the server accepts at once, since it gets new audio meanwhile. */
 const SPARE = 3;
 
 export class ServerRecognition {
-  #told;
+  #on;
   #most;
   #session = null;
   #stop = new AbortController();
   #microphone;
-  /** The stream of audio: its name, when it began, and how many samples there have been; null before the first. */
+  /** The stream of audio: its name, start time and number of samples so far; null before the first. */
   #stream = null;
-  /** Frames that are not recognised yet, each with its position. */
+  /** Frames that are not yet recognised, each with its position. */
   #kept = [];
-  /** Utterances that have ended, and whether another one is under way. */
+  /** Number of finished utterances, and whether another one is open. */
   #ended = 0;
   #open = false;
-  /** Whether the server has said what it wants next. */
+  /** Whether the server has reported the position it wants next. */
   #sending = false;
   #stopping = false;
 
   /**
-   * @param {number} backlog seconds of audio that the server takes at once
-   * @param {object} told see `Microphone`; besides
-   * @param {(peak: number) => void} told.level told how loud it is, 0 to 1
-   * @param {(sentence: string) => void} told.problem told what goes wrong
+   * @param {number} backlog seconds of audio that the server accepts at once
+   * @param {object} on callbacks, see `Microphone`, and
+   * @param {(peak: number) => void} on.level called with the peak, 0 to 1
+   * @param {(sentence: string) => void} on.problem called with errors
    */
-  constructor(backlog, told) {
+  constructor(backlog, on) {
     this.#most = Math.max(1, backlog - SPARE) * RATE;
-    this.#told = told;
+    this.#on = on;
     this.#microphone = new Microphone({
-      heard: (samples, peak) => this.#heard(samples, peak),
+      frame: (samples, peak) => this.#onFrame(samples, peak),
       missed: (samples) => this.#missed(samples),
       state: (state, sentence = "") => this.#show(state, sentence),
     });
   }
 
-  /** Whether the microphone is in use, or asked for. */
+  /** Whether the microphone is in use or requested. */
   get listening() {
     return this.#session !== null && !this.#stopping;
   }
@@ -55,9 +55,9 @@ export class ServerRecognition {
     this.#microphone.pause(pausing);
   }
 
-  /** Listen until `stop`; what is recognised goes to the session. */
+  /** Listen until `stop`; recognised text goes to the session. */
   start(session) {
-    if (this.#stream) session.say({ type: "audio_end" }); // of what was stopped a moment ago
+    if (this.#stream) session.say({ type: "audio_end" }); // for the stream that was just stopped
     this.leave();
     this.#session = session;
     session.speaking = true;
@@ -70,7 +70,7 @@ export class ServerRecognition {
     this.#microphone.open();
   }
 
-  /** Release the microphone; what was said last is still recognised. */
+  /** Release the microphone; pending audio is still recognised. */
   stop(state = "off") {
     this.#microphone.close();
     if (this.listening) {
@@ -78,10 +78,10 @@ export class ServerRecognition {
       if (!this.#stream) this.leave();
       else if (this.#sending) this.#session.say({ type: "audio_end" });
     }
-    this.#told.state(state);
+    this.#on.state(state);
   }
 
-  /** Have nothing to do with the session any more. */
+  /** Detach from the session. */
   leave() {
     this.#microphone.close();
     this.#stop.abort();
@@ -96,13 +96,13 @@ export class ServerRecognition {
 
   #show(state, sentence) {
     if (state === "denied" || state === "error") this.stop(state);
-    else this.#told.state(state);
-    if (sentence) this.#told.problem(sentence);
+    else this.#on.state(state);
+    if (sentence) this.#on.problem(sentence);
   }
 
-  #heard(samples, peak) {
+  #onFrame(samples, peak) {
     if (this.#stopping) return;
-    this.#told.level(peak);
+    this.#on.level(peak);
     const first = !this.#stream;
     if (first) this.#session.memory.note({ spoken: true });
     this.#stream ??= { name: this.#session.nextRun(), time: this.#session.clock() - samples.length / RATE, samples: 0 };
@@ -122,7 +122,7 @@ export class ServerRecognition {
 
   // To and from the server
 
-  /** Tell the server of the stream, on every connection anew. */
+  /** Announce the stream to the server, on every connection. */
   #begin() {
     if (!this.#stream) return;
     const { name, time, samples } = this.#stream;
@@ -152,14 +152,14 @@ export class ServerRecognition {
     if (this.#stopping) this.#session.say({ type: "audio_end" });
   }
 
-  /** The server listens no longer: since this was wanted, or for a reason that it has told. */
+  /** The server has stopped listening, on request or because of an error that it has reported. */
   #over() {
     this.#session.finishSpoken();
     this.#sending = false;
-    if (!this.#stopping && this.#microphone.suspended) return; // goes on when the browser does
+    if (!this.#stopping && this.#microphone.suspended) return; // resumes with the browser
     const wanted = this.#stopping;
     this.leave();
-    if (!wanted) this.#told.state("error");
+    if (!wanted) this.#on.state("error");
   }
 
   #recognised({ stream, utterance, final, recognised }) {
@@ -170,7 +170,7 @@ export class ServerRecognition {
     this.#forget(recognised);
   }
 
-  /** Drop what is recognised. */
+  /** Drop recognised audio. */
   #forget(position) {
     while (this.#kept.length && this.#kept[0].at + this.#kept[0].samples.length <= position) this.#kept.shift();
   }

@@ -1,9 +1,9 @@
-// A session of one's own on the server: updates out, captions in, whatever happens to the connection or the page.
+// A session on the server: updates out, captions in; survives drops of the connection and reloads of the page.
 //
 // Events carry the server's message as `detail`: "started", "partial", "final" (again, if it was corrected), "stats",
 // "listening" and "recognised" (of audio), "paused", "hidden", "done", and "failed" for an error in place of a final
-// caption.  Besides there are "problem" {code, message, fatal}, "said" (an update that was sent or will be, or was
-// recognised) and "state": "connecting", "live", "waiting" (to try again) or "over".
+// caption.  Also "problem" {code, message, fatal}, "update" (sent, queued or recognised) and "state": "connecting", "live",
+// "waiting" (to retry) or "over".
 
 import { address } from "./address.js";
 import { Backoff, PASSING } from "./backoff.js";
@@ -11,7 +11,7 @@ import { keyOf } from "./memory.js";
 import { hiding, restoring } from "./restore.js";
 
 const PROTOCOL = 1;
-/** Messages that are passed on as they are. */
+/** Messages that are dispatched unchanged. */
 const TOLD = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
 
 export class Session extends EventTarget {
@@ -23,10 +23,10 @@ export class Session extends EventTarget {
   #server = "";
   #live = false;
   #waiting = false;
-  /** Whether audio is on its way to the server, whose recogniser it is that ends utterances. */
+  /** Whether audio is being sent, so that the server's recogniser ends utterances. */
   speaking = false;
 
-  /** @param {import("./memory.js").Memory} memory what is known already */
+  /** @param {import("./memory.js").Memory} memory the stored state */
   constructor(memory) {
     super();
     this.#memory = memory;
@@ -42,12 +42,12 @@ export class Session extends EventTarget {
     this.#connect();
   }
 
-  /** Go on with the session that the memory holds. */
+  /** Continue the stored session. */
   resume() {
     this.#connect();
   }
 
-  /** A name that no utterance of this session has begun with yet. */
+  /** A new prefix for utterances' names. */
   nextRun() {
     this.#memory.note({ runs: this.#memory.session.runs + 1 });
     return String(this.#memory.session.runs);
@@ -58,12 +58,12 @@ export class Session extends EventTarget {
     return Math.max(0, Date.now() - this.#memory.session.begun) / 1000;
   }
 
-  /** Send the whole text of an utterance so far; nothing after `end`. */
+  /** Send the whole text of an utterance so far; ignored after `end`. */
   send(utterance, text, final) {
     if (this.#memory.session.ending) return;
     const earlier = this.#memory.open.get(utterance);
     const time = this.clock();
-    const begun = earlier?.begun ?? time; // the server may never get the first update: it is not sent again
+    const begun = earlier?.begun ?? time; // the first update is not sent again after a drop
     this.#put({ type: "update", utterance, seq: (earlier?.seq ?? -1) + 1, text, final, time, begun });
   }
 
@@ -71,7 +71,7 @@ export class Session extends EventTarget {
     this.#memory.keepOpen(update);
     this.#unsent.delete(update.utterance);
     this.#unsent.set(update.utterance, update);
-    this.#tell("said", update);
+    this.#tell("update", update);
     this.#flush();
   }
 
@@ -80,13 +80,13 @@ export class Session extends EventTarget {
     if (this.#live && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(samples);
   }
 
-  /** Make final what was left open, of utterances whose name `chosen` accepts; what the server hears, it ends itself. */
+  /** Finish the open utterances that `chosen` accepts; the server finishes those it recognises. */
   finishOpen(chosen = () => true) {
     const left = this.#unfinished.filter((update) => !update.spoken && chosen(update.utterance));
     for (const { utterance, text } of left) this.send(utterance, text, true);
   }
 
-  /** Make final what was heard, and will never be by the server. */
+  /** Finish recognised utterances that the server will never finish. */
   finishSpoken() {
     const left = this.#unfinished.filter((update) => update.spoken);
     for (const update of left) this.#put({ ...update, seq: update.seq + 1, final: true, spoken: undefined });
@@ -96,7 +96,7 @@ export class Session extends EventTarget {
     return [...this.#memory.open.values()].filter((update) => !update.final);
   }
 
-  /** No more updates will come. */
+  /** End the session after the last update. */
   end() {
     this.finishOpen();
     this.#memory.note({ ending: true });
@@ -109,7 +109,7 @@ export class Session extends EventTarget {
     return this.#live;
   }
 
-  /** Leave at once, whatever is still under way. */
+  /** Leave immediately. */
   leave() {
     const socket = this.#socket;
     this.#socket = null;
@@ -140,7 +140,7 @@ export class Session extends EventTarget {
   }
 
   #hear(message) {
-    if (message.type === "partial" || message.type === "final") this.#restored(); // what came before has arrived
+    if (message.type === "partial" || message.type === "final") this.#restored(); // the server has processed what was sent before
     const hear = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
@@ -155,7 +155,7 @@ export class Session extends EventTarget {
   }
 
   #started({ token, session, targets, resumed, server }) {
-    const start = { ...this.#memory.session.start, take_over: undefined }; // done once
+    const start = { ...this.#memory.session.start, take_over: undefined }; // only the first time
     this.#memory.note({ token, name: session, targets, start });
     this.#backoff.reset();
     this.#server = server;
@@ -164,27 +164,27 @@ export class Session extends EventTarget {
     this.#unsent = new Map([...this.#memory.open].filter(([, { spoken, final }]) => !spoken || (final && !resumed)));
     this.#live = true;
     this.#waiting = false;
-    if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // of the page before a reload
+    if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // for audio from before a reload
     if (!this.speaking && !resumed) this.finishSpoken();
     this.#flush();
     if (!resumed) for (const each of hiding(this.#memory)) this.#say(each);
     this.#tell("state", "live");
   }
 
-  /** The server has heard something: a restarted one must be told of it. */
+  /** The server has recognised an update; after a restart it must be sent as text. */
   #recognised({ utterance, seq, text, final, time }) {
     if (this.#isConcluded(utterance)) return;
     const begun = this.#memory.open.get(utterance)?.begun ?? time;
     const update = { type: "update", utterance, seq, text, final, time, begun, spoken: true };
     this.#memory.keepOpen(update);
-    this.#tell("said", update);
+    this.#tell("update", update);
   }
 
   #isConcluded(utterance) {
     return this.#memory.session.targets.every((language) => this.#memory.finals.has(keyOf({ utterance, language })));
   }
 
-  /** The server has all of the session, so that it may be resumed there. */
+  /** The server has the complete session, so that it can be resumed there. */
   #restored() {
     if (this.#memory.session.server !== this.#server) this.#memory.note({ server: this.#server });
   }
@@ -195,7 +195,7 @@ export class Session extends EventTarget {
     this.#memory.note({ hidden: hidden ? [...others, key] : others });
   }
 
-  /** An utterance has ended in a language; what comes a second time is acknowledged again and passed over. */
+  /** An utterance has ended in a language; duplicates are acknowledged and ignored. */
   #concluded({ utterance, language }, final) {
     const key = keyOf({ utterance, language });
     const { finals } = this.#memory;

@@ -1,15 +1,15 @@
-// Links for others: for viewers, for streaming programs, and to the transcript.
+// Links for viewers, for streaming programs, and to the transcript.
 
 import { copyButton } from "./copy.js";
 import { nameOf } from "./languages.js";
 import { qrButton } from "./qr.js";
 
-/** Forms for people, and for programs. */
+/** Formats for people, and for programs. */
 const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT" };
 const MORE = { jsonl: "JSONL" };
 
 /**
- * Fill the lists with the links of a session; before it has a name, what they will be called.
+ * Fill the lists with the links of a session; before it has a name, with their titles only.
  *
  * @param {HTMLElement} place has a list for each kind of link
  * @param {object} about
@@ -35,7 +35,7 @@ export function showLinks(place, { session: name, room, targets }) {
   );
 }
 
-/** For how many seconds the server keeps transcripts. */
+/** Seconds for which the server keeps transcripts. */
 export function keptSentence(seconds) {
   if (!seconds) return "The server does not keep the transcript after the session ends.";
   const [count, unit] = [[3600, "hour"], [60, "minute"], [1, "second"]].map(([size, unit]) => [seconds / size, unit]).find(([count]) => count >= 1);
@@ -43,7 +43,7 @@ export function keptSentence(seconds) {
   return `The server keeps the transcript for ${time} after the session ends.`;
 }
 
-/** A link to be passed on. */
+/** A link with a button that copies it. */
 function shared(path, text) {
   const url = path && new URL(path, location.href).href;
   const buttons = [qrButton(() => url), copyButton(() => url, text)];

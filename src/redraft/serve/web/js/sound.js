@@ -1,6 +1,6 @@
 // The recording of the demo talk, played beside its captions.
 
-/** Seconds by which sound and captions may differ after the recording has been loaded. */
+/** Maximum difference in seconds between sound and captions. */
 const DRIFT = 0.2;
 
 export class Sound {
@@ -9,13 +9,13 @@ export class Sound {
 
   /**
    * @param {HTMLAudioElement} audio the recording
-   * @param {HTMLInputElement} wanted a checkbox: whether it is to be heard
+   * @param {HTMLInputElement} wanted checkbox that turns the sound on
    */
   constructor(audio, wanted) {
     this.#audio = audio;
     const mute = () => {
       audio.muted = !wanted.checked;
-      // A page that was reloaded may play nothing before it is clicked.
+      // A reloaded page may not play anything before a click.
       if (wanted.checked && audio.dataset.playing) this.#start();
     };
     wanted.addEventListener("change", mute);
@@ -23,7 +23,7 @@ export class Sound {
   }
 
   /**
-   * @param {() => number} now seconds of the recording that have passed
+   * @param {() => number} now returns the position in seconds
    * @param {number} speed how much faster than real time
    */
   play(now, speed) {
@@ -44,7 +44,7 @@ export class Sound {
       await this.#audio.play();
       this.#follow();
     } catch {
-      // Stopped before it had begun, not allowed before a click, or a format that the browser lacks.
+      // Stopped before the start, not allowed before a click, or an unsupported format.
     }
   }
 

@@ -1,4 +1,4 @@
-// Speaking: who recognises it, the server or the browser, its buttons, and how the microphone is, wherever one looks.
+// Speech: the choice between the server's and the browser's recogniser, the buttons, and the microphone's state.
 
 import { BrowserRecognition, canRecognise, NOT_HERE } from "./browser-recognition.js";
 import { ServerRecognition } from "./server-recognition.js";
@@ -13,7 +13,7 @@ const WORDS = {
   denied: "Microphone not allowed",
   error: "Microphone stopped",
 };
-/** Frames of a tenth of a second without any sound after which that is said. */
+/** Silent frames of a tenth of a second after which a warning is shown. */
 const SILENT = 50;
 const NO_SOUND = "No sound from the microphone";
 const OWN = "Your browser recognises the speech. Some browsers send the audio to their vendor for that.";
@@ -32,17 +32,17 @@ export class Speaking {
   /**
    * @param {object} offer what the server offers
    * @param {object} page
-   * @param {() => import("./session.js").Session | null} page.ready gives the session, begun if need be
-   * @param {() => string} page.language gives the language spoken
-   * @param {() => void} page.changed called when listening begins or ends
-   * @param {(sentence: string) => void} page.problem told what goes wrong
+   * @param {() => import("./session.js").Session | null} page.ready returns the session, started if necessary
+   * @param {() => string} page.language returns the source language
+   * @param {() => void} page.changed called when listening starts or stops
+   * @param {(sentence: string) => void} page.problem called with errors
    */
   constructor(offer, { ready, language, changed, problem }) {
     this.#ready = ready;
     this.#language = language;
     this.#changed = changed;
-    const told = { state: (state) => this.#show(state), level: (peak) => this.#level(peak), problem };
-    this.#recognisers = { [BROWSER]: new BrowserRecognition(told), [SERVER]: new ServerRecognition(offer.audio_backlog, told) };
+    const on = { state: (state) => this.#show(state), level: (peak) => this.#level(peak), problem };
+    this.#recognisers = { [BROWSER]: new BrowserRecognition(on), [SERVER]: new ServerRecognition(offer.audio_backlog, on) };
     this.#by = offer.recogniser ? SERVER : BROWSER;
     at("recognisers").hidden = !offer.recogniser;
     at("server-hint").textContent = `The audio goes to this server, which recognises it with ${offer.recogniser} and does not keep it.`;
@@ -121,7 +121,7 @@ export class Speaking {
   }
 }
 
-/** Screen readers read what is written: the same is not written again. */
+/** Do not rewrite equal text: screen readers would announce it again. */
 function write(words) {
   const place = at("microphone").querySelector("span");
   if (place.textContent !== words) place.textContent = words;

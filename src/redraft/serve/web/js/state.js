@@ -1,4 +1,4 @@
-// How a connection stands: a word in the header, and a sentence below it where somebody waits.
+// The state of the connection: a word in the header and, while waiting, a sentence below it.
 
 import { notice } from "./problem.js";
 
@@ -16,7 +16,7 @@ const WORDS = {
 
 /**
  * @param {string} state one of the words above
- * @param {Record<string, string>} sentences what to say of some of them
+ * @param {Record<string, string>} sentences sentences for some of them
  */
 export function showState(state, sentences) {
   const place = document.getElementById("state");

@@ -1,4 +1,4 @@
-// Dark or light: as the system says, unless chosen here.  No module, so that it runs before anything is drawn.
+// Dark or light: the system's setting unless chosen here.  Not a module, so that it runs before anything is drawn.
 "use strict";
 {
   const NAME = "redraft.theme";

@@ -1,12 +1,11 @@
-// What is typed: every line an utterance, translated while it is written.
+// Typed text: every line is an utterance, translated while it is typed.
 
-/** Milliseconds without a key after which the line is sent as it stands. */
+/** Milliseconds after the last key at which the line is sent. */
 const REST = 150;
 
 /**
- * @param {HTMLTextAreaElement} box where is typed
- * @param {() => import("./session.js").Session | null} ready gives the session, begun if need be; null where there can
- *   be none
+ * @param {HTMLTextAreaElement} box text area
+ * @param {() => import("./session.js").Session | null} ready returns the session, started if necessary, or null
  */
 export function listenToTyping(box, ready) {
   let timer = null;
@@ -32,7 +31,7 @@ export function listenToTyping(box, ready) {
     timer = setTimeout(flush, box.value.includes("\n") ? 0 : REST);
   });
   return {
-    /** What was typed belongs to no session any more. */
+    /** Detach the typed text from its session. */
     reset() {
       clearTimeout(timer);
       run = null;

@@ -1,16 +1,16 @@
-// Watches somebody else's session, or those of a room one after the other: reads only, waits for a session that is not
-// there, and connects again for as long as the page is open.
+// Watches a session, or the sessions of a room one after the other: waits for a missing session, and reconnects as long as
+// the page is open.
 //
 // Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "about" with
-// what is known of the session, "state" with a word of STATES.  After a drop all final captions come again, maybe with
-// another text.  "restart" comes before the first caption where languages are new: all of theirs so far come, in order.
+// the session's description, "state" with a word of STATES.  After a drop all final captions come again, possibly corrected.
+// "restart" precedes the first caption of new languages, whose captions so far follow in order.
 
 import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
 import { address } from "./address.js";
 
 const ABSENT = 404;
-/** How a room stands -> how that is shown. */
+/** State of a room -> state shown. */
 const ROOM_STATES = { waiting: "before", live: "live", over: "next" };
 const CAPTIONS = ["partial", "final"];
 
@@ -18,18 +18,18 @@ export class Viewer extends EventTarget {
   #session;
   #room;
   #backoff = new Backoff();
-  /** Languages that are wanted, that were asked for last, and that have come so far; all if there are none. */
+  /** Languages wanted, last requested and received; empty for all. */
   #languages;
   #asked = [];
   #received = [];
-  /** The connection; null while another one is about to be made. */
+  /** The connection; null while waiting to reconnect. */
   #socket = null;
 
   /**
    * @param {object} of what is watched: a session or a room
    * @param {string} [of.session] the session's public name
    * @param {string} [of.room] the room's name
-   * @param {string[]} [languages] the only ones whose captions are sent; all if there are none
+   * @param {string[]} [languages] languages to receive; empty for all
    */
   constructor({ session, room }, languages = []) {
     super();
@@ -54,7 +54,7 @@ export class Viewer extends EventTarget {
   }
 
   /**
-   * Want other languages.  If not all of them are received, the connection is made again.
+   * Change the languages; reconnects if some of them are not received yet.
    *
    * @param {string[]} languages
    */
@@ -63,7 +63,7 @@ export class Viewer extends EventTarget {
     if (!this.#socket || covers(this.#asked, languages)) return;
     const socket = this.#socket;
     socket.onmessage = socket.onclose = null;
-    socket.onopen = () => socket.close(); // to close it before that is an error
+    socket.onopen = () => socket.close(); // closing it earlier is an error
     if (socket.readyState === WebSocket.OPEN) socket.close();
     this.connect();
   }
@@ -91,7 +91,7 @@ export class Viewer extends EventTarget {
     socket.onclose = () => (over ? this.#tell("state", "over") : this.#wait("waiting"));
   }
 
-  /** A caption has come.  What was shown so far stays until then. */
+  /** Handle a caption; what was shown before stays until the first one. */
   #receive() {
     if (!covers(this.#received, this.#asked)) this.#tell("restart");
     this.#received = this.#asked;
@@ -113,5 +113,5 @@ export class Viewer extends EventTarget {
   }
 }
 
-/** Whether some languages contain others, where none stands for all. */
+/** Whether some languages contain others; empty stands for all. */
 const covers = (some, others) => !some.length || (others.length > 0 && others.every((tag) => some.includes(tag)));

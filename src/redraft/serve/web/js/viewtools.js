@@ -1,4 +1,4 @@
-// How captions are looked at: the size of their type, which is remembered, the whole screen, and nothing beside them.
+// View options: type size, which is remembered, full screen, and captions only.
 
 const SIZES = [0.7, 0.85, 1, 1.2, 1.5, 1.9, 2.4, 3];
 const NAME = "redraft.size";
@@ -9,8 +9,8 @@ const root = document.documentElement;
  *
  * @param {HTMLElement} place
  * @param {object} options
- * @param {() => void} options.resized called when the type has changed its size
- * @param {boolean} [options.only] whether there is anything beside the captions that could be hidden
+ * @param {() => void} options.resized called when the type size has changed
+ * @param {boolean} [options.only] whether the page has anything else to hide
  */
 export function addViewTools(place, { resized, only = false }) {
   const smaller = button("A−", "A−: smaller captions", () => step(-1));
@@ -35,7 +35,7 @@ export function addViewTools(place, { resized, only = false }) {
   show();
 }
 
-/** Hides all that is no caption; Escape shows it again. */
+/** Hides everything but captions; Escape shows it again. */
 function captionsOnly() {
   const toggle = (only) => {
     root.toggleAttribute("data-only", only);

@@ -1,4 +1,4 @@
-// The form with what a session begins with: languages and options.
+// The form for a session's languages and options.
 
 import { complain, makeField } from "./fields.js";
 import { COMMON, nameOf } from "./languages.js";
@@ -35,20 +35,20 @@ export class WantedForm {
     this.#options = new Options(form, form.querySelector("#options"), offer);
   }
 
-  /** The fields of the message `start`; null, with a word to the user, where they do not do. */
+  /** The fields of the message `start`; null, with an error at the field, if they are invalid. */
   read() {
     const { source, key } = this.#form.elements;
     const targets = [...this.#form.querySelectorAll("[name=target]:checked")].map((box) => box.value);
     const first = this.#form.querySelector("[name=target]");
     first.setCustomValidity(targets.length ? "" : "Choose at least one language.");
     key?.setCustomValidity(key.value.trim() ? "" : NO_KEY);
-    this.#form.querySelector("#choices").open = true; // what is closed cannot be complained about
+    this.#form.querySelector("#choices").open = true; // errors must be visible
     if (!this.#form.reportValidity()) return null;
     const options = this.#options.read();
     return options && { source: source.value, targets, ...options, key: key?.value.trim() };
   }
 
-  /** Show what a session began with. */
+  /** Show the choices of a session. */
   show({ source, targets, key, ...options }) {
     this.#form.elements.source.value = source;
     if (this.#form.elements.key) this.#form.elements.key.value = key ?? "";
@@ -57,14 +57,14 @@ export class WantedForm {
     this.#form.querySelector("#chosen").textContent = `${nameOf(source)} to ${targets.map(nameOf).join(", ")}`;
   }
 
-  /** While a session lasts, nothing of it can be changed. */
+  /** Disable the form during a session. */
   lock(locked) {
     this.#form.querySelector("fieldset").disabled = locked;
     this.#form.querySelector("#choices").open = !locked;
     if (!locked) this.#form.querySelector("#chosen").textContent = "";
   }
 
-  /** Show at its field what the server refuses; false if it is about none of them. */
+  /** Show the server's error at its field; false if it names none. */
   complain({ code, message }) {
     if (code === "key") return complain(this.#form, message, "key");
     return ["option", "protocol", "room"].includes(code) && complain(this.#form, message);

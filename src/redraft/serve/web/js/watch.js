@@ -1,4 +1,4 @@
-// The captions of somebody else's session, to be read only, in the languages that the viewer chooses.
+// The viewers' page: captions of a session in the languages that the viewer chooses.
 
 import { insist } from "./ask.js";
 import { PASSING } from "./backoff.js";
@@ -14,7 +14,7 @@ import { addViewTools } from "./viewtools.js";
 
 const at = (id) => document.getElementById(id);
 const given = new URLSearchParams(location.search);
-/** What is watched; an address has one of them. */
+/** What is watched, from the address. */
 const of = { session: given.get("session"), room: given.get("room") };
 /** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */
 let wrong = "";
@@ -28,27 +28,27 @@ const SENTENCES = {
   paused: "Captions are paused.",
   next: "The talk is over. Waiting for the next one in this room…",
 };
-/** In place of `absent`, once the session has been seen. */
+/** Replaces `absent` once the session has been seen. */
 const BACK = "Waiting for the speaker to reconnect…";
 
 let viewer = null;
 let columns = null;
-/** Makes columns without captions for the languages that are shown. */
+/** Creates empty columns for the languages that are shown. */
 let restart = () => {};
 /** Utterance -> `seq` of the newest update that any caption translates. */
 const newest = new Map();
-/** What is wrong with the address. */
+/** Errors in the address. */
 let unknown = "";
-/** Why the server closed the connection, unless it will soon take this page again. */
+/** Why the server closed the connection, unless a retry may succeed soon. */
 let refusal = "";
 
 addViewTools(at("tools"), { resized: () => columns?.resized() });
 if (named) at("tools").append(qrButton(() => location.href));
 
-/** The languages that an address asks for; where there are none, captions come in all, so that others are there at once. */
+/** The languages in the address; without them, all are received, so that switching is immediate. */
 const languagesOf = ({ search }) => new URLSearchParams(search).getAll("language");
 
-/** Show captions in the languages of a session; the same session may come back with other ones. */
+/** Show the languages of a session, which may change when it resumes. */
 function showColumns({ targets, source }) {
   let shown = new Set();
   restart = () => {
@@ -66,11 +66,11 @@ function showColumns({ targets, source }) {
   unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${targets.join(", ")}.` : "";
 }
 
-/** Show what a caption translates, unless that of another language was of a newer update. */
+/** Show the source of a caption, unless another language has shown a newer update. */
 function original({ utterance, seq, source }, final) {
   if (!source || seq < (newest.get(utterance) ?? 0)) return;
   newest.set(utterance, seq);
-  columns.said({ utterance, text: source, final });
+  columns.showSource({ utterance, text: source, final });
 }
 
 function watch(of) {
