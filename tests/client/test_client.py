@@ -112,7 +112,7 @@ def test_updates_in_captions_out(server: Running) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_over_a_line_that_is_cut_every_final_comes_once(server: Running, seed: int) -> None:
+def test_cut_connection(server: Running, seed: int) -> None:
     chance = random.Random(seed)
 
     async def work() -> None:
@@ -141,7 +141,7 @@ def test_over_a_line_that_is_cut_every_final_comes_once(server: Running, seed: i
     run(work())
 
 
-def test_a_server_that_has_forgotten_everything_is_told(server: Running) -> None:
+def test_forgotten_session(server: Running) -> None:
     async def work() -> None:
         seen: list[Event] = []
         updates = talk(6)
@@ -172,7 +172,7 @@ def test_a_server_that_has_forgotten_everything_is_told(server: Running) -> None
     run(work())
 
 
-def test_what_could_not_be_translated_is_a_failure_and_answered_for() -> None:
+def test_failures() -> None:
     async def work(url: str) -> None:
         async with Client(url, ["de"], method=EXACT) as client:
             await client.send(Update("1", 0, "poison" * 60, True))
@@ -189,7 +189,7 @@ def test_what_could_not_be_translated_is_a_failure_and_answered_for() -> None:
         run(work(server.url))
 
 
-def test_a_refusal_at_the_beginning_is_raised_at_once(server: Running) -> None:
+def test_refused_start(server: Running) -> None:
     async def work(url: str, *to: str, method: str = EXACT) -> None:
         async with Client(url, to or ("de",), method=method):
             raise AssertionError
@@ -210,7 +210,7 @@ def test_a_refusal_at_the_beginning_is_raised_at_once(server: Running) -> None:
         assert refused.value.code == "capacity"
 
 
-def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.client.session._START_SECONDS", 0.1)
 
     async def silent(socket: ServerConnection) -> None:
@@ -226,7 +226,7 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch
     run(work())
 
 
-def test_a_server_that_stays_away_is_given_up() -> None:
+def test_server_stays_away() -> None:
     async def work(url: str, server: Running) -> None:
         async with Client(url, ["de"], backoff=Backoff(0.01, 0.02, 0.2)) as client:
             server.call(server.server.stop)
@@ -240,7 +240,7 @@ def test_a_server_that_stays_away_is_given_up() -> None:
         run(work(server.url, server))
 
 
-def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Running) -> None:
+def test_invalid_options(server: Running) -> None:
     for server_address in ("", "ftp://a", "http://", "http://a:b", "http://[::1"):
         with pytest.raises(OptionError, match="server must be an address"):
             Client(server_address, ["de"])
@@ -263,7 +263,7 @@ def test_bad_options_and_updates_are_refused_before_anything_is_sent(server: Run
     run(work())
 
 
-def test_who_iterates_comes_to_an_end_however_the_session_ends(server: Running) -> None:
+def test_iteration_ends(server: Running) -> None:
     async def left() -> None:
         async with Client(server.url, ["de"]) as client:
             reading = asyncio.create_task(_all(client))
@@ -292,7 +292,7 @@ def test_who_iterates_comes_to_an_end_however_the_session_ends(server: Running) 
         run(work())
 
 
-def test_a_session_that_is_lost_is_said_to_be_even_if_nobody_fetches_what_came(
+def test_lost_with_unread_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("redraft.client.session._MOST_EVENTS", 1)

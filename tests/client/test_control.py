@@ -38,7 +38,7 @@ async def final(client: Client, utterance: str, text: str) -> None:
             return
 
 
-def test_a_client_pauses_hides_and_corrects() -> None:
+def test_pause_hide_correct() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
@@ -60,7 +60,7 @@ def test_a_client_pauses_hides_and_corrects() -> None:
         run(work(server))
 
 
-def test_what_a_server_refuses_is_a_failure_and_what_is_wrong_is_raised() -> None:
+def test_refused_control() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
@@ -78,7 +78,7 @@ def test_what_a_server_refuses_is_a_failure_and_what_is_wrong_is_raised() -> Non
         run(work(server))
 
 
-def test_a_server_that_was_restarted_is_told_again() -> None:
+def test_control_after_restart() -> None:
     async def work(server: Running, other: Running) -> None:
         async with (
             line(server.port) as cable,
@@ -108,7 +108,7 @@ def test_a_server_that_was_restarted_is_told_again() -> None:
         run(work(server, other))
 
 
-def test_what_somebody_else_decides_is_known_to_the_client() -> None:
+def test_control_by_others() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
@@ -121,7 +121,7 @@ def test_what_somebody_else_decides_is_known_to_the_client() -> None:
         run(work(server))
 
 
-def test_the_latest_of_what_is_asked_for_counts() -> None:
+def test_latest_request_counts() -> None:
     control = Control(("de",), lambda: None)
     control.pause()
     control.pause(False)
@@ -135,7 +135,7 @@ def test_the_latest_of_what_is_asked_for_counts() -> None:
     assert control.next() is None
 
 
-def test_a_room_is_used_by_one_client_at_a_time() -> None:
+def test_one_client_per_room() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT, room="hall-1") as first:
             assert first.viewers_page == f"{server.url}/watch/hall-1"

@@ -24,7 +24,7 @@ async def heard(client: Client, count: int) -> list[Event]:
     return events
 
 
-def test_a_client_that_comes_back_to_an_earlier_server_loses_nothing(tmp_path: Path) -> None:
+def test_return_to_earlier_server(tmp_path: Path) -> None:
     """The first server still has its old copy of the session; both write into one folder."""
 
     async def work(*servers: Running) -> None:
@@ -59,7 +59,7 @@ def test_a_client_that_comes_back_to_an_earlier_server_loses_nothing(tmp_path: P
         run(work(first, second))
 
 
-def test_a_session_is_resumed_only_where_all_of_it_has_arrived(tmp_path: Path) -> None:
+def test_resume_needs_complete_session(tmp_path: Path) -> None:
     async def work(first: Running, second: Running) -> None:
         async with (
             line(first.port) as cable,
@@ -87,7 +87,7 @@ def test_a_session_is_resumed_only_where_all_of_it_has_arrived(tmp_path: Path) -
         run(work(first, second))
 
 
-def test_an_utterance_begins_where_it_began_though_its_first_update_is_not_sent_again() -> None:
+def test_start_time_after_drop() -> None:
     async def work(first: Running, second: Running) -> None:
         async with (
             line(first.port) as cable,

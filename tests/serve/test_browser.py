@@ -52,7 +52,7 @@ def check_finals(server: Running, page: Any, number: int = SENTENCES) -> None:
     assert page.locator(".cell:not(.final)").count() == 0
 
 
-def test_the_demo_talk_plays_in_three_languages(server: Running, visit: Callable[..., Any]) -> None:
+def test_demo_talk(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
@@ -69,7 +69,7 @@ def test_the_demo_talk_plays_in_three_languages(server: Running, visit: Callable
     assert len(finals(page, "de")) == SENTENCES
 
 
-def test_the_talk_is_heard_with_its_captions(visit: Callable[..., Any]) -> None:
+def test_talk_sound(visit: Callable[..., Any]) -> None:
     page = visit()
     page.unroute("**/v1/talk")  # at its own speed
     play(page)
@@ -84,7 +84,7 @@ def test_the_talk_is_heard_with_its_captions(visit: Callable[..., Any]) -> None:
     until(page, "recording.paused")
 
 
-def test_a_reload_in_the_middle_loses_and_doubles_nothing(server: Running, visit: Callable[..., Any]) -> None:
+def test_reload(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     play_slowly(page)
     expect(page.locator(final("ja")).first).to_be_visible()
@@ -96,7 +96,7 @@ def test_a_reload_in_the_middle_loses_and_doubles_nothing(server: Running, visit
     check_finals(server, page)
 
 
-def test_a_server_that_has_forgotten_everything_is_told(server: Running, visit: Callable[..., Any]) -> None:
+def test_forgotten_session(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     play_slowly(page)
     expect(page.locator(final("ja")).first).to_be_visible()
@@ -106,7 +106,7 @@ def test_a_server_that_has_forgotten_everything_is_told(server: Running, visit: 
     assert server.hub.find(name_of(page)) is not session
 
 
-def test_what_is_typed_is_translated_and_never_taken_for_markup(server: Running, visit: Callable[..., Any]) -> None:
+def test_typed_text(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     page.get_by_text("Type", exact=True).click()
     page.locator("#typed").press_sequentially("we saw <img src=x onerror=alert(1)>")
@@ -119,7 +119,7 @@ def test_what_is_typed_is_translated_and_never_taken_for_markup(server: Running,
     assert page.locator("main img").count() == 0
 
 
-def test_a_pasted_text_is_spoken_sentence_by_sentence(server: Running, visit: Callable[..., Any]) -> None:
+def test_pasted_text(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     page.get_by_text("Paste", exact=True).click()
     page.fill("#pasted", "Dr. Smith saw her duck, e.g. at 3 p.m. in Berlin. And it was.\n\nHer cat too")
@@ -130,7 +130,7 @@ def test_a_pasted_text_is_spoken_sentence_by_sentence(server: Running, visit: Ca
     assert sources == ["Dr. Smith saw her duck, e.g. at 3 p.m. in Berlin.", "And it was.", "Her cat too"]
 
 
-def test_what_the_browser_hears_is_translated(server: Running, visit: Callable[..., Any]) -> None:
+def test_browser_recognition(server: Running, visit: Callable[..., Any]) -> None:
     heard = """
     window.SpeechRecognition = class {
       start() {
@@ -151,7 +151,7 @@ def test_what_the_browser_hears_is_translated(server: Running, visit: Callable[.
 
 
 @pytest.mark.parametrize("when", ["true", "document.getElementById('state').textContent === 'Ended'"])
-def test_what_the_browser_recognises_after_the_end_is_ignored(visit: Callable[..., Any], when: str) -> None:
+def test_late_recognition(visit: Callable[..., Any], when: str) -> None:
     late = """
     window.SpeechRecognition = class {
       start() {
@@ -184,7 +184,7 @@ def test_what_the_browser_recognises_after_the_end_is_ignored(visit: Callable[..
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_plain_re_translation_beside_it(visit: Callable[..., Any]) -> None:
+def test_plain_re_translation(visit: Callable[..., Any]) -> None:
     page = visit()
     page.check("#compare")
     play(page)
@@ -192,7 +192,7 @@ def test_plain_re_translation_beside_it(visit: Callable[..., Any]) -> None:
         expect(page.locator(f'[data-plain="{figure}"]')).not_to_have_text("–")
 
 
-def test_statistics_have_names_and_are_explained(visit: Callable[..., Any]) -> None:
+def test_statistics(visit: Callable[..., Any]) -> None:
     page = visit()
     play(page)
     expect(page.locator('[data-own="passes"]')).not_to_have_text("–")
@@ -207,7 +207,7 @@ def test_statistics_have_names_and_are_explained(visit: Callable[..., Any]) -> N
     assert page.locator(f"#{about}").text_content() == page.locator(".explained").text_content()
 
 
-def test_the_page_names_the_model_and_what_to_expect(visit: Callable[..., Any]) -> None:
+def test_model_notice(visit: Callable[..., Any]) -> None:
     page = visit()
     expect(page.locator("#model")).to_have_text("Translated by demo, a small demo model that makes mistakes.")
 
@@ -282,7 +282,7 @@ def test_others_watch_and_cannot_speak(server: Running, visit: Callable[..., Any
     expect(viewer.locator("textarea, input, select").filter(visible=True)).to_have_count(0)
 
 
-def test_the_overlay_shows_the_last_lines(visit: Callable[..., Any]) -> None:
+def test_overlay(visit: Callable[..., Any]) -> None:
     page = visit()
     play(page)
     wait_for_finals(page)
@@ -315,7 +315,7 @@ def test_the_overlay_shows_the_last_lines(visit: Callable[..., Any]) -> None:
         ("session={name}&background=black", "background must be 3, 6 or 8 hexadecimal digits"),
     ],
 )
-def test_bad_options_of_the_overlay_are_named(visit: Callable[..., Any], query: str, sentence: str) -> None:
+def test_bad_overlay_options(visit: Callable[..., Any], query: str, sentence: str) -> None:
     page = visit(f"/overlay?{query.replace('{name}', 'a' * 32)}")
     expect(page.locator("#problem")).to_contain_text(re.compile(re.escape(sentence)))
     assert page.locator("img, b").count() == 0

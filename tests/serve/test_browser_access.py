@@ -42,7 +42,7 @@ def open_fake(visit: Callable[..., Any], many: int, *targets: str, **options: An
     return page
 
 
-def test_a_long_session_stays_small_and_quick(visit: Callable[..., Any]) -> None:
+def test_long_session(visit: Callable[..., Any]) -> None:
     page = open_fake(visit, 1000, "ar", "he", "ja")
     assert page.evaluate("window.spent") < 10_000  # milliseconds for 3,000 captions; about 200 on an idle machine
     assert page.locator(".utterance").count() == 500  # of which the first is still open
@@ -54,7 +54,7 @@ def test_a_long_session_stays_small_and_quick(visit: Callable[..., Any]) -> None
     until(page, f"{VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2")
 
 
-def test_who_has_scrolled_up_is_left_there(visit: Callable[..., Any]) -> None:
+def test_scrolled_up(visit: Callable[..., Any]) -> None:
     page = open_fake(visit, 500, "ja")
     top = "document.querySelectorAll('.cell.final[lang=ja]')[100].getBoundingClientRect().top"
     until(page, f"{VIEW}.scrollTop > 1000")
@@ -86,7 +86,7 @@ def test_texts_run_from_right_to_left(visit: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("size", [(360, 740), (320, 640), (640, 400)])  # the last is 1280 x 800 at 200 %
-def test_nothing_is_wider_than_the_screen(visit: Callable[..., Any], size: tuple[int, int]) -> None:
+def test_narrow_screens(visit: Callable[..., Any], size: tuple[int, int]) -> None:
     page = open_fake(visit, 2, "de", "ar", viewport=dict(zip(("width", "height"), size, strict=True)))
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
     for view in page.locator(".view").all():
@@ -95,7 +95,7 @@ def test_nothing_is_wider_than_the_screen(visit: Callable[..., Any], size: tuple
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
-def test_the_focus_goes_on_to_what_takes_its_place(visit: Callable[..., Any]) -> None:
+def test_focus(visit: Callable[..., Any]) -> None:
     page = visit()
     for key in ("Play the demo talk", "Stop"):
         page.get_by_role("button", name=key, exact=True).focus()
@@ -108,7 +108,7 @@ def test_the_focus_goes_on_to_what_takes_its_place(visit: Callable[..., Any]) ->
     assert page.evaluate("document.activeElement.name") == "kind"
 
 
-def test_screen_readers_are_read_final_captions_once(visit: Callable[..., Any]) -> None:
+def test_screen_reader(visit: Callable[..., Any]) -> None:
     page = visit()
     play(page)
     wait_for_end(page)
@@ -123,7 +123,7 @@ def test_screen_readers_are_read_final_captions_once(visit: Callable[..., Any]) 
     assert page.locator("#announcer p").count() == 0  # they were read out before
 
 
-def test_a_sentence_without_a_translation_says_so_in_its_place(visit: Callable[..., Any]) -> None:
+def test_failed_translation(visit: Callable[..., Any]) -> None:
     failing = """
     window.fake = (targets) => [
       { type: "final", utterance: "f", seq: 0, language: "de", text: "Wir sahen." },

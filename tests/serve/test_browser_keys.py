@@ -28,7 +28,7 @@ def locked(tmp_path: Path) -> Iterator[tuple[str, str]]:
         yield server.url, key
 
 
-def test_the_page_asks_for_a_key_and_takes_a_good_one(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
+def test_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
     url, key = locked
     page = visit(url)
     field = page.get_by_label("API key")
@@ -49,7 +49,7 @@ def test_the_page_asks_for_a_key_and_takes_a_good_one(locked: tuple[str, str], v
     assert field.input_value() == key  # for the next session
 
 
-def test_a_wrong_key_is_said_at_its_field(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
+def test_wrong_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
     url, key = locked
     page = visit(url)
     page.get_by_label("API key").fill("wrong")
@@ -65,7 +65,7 @@ def test_a_wrong_key_is_said_at_its_field(locked: tuple[str, str], visit: Callab
     expect(page.locator("#state")).to_have_text("Live")
 
 
-def test_viewers_and_overlays_need_no_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
+def test_viewers_need_no_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
     url, key = locked
     page = visit(url)
     page.fill("[name=key]", key)
@@ -79,5 +79,5 @@ def test_viewers_and_overlays_need_no_key(locked: tuple[str, str], visit: Callab
         assert key not in viewer.content()
 
 
-def test_a_server_without_keys_asks_for_none(visit: Callable[..., Any]) -> None:
+def test_no_keys(visit: Callable[..., Any]) -> None:
     expect(visit().get_by_label("API key")).to_have_count(0)

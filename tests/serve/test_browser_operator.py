@@ -37,7 +37,7 @@ def button(page: Any, name: str) -> Any:
     return page.get_by_role("button", name=name, exact=True)
 
 
-def test_captions_are_paused_for_viewers(server: Running, visit: Callable[..., Any]) -> None:
+def test_pause(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     expect(button(page, "Pause for viewers")).not_to_be_visible()
     type_in(page, "we saw")
@@ -56,7 +56,7 @@ def test_captions_are_paused_for_viewers(server: Running, visit: Callable[..., A
     expect(button(page, "Pause for viewers")).not_to_be_visible()
 
 
-def test_a_caption_is_hidden_and_corrected(server: Running, visit: Callable[..., Any]) -> None:
+def test_hide_and_correct(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     type_in(page, "we saw", "her duck")
     wait_for_finals(page, "de", 2)
@@ -89,7 +89,7 @@ def test_a_caption_is_hidden_and_corrected(server: Running, visit: Callable[...,
     expect(page.locator("#editor")).not_to_be_visible()
 
 
-def test_what_is_not_final_can_be_hidden_only(server: Running, visit: Callable[..., Any]) -> None:
+def test_partial_can_be_hidden(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     type_in(page)
     page.locator("#typed").press_sequentially("we saw")
@@ -104,9 +104,7 @@ def test_what_is_not_final_can_be_hidden_only(server: Running, visit: Callable[.
     assert transcript(server, page) == []
 
 
-def test_a_server_that_has_forgotten_is_told_what_viewers_do_not_see(
-    server: Running, visit: Callable[..., Any]
-) -> None:
+def test_hidden_after_restart(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     type_in(page, "we saw", "her duck")
     wait_for_finals(page, "de", 2)
@@ -126,7 +124,7 @@ def test_a_server_that_has_forgotten_is_told_what_viewers_do_not_see(
     eventually(lambda: transcript(server, page) == [first])
 
 
-def test_a_session_in_a_room_has_links_that_stay(server: Running, visit: Callable[..., Any]) -> None:
+def test_links_of_room(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     type_in(page, "we saw", room="hall-1")
     wait_for_finals(page, "de", 1)

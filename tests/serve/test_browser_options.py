@@ -32,7 +32,7 @@ def open_options(page: Any) -> None:
     page.click("text=More of ssbd")
 
 
-def test_options_are_sent_as_they_are_meant(visit: Callable[..., Any]) -> None:
+def test_options(visit: Callable[..., Any]) -> None:
     page = visit()
     sent = watch_sent(page)
     expect(page.locator("[name=beta]")).not_to_be_visible()
@@ -66,7 +66,7 @@ def test_a_method_has_its_own_options(visit: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "value", "sentence"), REFUSED)
-def test_what_is_refused_is_said_at_its_field(visit: Callable[..., Any], name: str, value: str, sentence: str) -> None:
+def test_refused_option(visit: Callable[..., Any], name: str, value: str, sentence: str) -> None:
     page = visit()
     open_options(page)
     page.fill(f"[name={name}]", value)
@@ -86,7 +86,7 @@ def test_what_is_refused_is_said_at_its_field(visit: Callable[..., Any], name: s
     expect(page.locator("#state")).to_have_text("Live")
 
 
-def test_refused_before_the_talk_is_there(visit: Callable[..., Any]) -> None:
+def test_refused_while_loading(visit: Callable[..., Any]) -> None:
     page = visit()
     sent = watch_sent(page)
     open_options(page)
@@ -107,7 +107,7 @@ def test_refused_before_the_talk_is_there(visit: Callable[..., Any]) -> None:
     assert [message["options"] for message in sent if message["type"] == "start"] == [{"beta": 3}, {}]
 
 
-def test_a_glossary_reaches_the_server_in_pairs(visit: Callable[..., Any], server: Running) -> None:
+def test_glossary(visit: Callable[..., Any], server: Running) -> None:
     page = visit()
     page.click("#options > summary")
     page.fill("[name=glossary]", " duck=Ente\n\n a = b = c \n")
@@ -129,7 +129,7 @@ def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:
         expect(page.locator("#problem")).not_to_be_visible()
 
 
-def test_a_server_that_is_gone_is_waited_for(visit: Callable[..., Any]) -> None:
+def test_reconnecting(visit: Callable[..., Any]) -> None:
     with running(busy=1.0) as gone:
         page = visit(gone.url, tolerated="ERR_CONNECTION_REFUSED|WebSocket connection")
         page.get_by_text("Type", exact=True).click()
@@ -144,7 +144,7 @@ def test_a_server_that_is_gone_is_waited_for(visit: Callable[..., Any]) -> None:
     expect(page.locator(".cell.source.final")).not_to_have_count(0)
 
 
-def test_a_browser_that_hears_nothing_says_so(visit: Callable[..., Any]) -> None:
+def test_no_browser_recognition(visit: Callable[..., Any]) -> None:
     page = visit(script="delete window.webkitSpeechRecognition; delete window.SpeechRecognition;")
     page.get_by_text("Speak", exact=True).click()
     expect(page.locator("#own-hint")).to_contain_text("This browser has no speech recognition")

@@ -33,7 +33,7 @@ def lines(page: Any, cells: str) -> list[str]:
     return [line for line in found if line.strip()]
 
 
-def test_lines_of_the_speakers_page_never_change(server: Running, visit: Callable[..., Any]) -> None:
+def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
     page = visit("/?reading=20")
     page.evaluate(KEEP)
     play(page)
@@ -59,7 +59,7 @@ def test_lines_of_the_speakers_page_never_change(server: Running, visit: Callabl
 
 @pytest.mark.parametrize("path", ["/", "/watch"])
 @pytest.mark.parametrize("value", ["5", "81", "1e2", ""])
-def test_a_width_that_cannot_be_is_named(server: Running, visit: Callable[..., Any], path: str, value: str) -> None:
+def test_invalid_width(server: Running, visit: Callable[..., Any], path: str, value: str) -> None:
     with server.socket() as socket:
         session = socket.start("de")["session"]
         page = visit(f"{path}?session={session}&reading={value}")

@@ -100,7 +100,7 @@ def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("how", ["resize", "script"])
-def test_only_the_reader_leaves_the_end(visit: Callable[..., Any], how: str) -> None:
+def test_follow_end(visit: Callable[..., Any], how: str) -> None:
     page = visit()
     paste(page, 20)
     wait_for_finals(page, "de", 20)

@@ -21,7 +21,7 @@ def speak(socket: Socket, *texts: str, first: int = 0) -> None:
         socket.say("update", utterance=str(number), seq=0, text=text, final=True)
 
 
-def test_viewers_wait_in_a_room_and_go_over_to_the_next_talk(server: Running, visit: Callable[..., Any]) -> None:
+def test_next_talk(server: Running, visit: Callable[..., Any]) -> None:
     page = visit("/watch/hall-1")
     assert page.url.endswith("/watch?room=hall-1")
     expect(page.locator("#state")).to_have_text("Not started")
@@ -43,7 +43,7 @@ def test_viewers_wait_in_a_room_and_go_over_to_the_next_talk(server: Running, vi
     assert page.evaluate("window.here")  # without a reload
 
 
-def test_viewers_of_a_room_come_back_after_a_restart(server: Running, visit: Callable[..., Any]) -> None:
+def test_room_after_restart(server: Running, visit: Callable[..., Any]) -> None:
     page = visit("/watch?room=hall-1")
     with server.socket() as socket:
         socket.start("de", room="hall-1")
@@ -58,7 +58,7 @@ def test_viewers_of_a_room_come_back_after_a_restart(server: Running, visit: Cal
         expect(page.locator("#notice")).not_to_be_visible()
 
 
-def test_a_language_that_only_the_next_talk_has_is_shown_then(server: Running, visit: Callable[..., Any]) -> None:
+def test_language_of_next_talk(server: Running, visit: Callable[..., Any]) -> None:
     page = visit("/watch?room=hall-1&language=ja")
     overlay = visit("/overlay?room=hall-1&language=ja&clear=0")
     expect(page.locator("#state")).to_have_text("Not started")
@@ -78,17 +78,17 @@ def test_a_language_that_only_the_next_talk_has_is_shown_then(server: Running, v
     expect(page.locator("#problem")).not_to_be_visible()
 
 
-def test_a_link_that_names_no_language_says_so(visit: Callable[..., Any]) -> None:
+def test_invalid_language(visit: Callable[..., Any]) -> None:
     page = visit("/watch?room=hall-1&language=nonsense")
     expect(page.locator("#problem")).to_contain_text("language 'nonsense' is not known: use a BCP 47 tag")
 
 
-def test_a_link_that_names_no_room_says_so(visit: Callable[..., Any]) -> None:
+def test_invalid_room(visit: Callable[..., Any]) -> None:
     page = visit("/watch/Hall%201")
     expect(page.locator("#problem")).to_contain_text("room must be 1 to 63 lower-case letters")
 
 
-def test_an_overlay_shows_one_talk_after_the_other(server: Running, visit: Callable[..., Any]) -> None:
+def test_overlay_of_room(server: Running, visit: Callable[..., Any]) -> None:
     page = visit("/overlay?room=hall-1&clear=0")
     until(page, "document.title.includes('waiting for the session')")
     for target, text in (("de", "we saw"), ("ja", "her duck")):
@@ -102,7 +102,7 @@ def test_an_overlay_shows_one_talk_after_the_other(server: Running, visit: Calla
 
 
 @pytest.mark.parametrize("path", ["/watch", "/overlay"])
-def test_what_the_operator_decides_is_seen(server: Running, visit: Callable[..., Any], path: str) -> None:
+def test_operator(server: Running, visit: Callable[..., Any], path: str) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
         page = visit(f"{path}?session={name}&language=de")
@@ -132,7 +132,7 @@ def test_what_the_operator_decides_is_seen(server: Running, visit: Callable[...,
             expect(page.locator("#notice")).not_to_be_visible()
 
 
-def test_a_caption_that_is_hidden_while_it_grows_can_be_shown_again(server: Running, visit: Callable[..., Any]) -> None:
+def test_hidden_partial(server: Running, visit: Callable[..., Any]) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
         page = visit(f"/watch?session={name}&language=de")

@@ -152,7 +152,7 @@ def test_slow_captions_are_shown(visit: Callable[..., Any]) -> None:
     assert [*dict.fromkeys(said)] == [slow, ""]
 
 
-def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: Callable[..., Any]) -> None:
+def test_microphone(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     microphone(page, "off")
     assert page.is_checked("[name=recogniser][value=server]")
@@ -181,7 +181,7 @@ def test_the_microphone_is_heard_until_it_is_released(server: Running, speaker: 
     assert is_released(page) and page.locator(".cell:not(.final, .source)").count() == 0
 
 
-def test_a_paused_microphone_gives_silence(server: Running, speaker: Callable[..., Any]) -> None:
+def test_paused_microphone(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     expect(page.locator("#mute")).not_to_be_visible()
     page.click("#listen")
@@ -199,7 +199,7 @@ def test_a_paused_microphone_gives_silence(server: Running, speaker: Callable[..
     assert is_released(page)
 
 
-def test_a_drop_loses_nothing_that_was_said(server: Running, speaker: Callable[..., Any]) -> None:
+def test_drop(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
@@ -220,9 +220,7 @@ def test_a_drop_loses_nothing_that_was_said(server: Running, speaker: Callable[.
     assert times[:-1] == pytest.approx([times[0] + 2.0 * number for number in range(len(times) - 1)])
 
 
-def test_a_server_that_has_forgotten_everything_goes_on_with_the_utterance(
-    server: Running, speaker: Callable[..., Any]
-) -> None:
+def test_forgotten_utterance(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
@@ -238,9 +236,7 @@ def test_a_server_that_has_forgotten_everything_goes_on_with_the_utterance(
     assert kept[:4] == [SENTENCE] * 4
 
 
-def test_a_reload_releases_the_microphone_and_keeps_what_was_heard(
-    server: Running, speaker: Callable[..., Any]
-) -> None:
+def test_reload_while_speaking(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
@@ -261,9 +257,7 @@ def test_a_reload_releases_the_microphone_and_keeps_what_was_heard(
         ("AbortError", "error", "The microphone cannot be opened: no"),
     ],
 )
-def test_a_microphone_that_cannot_be_had(
-    speaker: Callable[..., Any], refusal: str, state: str, sentence: str, server: Running
-) -> None:
+def test_no_microphone(speaker: Callable[..., Any], refusal: str, state: str, sentence: str, server: Running) -> None:
     page = speaker()
     page.evaluate(f"window.refusal = '{refusal}'")
     page.click("#listen")
@@ -277,7 +271,7 @@ def test_a_microphone_that_cannot_be_had(
     wait_for(page, 1)
 
 
-def test_a_page_without_a_secure_address_says_what_is_needed(speaker: Callable[..., Any]) -> None:
+def test_insecure_page(speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.evaluate("Object.defineProperty(navigator, 'mediaDevices', { value: undefined })")
     page.click("#listen")
@@ -285,7 +279,7 @@ def test_a_page_without_a_secure_address_says_what_is_needed(speaker: Callable[.
     expect(page.locator("#problem")).to_contain_text("only on https pages and on the server's own machine")
 
 
-def test_a_microphone_that_is_unplugged(server: Running, speaker: Callable[..., Any]) -> None:
+def test_unplugged(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
@@ -296,7 +290,7 @@ def test_a_microphone_that_is_unplugged(server: Running, speaker: Callable[..., 
     until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
 
 
-def test_audio_that_the_browser_stops_for_a_while(server: Running, speaker: Callable[..., Any]) -> None:
+def test_suspended_audio(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     context = "class extends Context { constructor() { super(); window.audio = this; } }"
     page.evaluate(f"((Context) => {{ window.AudioContext = {context}; }})(AudioContext)")
@@ -314,7 +308,7 @@ def test_audio_that_the_browser_stops_for_a_while(server: Running, speaker: Call
     assert 1 < lost(server) < 20
 
 
-def test_a_page_that_is_busy_for_a_while_loses_no_audio(server: Running, speaker: Callable[..., Any]) -> None:
+def test_busy_page(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
@@ -325,7 +319,7 @@ def test_a_page_that_is_busy_for_a_while_loses_no_audio(server: Running, speaker
     assert lost(server) == 0
 
 
-def test_a_recogniser_that_dies_ends_listening(server: Running, speaker: Callable[..., Any]) -> None:
+def test_recogniser_dies(server: Running, speaker: Callable[..., Any]) -> None:
     server.hub.recognisers.command = command("--dies-after", "2.7")
     page = speaker()
     page.click("#listen")
@@ -359,7 +353,7 @@ def test_the_browser_can_be_chosen(speaker: Callable[..., Any], server: Running)
     expect(page.locator("#own-hint")).not_to_be_visible()
 
 
-def test_without_a_recogniser_none_is_offered(visit: Callable[..., Any], browser: Any) -> None:
+def test_no_recogniser_offered(visit: Callable[..., Any], browser: Any) -> None:
     with running(busy=1.0) as plain:
         context = browser.new_context()
         page = context.new_page()
@@ -372,9 +366,7 @@ def test_without_a_recogniser_none_is_offered(visit: Callable[..., Any], browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_the_microphone_is_seen_wherever_one_looks(
-    server: Running, speaker: Callable[..., Any], scheme: str
-) -> None:
+def test_phone(server: Running, speaker: Callable[..., Any], scheme: str) -> None:
     page = speaker(viewport=PHONE, has_touch=True, is_mobile=True, color_scheme=scheme)
     page.click("#listen")
     microphone(page, "listening")
@@ -396,7 +388,7 @@ def test_on_a_phone_the_microphone_is_seen_wherever_one_looks(
 
 
 @pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000, 96_000])
-def test_audio_of_any_rate_becomes_16_khz(visit: Callable[..., Any], rate: int) -> None:
+def test_resampling(visit: Callable[..., Any], rate: int) -> None:
     page = visit()
     resample = """async ([rate, pitch]) => {
       const { Resampler } = await import("/js/resample.js");
@@ -418,7 +410,7 @@ def test_audio_of_any_rate_becomes_16_khz(visit: Callable[..., Any], rate: int) 
 
 
 @pytest.mark.slow
-def test_a_spoken_talk_becomes_german_captions(browser: Any, tmp_path: Path) -> None:
+def test_spoken_talk(browser: Any, tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     audio, rate = soundfile.read(dickens(tmp_path / "start.wav", seconds=5.2))
     # Silence until the page listens, and afterwards until it complains.

@@ -54,7 +54,7 @@ def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> 
         expect(page.locator("#state")).to_have_text("Ended")
 
 
-def test_a_session_is_found_again_after_a_restart(server: Running, visit: Callable[..., Any]) -> None:
+def test_after_restart(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -68,7 +68,7 @@ def test_a_session_is_found_again_after_a_restart(server: Running, visit: Callab
         expect(page.locator("#state")).to_have_text("Live")
 
 
-def test_an_overlay_waits_and_shows_nothing(server: Running, visit: Callable[..., Any]) -> None:
+def test_overlay_waits(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit(f"/overlay?session={public_name(token)}&language=de", tolerated=ABSENT)
     until(page, "document.title.includes('waiting for the session')")
@@ -85,7 +85,7 @@ def titles(page: Any) -> list[str]:
     return found
 
 
-def test_viewers_see_one_language_and_choose_others(server: Running, visit: Callable[..., Any]) -> None:
+def test_choose_language(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -129,9 +129,7 @@ def sent(page: Any) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("where", ["session", "room"])
-def test_a_language_that_is_switched_on_comes_from_the_first_sentence_on(
-    server: Running, visit: Callable[..., Any], where: str
-) -> None:
+def test_added_language(server: Running, visit: Callable[..., Any], where: str) -> None:
     texts = ["we saw", "her duck", "it was", "her cat"]
     with server.socket() as socket:
         started = socket.start("de", "ar", room="hall-1")
@@ -163,7 +161,7 @@ def test_a_language_that_is_switched_on_comes_from_the_first_sentence_on(
     assert [sorted(set(languages)) for _, languages in connections] == [["de"], ["ar"], ["ar", "de"]]
 
 
-def test_a_language_can_be_switched_on_after_the_end(server: Running, visit: Callable[..., Any]) -> None:
+def test_added_after_end(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw", "her duck")
@@ -176,7 +174,7 @@ def test_a_language_can_be_switched_on_after_the_end(server: Running, visit: Cal
         expect(page.locator("#state")).to_have_text("Ended")
 
 
-def test_lines_of_a_language_that_is_switched_on_are_in_order(server: Running, visit: Callable[..., Any]) -> None:
+def test_added_in_reading_mode(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw her duck under the old table", "it was there again")
@@ -189,7 +187,7 @@ def test_lines_of_a_language_that_is_switched_on_are_in_order(server: Running, v
         assert finals(page, "de") == []
 
 
-def test_translations_of_a_sentence_stand_side_by_side(server: Running, visit: Callable[..., Any]) -> None:
+def test_side_by_side(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw her duck and it was her cat " * 6, "her duck", "it was")
@@ -209,7 +207,7 @@ def test_translations_of_a_sentence_stand_side_by_side(server: Running, visit: C
         ]
 
 
-def test_a_language_that_a_session_does_not_have_is_named(server: Running, visit: Callable[..., Any]) -> None:
+def test_unknown_language(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -220,7 +218,7 @@ def test_a_language_that_a_session_does_not_have_is_named(server: Running, visit
         expect(overlay.locator("#problem")).to_contain_text("no captions in fr: language must be one of de, ar")
 
 
-def test_a_viewer_without_a_session_is_told_what_is_missing(server: Running, visit: Callable[..., Any]) -> None:
+def test_missing_session(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit("/watch")
     expect(page.locator("#which")).to_contain_text("This address names no session")
@@ -234,7 +232,7 @@ def test_a_viewer_without_a_session_is_told_what_is_missing(server: Running, vis
         expect(page.locator("#which")).not_to_be_visible()
 
 
-def test_the_overlay_is_cleared_after_a_silence(server: Running, visit: Callable[..., Any]) -> None:
+def test_overlay_cleared(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         socket.start("de", token=token)
@@ -255,7 +253,7 @@ def test_the_overlay_is_cleared_after_a_silence(server: Running, visit: Callable
         assert cleared.evaluate(f"window.shown.find((texts) => texts.at(-1)?.trim() === {last}).length") == 1
 
 
-def test_a_box_behind_the_words_of_the_overlay(server: Running, visit: Callable[..., Any]) -> None:
+def test_overlay_box(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -285,7 +283,7 @@ def test_jump_to_newest(server: Running, visit: Callable[..., Any]) -> None:
         assert page.evaluate("document.activeElement.className") == "view"
 
 
-def test_the_size_of_the_type_is_remembered(server: Running, visit: Callable[..., Any]) -> None:
+def test_type_size(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     size = "parseFloat(getComputedStyle(document.querySelector('.cell')).fontSize)"
     with server.socket() as socket:
@@ -320,7 +318,7 @@ def test_the_qr_code_of_the_link(server: Running, visit: Callable[..., Any]) -> 
         expect(page.locator("dialog")).to_have_count(0)
 
 
-def test_a_form_builds_the_address_of_an_overlay(server: Running, visit: Callable[..., Any]) -> None:
+def test_overlay_form(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -355,7 +353,7 @@ REVISED = (
 )
 
 
-def test_lines_of_reading_mode_are_those_of_the_library(server: Running, visit: Callable[..., Any]) -> None:
+def test_reading_mode(server: Running, visit: Callable[..., Any]) -> None:
     reading, lines = Reading(Layout(16, 1, 4)), []
     for now, text in enumerate(REVISED):
         caption = Caption("1", now, "de", text, final=now == 2)
@@ -372,7 +370,7 @@ def test_lines_of_reading_mode_are_those_of_the_library(server: Running, visit: 
     assert found == lines and len(lines) >= 3
 
 
-def test_lines_of_an_overlay_in_reading_mode_never_change(server: Running, visit: Callable[..., Any]) -> None:
+def test_overlay_reading_mode(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     words = "we saw her duck under the old table and it was there again".split()
     with server.socket() as socket:

@@ -39,7 +39,7 @@ def nothing_more(viewer: Socket, socket: Socket) -> list[dict[str, Any]]:
     return viewer.until("done")
 
 
-def test_what_comes_while_captions_are_paused_comes_when_they_go_on(server: Running) -> None:
+def test_pause(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start(method="ar")
         name = started["session"]
@@ -63,7 +63,7 @@ def test_what_comes_while_captions_are_paused_comes_when_they_go_on(server: Runn
             assert transcript(server, name) == [expected("we saw"), held]
 
 
-def test_what_is_held_back_when_the_session_ends_stays_so(server: Running) -> None:
+def test_paused_at_end(server: Running) -> None:
     with server.socket() as socket:
         name = socket.start()["session"]
         with server.socket(f"/v1/watch/{name}") as viewer:
@@ -73,7 +73,7 @@ def test_what_is_held_back_when_the_session_ends_stays_so(server: Running) -> No
         assert transcript(server, name) == []
 
 
-def test_a_hidden_caption_is_taken_from_viewers_and_from_the_transcript_and_can_be_shown_again(server: Running) -> None:
+def test_hide_and_show(server: Running) -> None:
     with server.socket() as socket:
         name = socket.start("de", "ja", method="ar")["session"]
         with server.socket(f"/v1/watch/{name}") as viewer:
@@ -93,7 +93,7 @@ def test_a_hidden_caption_is_taken_from_viewers_and_from_the_transcript_and_can_
             assert transcript(server, name) == []
 
 
-def test_an_utterance_that_is_hidden_before_it_is_final_never_comes_to_viewers(server: Running) -> None:
+def test_hide_before_final(server: Running) -> None:
     with server.socket() as socket:
         name = socket.start(method="ar")["session"]
         with server.socket(f"/v1/watch/{name}") as viewer:
@@ -107,7 +107,7 @@ def test_an_utterance_that_is_hidden_before_it_is_final_never_comes_to_viewers(s
         assert transcript(server, name) == []
 
 
-def test_a_corrected_caption_takes_the_place_of_the_first_everywhere(server: Running) -> None:
+def test_correct(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start(method="ar")
         name = started["session"]
@@ -129,7 +129,7 @@ def test_a_corrected_caption_takes_the_place_of_the_first_everywhere(server: Run
             assert finals([again.hear()]) == [("1", "de", "wir sahen")]
 
 
-def test_corrections_and_hiding_reach_viewers_while_captions_are_paused(server: Running) -> None:
+def test_edits_while_paused(server: Running) -> None:
     with server.socket() as socket:
         name = socket.start(method="ar")["session"]
         with server.socket(f"/v1/watch/{name}") as viewer:
@@ -166,7 +166,7 @@ def test_corrections_and_hiding_reach_viewers_while_captions_are_paused(server: 
         ),
     ],
 )
-def test_what_cannot_be_done_is_said(server: Running, fields: dict[str, Any], code: str, sentence: str) -> None:
+def test_refused(server: Running, fields: dict[str, Any], code: str, sentence: str) -> None:
     with server.socket() as socket:
         token = socket.start(method="ar")["token"]
         say(socket, "we saw", final=False)
@@ -178,7 +178,7 @@ def test_what_cannot_be_done_is_said(server: Running, fields: dict[str, Any], co
         assert (answer.status, answer.json["error"]["code"]) == (409 if code == "caption" else 400, code)
 
 
-def test_an_operator_with_the_token_controls_a_session_over_http(server: Running) -> None:
+def test_control_over_http(server: Running) -> None:
     token = (begun := server.ask("/v1/sessions", {"targets": ["de"]}).json)["token"]
     for seq, text in enumerate((b"we saw", b"her duck")):
         server.ask(f"/v1/ingest/{token}?seq={seq}", text)
@@ -197,7 +197,7 @@ def test_an_operator_with_the_token_controls_a_session_over_http(server: Running
     assert server.ask(f"/v1/control/{name}", {"type": "pause"}).status == 404  # viewers know its name
 
 
-def test_a_server_that_has_forgotten_is_told_what_viewers_are_not_to_see(server: Running) -> None:
+def test_restore_hidden(server: Running) -> None:
     token = "c" * 32
     with server.socket() as socket:
         name = socket.start(token=token)["session"]
@@ -212,7 +212,7 @@ def test_a_server_that_has_forgotten_is_told_what_viewers_are_not_to_see(server:
         assert transcript(server, name) == ["sahen"]
 
 
-def test_a_transcript_that_is_read_while_it_grows_waits_for_what_is_held_back(server: Running) -> None:
+def test_live_transcript_while_paused(server: Running) -> None:
     import urllib.request
 
     with server.socket() as socket:
@@ -229,7 +229,7 @@ def test_a_transcript_that_is_read_while_it_grows_waits_for_what_is_held_back(se
             assert live.read().decode().splitlines() == [expected("her duck")]
 
 
-def test_the_operators_file_follows(tmp_path: Path) -> None:
+def test_file_follows(tmp_path: Path) -> None:
     with running(transcripts=tmp_path) as server, server.socket() as socket:
         name = socket.start(method="ar")["session"]
         for utterance, text in (("1", "we saw"), ("2", "her duck"), ("3", "it was")):

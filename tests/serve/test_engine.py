@@ -23,7 +23,7 @@ from redraft.translator import Translator
 from tests.serve.fakes import CURVE, CachedModel, Rig
 
 
-def test_it_translates_what_it_is_given_while_commands_come() -> None:
+def test_commands_while_translating() -> None:
     rig = Rig(CachedModel(1))
     done = threading.Event()
     (lane,) = rig.service.lanes(Wanted(targets=("de",)), lambda _, answer: done.set() if answer.update.final else None)
@@ -42,7 +42,7 @@ def test_it_translates_what_it_is_given_while_commands_come() -> None:
         engine.call(lambda: 1).result(10)
 
 
-def test_what_a_command_raises_is_its_callers_and_the_thread_goes_on() -> None:
+def test_failing_command() -> None:
     engine = Engine(Rig(CachedModel(1)).scheduler)
     engine.start()
     with pytest.raises(ZeroDivisionError):
@@ -52,7 +52,7 @@ def test_what_a_command_raises_is_its_callers_and_the_thread_goes_on() -> None:
     engine.stop()
 
 
-def test_a_thread_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(CachedModel(1))
     (lane,) = rig.lanes()
     monkeypatch.setattr(rig.scheduler, "step", lambda: 1 // 0)
@@ -63,7 +63,7 @@ def test_a_thread_that_cannot_go_on_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert not engine.alive
 
 
-def test_nobody_waits_for_an_engine_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_after_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(CachedModel(1))
     (lane,) = rig.lanes()
     begun, go_on = threading.Event(), threading.Event()
@@ -86,7 +86,7 @@ def test_nobody_waits_for_an_engine_that_has_stopped(monkeypatch: pytest.MonkeyP
         engine.call(lambda: 1).result(10)
 
 
-def test_what_nobody_waits_for_any_more_is_not_done_and_harms_nobody() -> None:
+def test_cancelled_command() -> None:
     engine, done = Engine(Rig(CachedModel(1)).scheduler), []
     given_up = engine.call(lambda: done.append(1))
     assert given_up.cancel()
@@ -108,7 +108,7 @@ def keep(found: list[tuple[str, str]], _: Lane, answer: Answer) -> None:
     found += [(event.utterance, event.text) for event in answer.events if isinstance(event, Caption) and event.final]
 
 
-def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
+def test_llama_cpp() -> None:
     talk = [update for update in load_talk() if update.utterance in {"1", "2", "3"}]
     path = shipped_path("demo-tiny")
     options = LlamaOptions(context_length=256, slots=4, threads=1, gpu_layers=0, exact=True)
@@ -139,7 +139,7 @@ def test_sessions_on_llama_cpp_get_what_each_gets_alone() -> None:
     model.close()
 
 
-def test_lag_counts_from_when_an_update_came_in_whatever_pass_is_under_way() -> None:
+def test_lag_includes_waiting() -> None:
     rig, busy, go_on = Rig(CachedModel(1)), threading.Event(), threading.Event()
     (lane,) = rig.lanes()
     engine = Engine(rig.scheduler)

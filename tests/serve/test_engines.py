@@ -31,7 +31,7 @@ def shares(server: Running) -> list[int]:
     return [engine.scheduler.lanes for engine in server.hub.engines.all]
 
 
-def test_sessions_go_to_the_engine_with_the_fewest_lanes(two: Running) -> None:
+def test_fewest_lanes(two: Running) -> None:
     with ExitStack() as stack:
         sockets = [stack.enter_context(two.socket()) for _ in range(4)]
         for socket, targets, expected in zip(
@@ -46,7 +46,7 @@ def test_sessions_go_to_the_engine_with_the_fewest_lanes(two: Running) -> None:
             assert shares(two) == [2, 3]
 
 
-def test_those_who_begin_at_the_same_time_are_spread_too(two: Running) -> None:
+def test_concurrent_starts(two: Running) -> None:
     async def begin() -> None:
         await asyncio.gather(*(two.hub.open(Begin(targets=("de",)), "", "here") for _ in range(20)))
 
@@ -60,7 +60,7 @@ def say(socket: Socket, updates: list[Update]) -> None:
         socket.say("update", utterance=each.utterance, seq=each.seq, text=each.text, final=each.final)
 
 
-def test_captions_are_those_of_a_model_of_their_own(two: Running) -> None:
+def test_same_captions(two: Running) -> None:
     updates = [Update(f"{number}", 0, text, final=True) for number, text in enumerate(("we saw", "the cat", "we"))]
     with ExitStack() as stack:
         sockets = [stack.enter_context(two.socket()) for _ in range(6)]
@@ -76,14 +76,14 @@ def test_captions_are_those_of_a_model_of_their_own(two: Running) -> None:
     assert all(isinstance(model, CachedModel) and model.new for model in models)
 
 
-def test_the_languages_of_all_engines_count_together() -> None:
+def test_language_limit() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server, server.socket() as one, server.socket() as two:
         assert one.start("de", "ja")["type"] == "started"
         refused = two.start("de", "ja")
         assert refused["code"] == "capacity" and "2 of at most 3 languages" in refused["message"]
 
 
-def test_not_one_more_is_admitted_when_many_begin_at_once() -> None:
+def test_limit_holds_for_concurrent_starts() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server:
 
         async def begin() -> list[object]:
@@ -95,7 +95,7 @@ def test_not_one_more_is_admitted_when_many_begin_at_once() -> None:
         assert sum(shares(server)) == 3
 
 
-def test_where_one_has_stopped_the_server_has(two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_engine_stopped(two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     with two.socket() as first, two.socket() as second:
         first.start("de")
         second.start("de")
@@ -106,7 +106,7 @@ def test_where_one_has_stopped_the_server_has(two: Running, monkeypatch: pytest.
     assert not two.hub.alive
 
 
-def test_a_fault_on_one_harms_no_session_of_the_other() -> None:
+def test_fault_on_one() -> None:
     with (
         running(CachedModel(1), CachedModel(1, broken=lambda _: True)) as server,
         server.socket() as well,
@@ -120,7 +120,7 @@ def test_a_fault_on_one_harms_no_session_of_the_other() -> None:
         assert "redraft_failed_updates 1.0" in server.ask("/metrics").text
 
 
-def test_the_operator_chooses_how_many_there_are() -> None:
+def test_number_of_engines() -> None:
     given = {"model": "demo-tiny", "context_length": 64, "threads": 1, "methods": ("ar",)}
     settings = ServeSettings(**given, slots=3, engines=2)
     engines = open_backends(settings)
@@ -134,7 +134,7 @@ def test_the_operator_chooses_how_many_there_are() -> None:
         open_backends(ServeSettings(**given, slots=1, engines=2))
 
 
-def test_every_engine_has_its_small_model() -> None:
+def test_small_models() -> None:
     settings = ServeSettings(model="demo-tiny", draft_model="demo-tiny", methods=("bild",), slots=2, engines=2)
     engines = open_backends(settings)
     assert [sorted(each) for each in engines] == [sorted((TARGET, DRAFT_MODEL))] * 2
@@ -144,12 +144,12 @@ def test_every_engine_has_its_small_model() -> None:
             backend.close()
 
 
-def test_a_model_of_transformers_has_one() -> None:
+def test_transformers() -> None:
     with pytest.raises(OptionError, match="engines must be at most 1 here, not 2: a model of transformers has one"):
         open_backends(ServeSettings(model="hf:x", engines=2))
 
 
-def test_slots_leave_room_for_draft_trees() -> None:
+def test_slots_for_trees() -> None:
     given = {"model": "demo-tiny", "context_length": 64, "methods": ("ar", "redraft-tree"), "engines": 2}
     with pytest.raises(OptionError, match="slots must be at most 30 for redraft-tree, whose draft trees .*, not 31"):
         open_backends(ServeSettings(**given, slots=31))

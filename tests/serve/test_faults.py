@@ -32,7 +32,7 @@ def all_given_back(server: Running) -> bool:
     return scheduler.lanes == 0 and scheduler.pool.lent == 0
 
 
-def test_a_client_killed_while_a_pass_runs_leaves_nothing_behind() -> None:
+def test_killed_during_pass() -> None:
     reached, go_on = threading.Event(), threading.Event()
 
     def hold(_: Any) -> bool:
@@ -58,7 +58,7 @@ def test_a_client_killed_while_a_pass_runs_leaves_nothing_behind() -> None:
             assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
 
 
-def test_a_client_killed_mid_update_leaves_nothing_behind() -> None:
+def test_killed_mid_update() -> None:
     with running(keep_seconds=0) as server:
         for _ in range(5):
             with server.socket() as socket:
@@ -77,7 +77,7 @@ def test_a_client_killed_mid_update_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_connections_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thousand_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(keep_seconds=0, sessions=10_000, sessions_per_address=10_000, starts_per_second=10_000) as server:
         begun: list[str] = []
         # Capacity is another matter.
@@ -132,7 +132,7 @@ def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
             assert (error["code"], error["fatal"]) == ("slow", False)
 
 
-def test_a_client_that_says_nothing_more_keeps_its_session_and_no_slot() -> None:
+def test_silent_client() -> None:
     with running(slots=1) as server, server.socket() as silent, server.socket() as other:
         silent.start()
         say(silent, "we saw", final=False)
@@ -144,7 +144,7 @@ def test_a_client_that_says_nothing_more_keeps_its_session_and_no_slot() -> None
         assert finals(silent.until("final")) == [("1", "de", expected("we saw her"))]
 
 
-def test_updates_faster_than_the_model_are_held_back_and_finals_all_come() -> None:
+def test_backpressure() -> None:
     # The client's library reads while the test still writes.
     with running(updates_per_second=10_000) as server, server.socket(max_queue=None) as socket:
         socket.start(method="ar")
@@ -156,7 +156,7 @@ def test_updates_faster_than_the_model_are_held_back_and_finals_all_come() -> No
         assert {text for _, _, text in heard} == {expected("we saw")}
 
 
-def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
+def test_drain() -> None:
     with running() as server:
         with server.socket() as socket, server.socket() as late:
             token = socket.start("de", "ja")["token"]
@@ -175,7 +175,7 @@ def test_a_stop_delivers_finals_and_sends_clients_elsewhere() -> None:
         eventually(lambda: server.server.should_exit)
 
 
-def test_who_comes_while_a_server_drains_is_sent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_while_draining(monkeypatch: pytest.MonkeyPatch) -> None:
     """An admission that takes longer than the drain: nothing else closes connections where the process goes on."""
     with running() as server:
         opened, lanes = asyncio.Event(), server.hub.admission.lanes
@@ -202,7 +202,7 @@ def test_who_comes_while_a_server_drains_is_sent_elsewhere(monkeypatch: pytest.M
                     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1012
 
 
-def test_a_server_whose_engine_has_stopped_ends_so_that_it_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_ends_without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.serve.run._WITHOUT_ENGINE", 2.0)
     with running() as server, server.socket() as socket:
         socket.start()
@@ -213,7 +213,7 @@ def test_a_server_whose_engine_has_stopped_ends_so_that_it_is_started_again(monk
         assert server.server.failed
 
 
-def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
+def test_engine_crash() -> None:
     with running() as server, server.socket() as socket:
         socket.start()
         server.engine.scheduler.step = None  # type: ignore[assignment, method-assign]
@@ -225,7 +225,7 @@ def test_an_engine_that_cannot_go_on_ends_all_sessions_and_says_so() -> None:
             assert other.start()["code"] == "engine"
 
 
-def test_who_asks_for_a_text_at_once_is_told_that_the_engine_has_stopped() -> None:
+def test_engine_crash_over_http() -> None:
     with running() as server:
         server.engine.scheduler.step = None  # type: ignore[assignment, method-assign]
         began = time.monotonic()

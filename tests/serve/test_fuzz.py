@@ -66,7 +66,7 @@ frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(
 
 @pytest.mark.fuzz
 @given(st.lists(frames, max_size=40))
-def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
+def test_fuzz_session(sent: list[str | bytes]) -> None:
     engine = mock.Mock(Engine)
     session = LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), Archive(None), Metrics(), engine=engine)
     session.lanes = {"de": mock.Mock(Lane, translation=None, coalesced=0, abandoned=0)}
@@ -95,7 +95,7 @@ def test_no_frames_whatever_break_a_session(sent: list[str | bytes]) -> None:
 
 @pytest.mark.fuzz
 @given(st.lists(frames, min_size=1, max_size=30))
-def test_no_frames_whatever_break_a_server(fuzzed: Running, sent: list[str | bytes]) -> None:
+def test_fuzz_frames(fuzzed: Running, sent: list[str | bytes]) -> None:
     with fuzzed.socket() as socket:
         socket.start()
         FUZZED["frames"] += 2
@@ -148,7 +148,7 @@ beginnings = st.fixed_dictionaries(
 
 @pytest.mark.fuzz
 @given(beginnings)
-def test_no_beginning_whatever_breaks_a_server(fuzzed: Running, start: Any) -> None:
+def test_fuzz_start(fuzzed: Running, start: Any) -> None:
     with fuzzed.socket() as socket, suppress(ConnectionClosed):
         socket.connection.send(json.dumps(start))
         FUZZED["frames"] += 1
@@ -186,7 +186,7 @@ bodies = st.one_of(
 
 @pytest.mark.fuzz
 @given(paths, queries, bodies, st.sampled_from(["GET", "POST", "DELETE", "PUT"]))
-def test_no_request_whatever_gets_a_500(fuzzed: Running, path: str, query: str, body: bytes, method: str) -> None:
+def test_fuzz_http(fuzzed: Running, path: str, query: str, body: bytes, method: str) -> None:
     answer = fuzzed.ask(path + query, body, method)
     FUZZED["requests"] += 1
     assert answer.status < 500 or answer.status == 503

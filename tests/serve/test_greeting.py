@@ -19,7 +19,7 @@ def greeted(**settings: object) -> str:
     return console.file.getvalue()
 
 
-def test_a_server_for_this_machine_says_so_and_what_it_serves() -> None:
+def test_local_server() -> None:
     shown = greeted(model="demo", methods=("ar", "ssbd"))
     assert "demo" in shown and "ar, ssbd" in shown
     for path in ("/ ", "/watch ", "/overlay ", "/docs "):
@@ -28,7 +28,7 @@ def test_a_server_for_this_machine_says_so_and_what_it_serves() -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_rooms_that_the_operator_has_named_are_listed() -> None:
+def test_rooms() -> None:
     shown = greeted(rooms={"hall-1": (), "hall-2": ()})
     assert all(f"http://127.0.0.1:9000/watch/{room} " in shown for room in ("hall-1", "hall-2"))
     assert shown.count("Rooms") == 1
@@ -45,7 +45,7 @@ def test_rooms_that_the_operator_has_named_are_listed() -> None:
         ("stage.example", (), "192.0.2.7", "http://stage.example:9000/watch"),
     ],
 )
-def test_the_address_is_one_under_which_others_reach_it(
+def test_public_address(
     monkeypatch: pytest.MonkeyPatch, host: str, hosts: tuple[str, ...], own: str, named: str
 ) -> None:
     monkeypatch.setattr(run, "_own_address", lambda: own)
@@ -54,11 +54,11 @@ def test_the_address_is_one_under_which_others_reach_it(
     assert ("Only this machine" in shown) is (host == "::1")
 
 
-def test_the_own_address_is_an_address_or_nothing() -> None:
+def test_own_address() -> None:
     assert run._own_address().count(".") in (0, 3)
 
 
-def test_a_server_for_viewers_lists_what_they_can_open() -> None:
+def test_viewers_only() -> None:
     shown = greeted(viewers_only=True, fanout="redis://127.0.0.1", rooms={"hall-1": ()})
     assert "viewers of sessions on other servers" in shown and "ssbd" not in shown
     assert [place in shown for place in ("9000/watch", "9000/overlay", "9000/docs", "Page")] == [

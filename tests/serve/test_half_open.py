@@ -72,7 +72,7 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
         yield raw
 
 
-def test_a_client_that_was_stopped_is_noticed_and_its_session_gone_on_with() -> None:
+def test_stopped_client() -> None:
     with running(slots=1, **QUICK) as server, frozen(server) as (token, _):
         session, begun = server.hub.owned(token), time.monotonic()
         assert session.delivery.owner is not None
@@ -93,7 +93,7 @@ def test_a_client_that_was_stopped_is_noticed_and_its_session_gone_on_with() -> 
         assert session.transcript.text("txt", ["de"]).splitlines() == [text for _, _, text in heard]
 
 
-def test_what_a_client_that_was_stopped_held_is_free_when_its_time_is_up() -> None:
+def test_stopped_client_expires() -> None:
     with running(keep_seconds=0.5, **QUICK) as server, frozen(server) as (token, process):
         assert server.engine.scheduler.lanes == 1
         eventually(lambda: all_given_back(server))
@@ -104,7 +104,7 @@ def test_what_a_client_that_was_stopped_held_is_free_when_its_time_is_up() -> No
         assert process.wait(SECONDS) is not None
 
 
-def test_a_connection_that_takes_over_from_a_half_open_one_need_not_wait_for_the_ping() -> None:
+def test_take_over_half_open() -> None:
     with running() as server, frozen(server) as (token, _), server.socket() as socket:
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
@@ -112,7 +112,7 @@ def test_a_connection_that_takes_over_from_a_half_open_one_need_not_wait_for_the
 
 
 @pytest.mark.parametrize("reset", [False, True])
-def test_a_socket_that_never_reads_nor_answers_pings_is_closed(reset: bool) -> None:
+def test_no_pongs(reset: bool) -> None:
     token = "silent" + "x" * 30
     with running(keep_seconds=30, **QUICK) as server, silent(server, token) as raw:
         eventually(lambda: token in server.hub._sessions and server.hub.owned(token).delivery.owner)

@@ -68,7 +68,7 @@ def test_next_utterance() -> None:
         assert shown([each for each in heard if each.get("utterance") == "1"]) == [expected("we saw her duck")]
 
 
-def test_failure_after_the_rest_of_another_utterance() -> None:
+def test_failure_after_rest() -> None:
     """A final update that fails ends its own utterance, whatever became of the words before."""
     before, failed = Update("a", 0, "we saw"), Update("b", 0, "her duck", final=True)
     failures = [Failure(f"{each.utterance} failed", None, each.utterance, 0, "de") for each in (before, failed)]

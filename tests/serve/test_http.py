@@ -25,7 +25,7 @@ def server() -> Iterator[Running]:
         yield found
 
 
-def test_one_text_is_translated_at_once(server: Running) -> None:
+def test_translate(server: Running) -> None:
     before = server.engine.scheduler.lanes
     answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de", "ja"], "method": "ar"})
     assert answer.status == 200
@@ -49,19 +49,19 @@ def test_one_text_is_translated_at_once(server: Running) -> None:
         (b"\xff", 400, "the message must be valid JSON"),
     ],
 )
-def test_bad_requests_are_refused_in_one_sentence(server: Running, body: Any, status: int, part: str) -> None:
+def test_bad_requests(server: Running, body: Any, status: int, part: str) -> None:
     answer = server.ask("/v1/translate", body)
     assert (answer.status, part in answer.json["error"]["message"]) == (status, True)
 
 
-def test_a_body_that_is_no_json_is_refused(server: Running) -> None:
+def test_not_json(server: Running) -> None:
     answer = server.ask("/v1/translate", b"{}", headers={"content-type": "text/plain"})
     assert (answer.status, answer.json["error"]["message"]) == (400, "the content type must be application/json")
     assert server.ask("/v1/translate").status == 405
     assert server.ask("/nowhere").json == {"error": {"code": "missing", "message": "there is nothing at this address"}}
 
 
-def test_captions_by_post_with_a_sequence_number(server: Running) -> None:
+def test_captions_by_post(server: Running) -> None:
     started = server.ask("/v1/sessions", {"targets": ["de"], "options": {"beta": 0}})
     assert started.status == 201
     path = f"/v1/ingest/{started.json['token']}"
@@ -93,7 +93,7 @@ def test_captions_by_post_with_a_sequence_number(server: Running) -> None:
         ("", b"we saw", 200),
     ],
 )
-def test_a_caption_by_post_must_be_utf_8(server: Running, kind: str, body: bytes, status: int) -> None:
+def test_post_encoding(server: Running, kind: str, body: bytes, status: int) -> None:
     path = f"/v1/ingest/{server.ask('/v1/sessions', {'targets': ['de']}).json['token']}"
     answer = server.ask(f"{path}?seq=0", body, headers={"content-type": kind})
     assert answer.status == status
@@ -103,7 +103,7 @@ def test_a_caption_by_post_must_be_utf_8(server: Running, kind: str, body: bytes
         assert answer.json["error"] == {"code": "protocol", "message": sentence}
 
 
-def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> None:
+def test_transcript_formats(server: Running) -> None:
     with server.socket() as socket:
         session = socket.start("de", "ja")["session"]
         path = f"/v1/sessions/{session}/transcript"
@@ -138,7 +138,7 @@ def test_the_transcript_in_every_form_and_while_it_grows(server: Running) -> Non
         assert server.ask("/v1/sessions/unknown/transcript").status == 404
 
 
-def test_health_metrics_and_descriptions(server: Running) -> None:
+def test_health_and_metrics(server: Running) -> None:
     assert server.ask("/health").json == server.ask("/ready").json == {"status": "ok"}
     server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]})
     text = server.ask("/metrics").text
@@ -171,7 +171,7 @@ def references(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/asyncapi.json"])
-def test_every_reference_of_a_description_leads_somewhere(server: Running, path: str) -> None:
+def test_schema_references(server: Running, path: str) -> None:
     whole = server.ask(path).json
     found = set(references(whole))
     assert len(found) >= 5
@@ -181,7 +181,7 @@ def test_every_reference_of_a_description_leads_somewhere(server: Running, path:
             place = place[part]
 
 
-def test_every_path_of_the_description_is_there(server: Running) -> None:
+def test_described_paths(server: Running) -> None:
     for path, operations in server.ask("/openapi.json").json["paths"].items():
         for method in operations.keys() - {"parameters"}:
             answer = server.ask(path.replace("{", "").replace("}", ""), method=method.upper())
@@ -192,7 +192,7 @@ def test_every_path_of_the_description_is_there(server: Running) -> None:
 # Who may connect
 
 
-def test_answers_carry_a_strict_policy(server: Running) -> None:
+def test_security_headers(server: Running) -> None:
     for path in ("/docs", "/health", "/nowhere"):
         headers = server.ask(path).headers
         assert all(headers[name] == value for name, value in HEADERS.items())
@@ -211,7 +211,7 @@ def test_answers_carry_a_strict_policy(server: Running) -> None:
         ({"host": "[nonsense"}, "/health", "GET", 403),
     ],
 )
-def test_foreign_pages_and_names_are_refused(
+def test_foreign_origins_and_hosts(
     server: Running, headers: dict[str, str], path: str, method: str, status: int
 ) -> None:
     answer = server.ask(path, method=method, headers=headers)
@@ -222,7 +222,7 @@ def test_foreign_pages_and_names_are_refused(
         )
 
 
-def test_foreign_pages_open_no_websocket(server: Running) -> None:
+def test_websocket_origin(server: Running) -> None:
     from websockets.exceptions import InvalidStatus
 
     with pytest.raises(InvalidStatus), server.socket(origin="http://evil.example"):
@@ -233,7 +233,7 @@ def test_foreign_pages_open_no_websocket(server: Running) -> None:
         assert socket.start()["type"] == "started"
 
 
-def test_where_there_are_keys_they_are_needed(tmp_path: Path) -> None:
+def test_keys(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     key, other = new_key(path, "stage"), new_key(path, "hall")
     assert key not in path.read_text() and path.stat().st_mode & 0o077 == 0
@@ -262,7 +262,7 @@ def test_names_of_keys(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["nonsense", "a:zz", "a:00", f":{'0' * 64}"])
-def test_a_broken_file_of_keys_is_refused(tmp_path: Path, line: str) -> None:
+def test_invalid_key_file(tmp_path: Path, line: str) -> None:
     (tmp_path / "keys").write_text(f"# keys\n\n{line}\n")
     with pytest.raises(OptionError, match="line 3: must be NAME:SHA256"):
         Keys(tmp_path / "keys")
@@ -271,7 +271,7 @@ def test_a_broken_file_of_keys_is_refused(tmp_path: Path, line: str) -> None:
 
 
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=60))
-def test_no_rate_lets_through_more_than_it_says(waits: list[float]) -> None:
+def test_rate(waits: list[float]) -> None:
     now = [0.0]
     rate, taken = Rate(2, 3, lambda: now[0]), 0
     for wait in waits:
@@ -283,7 +283,7 @@ def test_no_rate_lets_through_more_than_it_says(waits: list[float]) -> None:
         assert rate.take() == 0
 
 
-def test_addresses_have_rates_of_their_own() -> None:
+def test_rate_per_address() -> None:
     rates = Rates(0.001, 1)
     assert [rates.take(address) > 0 for address in ("a", "a", "b")] == [False, True, False]
 

@@ -31,7 +31,7 @@ def streams(sessions: int) -> list[list[Update]]:
     return talks(sentences, sessions)
 
 
-def test_200_interleaved_sessions_get_byte_for_byte_what_each_gets_alone(model: Path) -> None:
+def test_200_sessions(model: Path) -> None:
     found = compare(model, streams(200), ["de", "ja"], max_tokens=8)
     assert (found.finals, found.differing) == (200, 0)
     assert found.different > 150  # so that a mix-up would show
@@ -53,7 +53,7 @@ class Brittle(LlamaCpp):
         return rows
 
 
-def test_passes_that_fail_change_nothing(model: Path) -> None:
+def test_failing_passes(model: Path) -> None:
     opened: list[Brittle] = []
 
     def brittle(path: Path, options: LlamaOptions) -> LlamaCpp:

@@ -11,12 +11,12 @@ from redraft.errors import OptionError
 from redraft.serve.run import listen
 
 
-def test_a_port_that_is_taken_is_refused() -> None:
+def test_taken_port() -> None:
     with closing(listen("127.0.0.1", 0)) as first, pytest.raises(OptionError, match="cannot listen on host"):
         listen("127.0.0.1", first.getsockname()[1])
 
 
-def test_windows_is_asked_for_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_exclusive_port(monkeypatch: pytest.MonkeyPatch) -> None:
     # There SO_REUSEADDR lets a second server take the port too.  Any option of that level stands for the one it has.
     monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_KEEPALIVE, raising=False)
     with closing(listen("127.0.0.1", 0)) as made:

@@ -56,7 +56,7 @@ def waiting(outbox: Outbox) -> list[dict]:
     return [json.loads(message) for message in outbox._waiting.values()]
 
 
-def test_the_same_seq_with_another_finality_is_another_update() -> None:
+def test_same_seq_final() -> None:
     live = session()
     for _ in "12":
         live.accept(Update("1", 3, "we saw"))
@@ -65,7 +65,7 @@ def test_the_same_seq_with_another_finality_is_another_update() -> None:
     live.accept(Update("1", 4, "we saw", final=True))
 
 
-def test_a_caption_by_post_that_is_not_taken_is_not_counted_as_taken() -> None:
+def test_refused_post_not_counted() -> None:
     live = session()
     for _ in "12":
         live.posted(5, "we saw", final=True)
@@ -75,7 +75,7 @@ def test_a_caption_by_post_that_is_not_taken_is_not_counted_as_taken() -> None:
     assert live.last_post == 5
 
 
-def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> None:
+def test_restored_language() -> None:
     live, outbox = session(), Outbox(99)
     live.attach(outbox)
     final = protocol.Final(utterance="1", seq=4, language="de", text="schon\n\n00:00 --> da", source="there\x00already")
@@ -88,7 +88,7 @@ def test_in_a_language_whose_end_was_restored_nothing_is_shown_any_more() -> Non
     assert [caption.source for caption in live.transcript.finals] == ["there already"]
 
 
-def test_only_the_languages_that_were_not_restored_are_translated() -> None:
+def test_partly_restored() -> None:
     engine = mock.Mock(Engine)
     live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
     live.engine, live.lanes = engine, {"de": mock.Mock(Lane, translation=None), "ja": mock.Mock(Lane)}
@@ -99,7 +99,7 @@ def test_only_the_languages_that_were_not_restored_are_translated() -> None:
     assert list(live.pending._updates) == [("1", "ja")]
 
 
-def test_what_another_server_has_written_stays_in_the_file_and_comes_once(tmp_path: Path) -> None:
+def test_shared_file(tmp_path: Path) -> None:
     def rows() -> list[tuple[str, str]]:
         (file,) = tmp_path.iterdir()
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -125,7 +125,7 @@ def test_what_another_server_has_written_stays_in_the_file_and_comes_once(tmp_pa
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_messages_say_whether_a_caption_was_cut(cut: bool) -> None:
+def test_cut_captions(cut: bool) -> None:
     for final in (False, True):
         caption = Caption("1", 2, "de", "wir sahen", "", final, 0.5, "we saw", cut)
         wire = protocol.wire_of(caption, lag_ms=0.1)
@@ -133,7 +133,7 @@ def test_messages_say_whether_a_caption_was_cut(cut: bool) -> None:
         assert ("cut" in json.loads(wire)) is cut
 
 
-def test_a_final_update_without_a_caption_is_ended_by_an_error() -> None:
+def test_empty_final() -> None:
     live, outbox = session(), Outbox(99)
     live.attach(outbox)
     update = Update("1", 0, "we saw", final=True)
@@ -172,7 +172,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])
-def test_who_waits_for_room_is_let_go_when_the_session_is_over(end: Callable[[LiveSession], None]) -> None:
+def test_waiting_ends_with_session(end: Callable[[LiveSession], None]) -> None:
     async def wait() -> None:
         live = session()
         for number in range(MOST_PENDING + 1):
@@ -186,7 +186,7 @@ def test_who_waits_for_room_is_let_go_when_the_session_is_over(end: Callable[[Li
     asyncio.run(wait())
 
 
-def test_a_session_that_is_forgotten_takes_nothing_more() -> None:
+def test_forgotten() -> None:
     live, viewer = session(), Outbox(9)
     live.delivery.watch(viewer)
     live.forget()

@@ -9,7 +9,7 @@ import pytest
 from redraft.serve.delivery import Outbox, close_reason
 
 
-def test_what_is_replaced_again_and_again_is_sent_to_a_slow_reader_all_the_same() -> None:
+def test_replaced_message_keeps_place() -> None:
     async def read() -> list[str]:
         outbox, heard = Outbox(8), []
         for number in range(12):  # two messages come for every one that is read
@@ -24,7 +24,7 @@ def test_what_is_replaced_again_and_again_is_sent_to_a_slow_reader_all_the_same(
 
 
 @pytest.mark.parametrize("sentence", ["", "short", "a" * 200, "日" * 100, "a" + "日" * 100])
-def test_a_reason_fits_into_a_close_frame(sentence: str) -> None:
+def test_close_reason(sentence: str) -> None:
     reason = close_reason(sentence)
     assert sentence.startswith(reason) and len(reason.encode()) <= 123
     assert reason == sentence or len(reason.encode()) > 120

@@ -45,7 +45,7 @@ def health_check(port: int, **environment: str) -> int:
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, timeout=60).returncode
 
 
-def test_all_that_the_image_is_built_from_is_there_and_goes_to_the_builder() -> None:
+def test_image_context() -> None:
     copied = [line.split()[1:-1] for line in re.findall(r"^COPY (?!--from).*", DOCKERFILE, re.MULTILINE)]
     names = sorted({name for line in copied for name in line})
     assert {"constraints.txt", "pyproject.toml", "src"} <= set(names)
@@ -55,12 +55,12 @@ def test_all_that_the_image_is_built_from_is_there_and_goes_to_the_builder() -> 
     assert sorted(rule[1:] for rule in rules if rule.startswith("!")) == names
 
 
-def test_the_image_leaves_out_what_every_installation_leaves_out() -> None:
+def test_image_excludes() -> None:
     assert f'SKBUILD_WHEEL_EXCLUDE="{setup_env.SURPLUS}"' in DOCKERFILE
     assert f'CMAKE_ARGS="-DGGML_NATIVE=OFF {setup_env.ONLY_TEXT}"' in DOCKERFILE
 
 
-def test_the_settings_of_the_image_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_image_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in image_environment().items():
         monkeypatch.setenv(name, value)
     found = load()
@@ -69,7 +69,7 @@ def test_the_settings_of_the_image_can_be_used(monkeypatch: pytest.MonkeyPatch) 
     assert f"EXPOSE {found.port}\n" in DOCKERFILE
 
 
-def test_the_health_check_sees_whether_a_server_is_there(server: Running) -> None:
+def test_health_check(server: Running) -> None:
     elsewhere = {"http_proxy": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
     assert health_check(server.port, **elsewhere) == 0
     server.engine.stop()
@@ -77,7 +77,7 @@ def test_the_health_check_sees_whether_a_server_is_there(server: Running) -> Non
     assert health_check(9) == 1
 
 
-def test_the_unit_and_its_settings_can_be_used() -> None:
+def test_unit_settings() -> None:
     program, command, *arguments = unit()["ExecStart"].split()
     assert (Path(program).name, command) == ("redraft", serve.name)
     named = {option for parameter in serve.params for option in parameter.opts}
@@ -86,13 +86,13 @@ def test_the_unit_and_its_settings_can_be_used() -> None:
     assert settings.slots == 32 and settings.local
 
 
-def test_the_unit_and_the_readme_leave_time_to_drain() -> None:
+def test_unit_drain_time() -> None:
     stop = re.search(r"--stop-timeout (\d+)", (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8"))
     assert stop
     assert min(int(unit()["TimeoutStopSec"]), int(stop[1])) >= load(PACKAGING / "serve.toml").drain_seconds + 10
 
 
-def test_the_settings_of_the_ray_cluster_can_be_used() -> None:
+def test_ray_settings() -> None:
     yaml = pytest.importorskip("yaml")
     config = yaml.safe_load((PACKAGING / "ray.yaml").read_text(encoding="utf-8"))
     (application,) = config["applications"]

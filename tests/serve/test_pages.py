@@ -41,7 +41,7 @@ def server() -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_is_served_with_its_type_and_the_policy(server: Running, name: str) -> None:
+def test_static_files(server: Running, name: str) -> None:
     answer = server.ask(PATHS.get(name, f"/{name}"))
     assert answer.status == 200
     assert answer.headers["content-type"].partition(";")[0] in TYPES[Path(name).suffix]
@@ -52,7 +52,7 @@ def test_every_file_is_served_with_its_type_and_the_policy(server: Running, name
     ("path", "name"),
     [("/", "index"), ("/overlay?session=x", "overlay"), ("/watch", "watch"), ("/overlay-form", "overlay-form")],
 )
-def test_pages_have_addresses_of_their_own(server: Running, path: str, name: str) -> None:
+def test_page_addresses(server: Running, path: str, name: str) -> None:
     answer = server.ask(path)
     assert (answer.status, answer.text) == (200, (WEB / f"{name}.html").read_text(encoding="utf-8"))
     assert answer.headers["content-security-policy"] == HEADERS["content-security-policy"]
@@ -65,7 +65,7 @@ def test_nothing_else_is_served(server: Running, path: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".html")])
-def test_pages_have_no_inline_scripts_or_styles_and_nothing_of_others(name: str) -> None:
+def test_no_inline_code(name: str) -> None:
     text = (WEB / name).read_text(encoding="utf-8")
     assert not re.search(r"<style|\bstyle\s*=|\bon\w+\s*=|javascript:|https?:|//", text, re.IGNORECASE)
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL)
@@ -119,7 +119,7 @@ def test_the_page_is_small() -> None:
     assert sum((WEB / name).stat().st_size for name in FILES) < 180_000
 
 
-def test_a_text_is_split_at_the_ends_of_its_sentences(server: Running) -> None:
+def test_split(server: Running) -> None:
     def split(language: str, text: str) -> Any:
         return server.ask("/v1/sentences", {"text": text, "language": language}).json["sentences"]
 
@@ -134,7 +134,7 @@ def test_a_text_is_split_at_the_ends_of_its_sentences(server: Running) -> None:
     assert refused.status == 400 and "'nonsense'" in refused.json["error"]["message"]
 
 
-def test_a_qr_code_holds_the_link_of_a_viewer(server: Running) -> None:
+def test_qr_code(server: Running) -> None:
     assert server.ask(f"/v1/qr?link={quote('http://127.0.0.1:8765/watch/hall-1', safe='')}").status == 200
     link = "https://captions.example.org/talks/watch?session=hall&language=de"
     answer = server.ask(f"/v1/qr?link={quote(link, safe='')}")
@@ -157,7 +157,7 @@ def test_a_qr_code_holds_the_link_of_a_viewer(server: Running) -> None:
         "http://ä/watch",
     ],
 )
-def test_a_qr_code_of_anything_else_is_refused(server: Running, link: str) -> None:
+def test_refused_qr_code(server: Running, link: str) -> None:
     answer = server.ask(f"/v1/qr?link={quote(link, safe='')}")
     assert answer.status == 400 and "link must be a viewer's" in answer.json["error"]["message"]
 
@@ -169,7 +169,7 @@ def test_the_demo_talk_is_served(server: Running) -> None:
         assert answer.read() == RECORDING.read_bytes()
 
 
-def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None:
+def test_offer(server: Running, tmp_path: Path) -> None:
     offer = server.ask("/v1/offer").json
     assert offer["methods"] == ["ssbd", "ar"] and offer["most_targets"] == 8 and offer["key"] is False
     assert (offer["most_context"], offer["most_glossary"]) == (4, 64)
@@ -190,7 +190,7 @@ def test_the_server_says_what_it_offers(server: Running, tmp_path: Path) -> None
         assert other.ask("/v1/offer").json["key"] is True
 
 
-def test_an_offer_names_what_the_operator_allows() -> None:
+def test_offer_limits() -> None:
     settings = ServeSettings(model="/srv/models/some.gguf", methods=("redraft",), context=0, glossary=3)
     offer = offer_of(Service({TARGET: CachedModel(1)}, settings, CURVE), key=True)
     assert (offer.model, offer.demo) == ("some.gguf", False)  # of a path, the name only

@@ -32,7 +32,7 @@ def fail(text: str) -> None:
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_lines_of_json_with_and_without_what_an_exception_says(restored: None, details: bool) -> None:
+def test_json_lines(restored: None, details: bool) -> None:
     stream = io.StringIO()
     process.set_up_logs(details=details, stream=stream)
     log = logging.getLogger("redraft.serve.test")
@@ -51,7 +51,7 @@ def test_lines_of_json_with_and_without_what_an_exception_says(restored: None, d
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_a_person_reads_plain_lines_without_what_an_exception_says(restored: None, details: bool) -> None:
+def test_plain_lines(restored: None, details: bool) -> None:
     stream = io.StringIO()
     process.set_up_logs(details=details, plain=True, stream=stream)
     logging.getLogger("redraft.serve.test").info("connected", extra={"session": "abc"})
@@ -65,7 +65,7 @@ def test_a_person_reads_plain_lines_without_what_an_exception_says(restored: Non
     assert ("a secret" in stream.getvalue()) == details == bool(trace)
 
 
-def test_what_others_log_holds_no_text_either(restored: None) -> None:
+def test_foreign_logs(restored: None) -> None:
     stream = io.StringIO()
     process.set_up_logs(details=False, stream=stream)
     try:
@@ -77,7 +77,7 @@ def test_what_others_log_holds_no_text_either(restored: None) -> None:
     assert "a secret" not in stream.getvalue()
 
 
-def test_the_limit_is_raised_as_far_as_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: chosen.append(limits))
@@ -88,7 +88,7 @@ def test_the_limit_is_raised_as_far_as_the_system_allows(monkeypatch: pytest.Mon
         allow_open_files(5000)
 
 
-def test_without_a_limit_of_the_system_as_many_are_allowed_as_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: chosen.append(limits))

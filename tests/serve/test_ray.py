@@ -139,7 +139,7 @@ def said(what: str, away: list[float]) -> str:
     return f"{what}: {len(away)} clients were without a connection for {median(away):.2f} s (p50), {p95:.2f} s (p95)"
 
 
-def test_replicas_crash_come_and_go_and_no_client_loses_anything(deployed: Deployed) -> None:
+def test_replicas_come_and_go(deployed: Deployed) -> None:
     begun = time.monotonic()
     deployed.deploy()
     asyncio.run(deployed.until(lambda pids: len(pids) == NODES))
@@ -198,7 +198,7 @@ def test_replicas_crash_come_and_go_and_no_client_loses_anything(deployed: Deplo
     asyncio.run(asyncio.wait_for(work(), 600))
 
 
-def test_a_setting_that_is_wrong_is_said_before_anything_starts() -> None:
+def test_invalid_setting() -> None:
     from redraft.serve.ray_app import app
 
     with pytest.raises(OptionError, match="'slot' is not a setting; the nearest is slots"):
@@ -211,7 +211,7 @@ def test_a_setting_that_is_wrong_is_said_before_anything_starts() -> None:
     ("cores", "given", "engines", "threads"),
     [(0, {}, 0, 0), (2, {}, 2, 1), (4, {"engines": 2}, 2, 2), (4, {"threads": 3}, 0, 3), (1, {"engines": 3}, 3, 1)],
 )
-def test_engines_and_threads_follow_from_the_cores_of_a_replica(
+def test_engines_by_cores(
     cores: int, given: dict[str, int], engines: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from redraft.serve import ray_app
@@ -222,7 +222,7 @@ def test_engines_and_threads_follow_from_the_cores_of_a_replica(
 
 
 @pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("::1", 200), ("192.0.2.7", 403), ("", 403)])
-def test_without_keys_only_clients_on_the_machine_are_served(address: str, status: int) -> None:
+def test_local_only(address: str, status: int) -> None:
     from starlette.responses import PlainTextResponse
 
     from redraft.serve.ray_app import LocalOnly
@@ -237,9 +237,7 @@ def test_without_keys_only_clients_on_the_machine_are_served(address: str, statu
     assert sent[0]["status"] == status
 
 
-def test_a_replica_that_is_stopped_drains_and_says_if_it_cannot_know(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     from redraft.serve import ray_app
 
     class Hub:

@@ -41,27 +41,25 @@ def errors(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 @pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//", "null", "http://evil.example\\@127.0.0.1"])
-def test_an_origin_that_is_none_is_refused(server: Running, origin: str) -> None:
+def test_invalid_origin(server: Running, origin: str) -> None:
     assert server.ask("/v1/translate", {}, headers={"origin": origin}).status == 403
 
 
-def test_names_of_hosts_count_in_any_case() -> None:
+def test_host_case() -> None:
     with running(hosts=("Stage.Example",)) as other:
         for host, status in (("stage.example", 200), ("STAGE.EXAMPLE:80", 200), ("other.example", 403)):
             assert other.ask("/health", headers={"host": host}).status == status
 
 
 @pytest.mark.parametrize(("hosts", "foreign"), [((), 200), (("stage.example",), 403)])
-def test_a_server_for_others_is_always_known_by_this_machines_names(hosts: tuple[str, ...], foreign: int) -> None:
+def test_own_host_names(hosts: tuple[str, ...], foreign: int) -> None:
     with running(host="0.0.0.0", hosts=hosts) as other:
         for host, status in (("127.0.0.1:8765", 200), ("localhost", 200), ("other.example", foreign)):
             assert other.ask("/health", headers={"host": host}).status == status
 
 
 @pytest.mark.parametrize("fields", [{"targets": ["日本語" * 20]}, {"method": "日" * 90}, {"日" * 90: 1}])
-def test_a_long_reason_is_cut_and_the_connection_closed_as_it_should_be(
-    server: Running, errors: pytest.LogCaptureFixture, fields: dict
-) -> None:
+def test_long_reason(server: Running, errors: pytest.LogCaptureFixture, fields: dict) -> None:
     with server.socket() as socket:
         socket.say("start", **{"targets": ["de"], **fields})
         assert socket.hear()["fatal"] is True
@@ -79,16 +77,12 @@ def test_a_long_reason_is_cut_and_the_connection_closed_as_it_should_be(
         ("/health", "DELETE", {"GET", "HEAD"}),
     ],
 )
-def test_who_takes_a_wrong_method_is_told_the_right_ones(
-    server: Running, path: str, method: str, allowed: set[str]
-) -> None:
+def test_allowed_methods(server: Running, path: str, method: str, allowed: set[str]) -> None:
     answer = server.ask(path, method=method)
     assert (answer.status, set(answer.headers["allow"].split(", "))) == (405, allowed)
 
 
-def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(
-    server: Running, errors: pytest.LogCaptureFixture
-) -> None:
+def test_disconnect_mid_body(server: Running, errors: pytest.LogCaptureFixture) -> None:
     fields = (b"host: 127.0.0.1", b"content-type: application/json", b"content-length: 99", b"", b"{")
     head = b"\r\n".join((b"POST /v1/translate HTTP/1.1", *fields))
     for _ in range(3):
@@ -120,7 +114,7 @@ def test_refused_posts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.ask(path).text == "1\n"
 
 
-def test_captions_come_by_post_no_faster_than_updates_may() -> None:
+def test_post_rate() -> None:
     with running(updates_per_second=10) as server:
         path = f"/v1/ingest/{server.ask('/v1/sessions', {'targets': ['de']}).json['token']}"
         begun = time.monotonic()
@@ -129,7 +123,7 @@ def test_captions_come_by_post_no_faster_than_updates_may() -> None:
         assert time.monotonic() - begun > 0.25
 
 
-def test_a_rate_below_one_a_second_lets_something_through() -> None:
+def test_slow_rate() -> None:
     now = [0.0]
     rate = Rate(0.5, 0.5, lambda: now[0])
     assert rate.take() == 0 < rate.take()
@@ -142,9 +136,7 @@ def test_a_rate_below_one_a_second_lets_something_through() -> None:
         assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
 
 
-def test_a_final_caption_that_cannot_be_written_down_is_sent_all_the_same(
-    tmp_path: Path, errors: pytest.LogCaptureFixture
-) -> None:
+def test_unwritable_transcript(tmp_path: Path, errors: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "transcripts"
     folder.mkdir()
     with running(transcripts=folder) as server, server.socket() as socket:
@@ -158,7 +150,7 @@ def test_a_final_caption_that_cannot_be_written_down_is_sent_all_the_same(
     ]
 
 
-def test_who_reads_a_transcript_while_it_grows_takes_a_viewers_place() -> None:
+def test_live_readers_count_as_viewers() -> None:
     with running(viewers=2) as server, server.socket() as socket:
         name = socket.start()["session"]
         path = f"/v1/sessions/{name}/transcript?live=true"
@@ -172,7 +164,7 @@ def test_who_reads_a_transcript_while_it_grows_takes_a_viewers_place() -> None:
         eventually(lambda: (session.delivery.readers, len(session.delivery.viewers)) == (0, 0))
 
 
-def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:
+def test_language_twice(server: Running) -> None:
     with server.socket() as socket:
         path = f"/v1/sessions/{socket.start()['session']}/transcript"
         say(socket, "we saw")
@@ -180,22 +172,20 @@ def test_a_language_asked_for_twice_is_written_once(server: Running) -> None:
         assert server.ask(path + "?" + "target=de&" * 5000).text == expected("we saw") + "\n"
 
 
-def test_one_language_by_two_names_is_one_language(server: Running) -> None:
+def test_language_by_two_names(server: Running) -> None:
     for targets in (("de", "DE"), ("de", "German"), ("zh", "zh-Hans")):
         with server.socket() as socket:
             assert socket.start(*targets)["message"] == "targets must be different languages"
 
 
-def test_what_can_never_be_had_is_not_refused_for_want_of_room() -> None:
+def test_option_before_capacity() -> None:
     with running(targets=2, languages=2) as server, server.socket() as socket, server.socket() as other:
         socket.start("de", "ja")
         assert other.start("de", "ja", "zh")["code"] == "option"
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works(
-    monkeypatch: pytest.MonkeyPatch, begun: bool
-) -> None:
+def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
     with running() as server:
         hub, reached, go_on = server.hub, threading.Event(), threading.Event()
 
@@ -223,7 +213,7 @@ def test_a_beginning_that_is_broken_off_leaves_no_lanes_and_an_engine_that_works
         assert hub.alive
 
 
-def test_who_waits_for_a_session_that_was_not_admitted_does_not_get_it(server: Running) -> None:
+def test_waiting_for_refused_session(server: Running) -> None:
     hub = server.hub
 
     async def wait() -> None:
@@ -242,7 +232,7 @@ def test_who_waits_for_a_session_that_was_not_admitted_does_not_get_it(server: R
     asyncio.run_coroutine_threadsafe(wait(), server.loop).result(SECONDS)
 
 
-def test_one_session_that_cannot_be_looked_after_does_not_keep_the_others(errors: pytest.LogCaptureFixture) -> None:
+def test_failing_sweep(errors: pytest.LogCaptureFixture) -> None:
     with running(keep_seconds=0) as server, server.socket() as socket:
         session = server.hub.owned(socket.start()["token"])
         server.call(partial(setattr, session, "_counted", True))
@@ -254,7 +244,7 @@ def test_one_session_that_cannot_be_looked_after_does_not_keep_the_others(errors
     assert "a session could not be looked after" in {record.getMessage() for record in errors.records}
 
 
-def test_lines_of_keys_do_not_run_together_and_a_name_has_one_key(tmp_path: Path) -> None:
+def test_key_file(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     first = new_key(path, "stage")
     path.write_text(path.read_text().rstrip("\n"))

@@ -41,7 +41,7 @@ def talk(socket: Socket, text: str, **fields: Any) -> str:
     return str(started["session"])
 
 
-def test_a_viewer_waits_for_a_session_and_goes_over_to_the_next_one(server: Running) -> None:
+def test_viewer_of_sessions(server: Running) -> None:
     with server.socket(WATCH) as viewer:
         assert viewer.hear() == {"type": "room", "room": ROOM, "state": "waiting", "targets": []}
         assert server.ask(f"/v1/rooms/{ROOM}").json["state"] == "waiting"
@@ -62,7 +62,7 @@ def test_a_viewer_waits_for_a_session_and_goes_over_to_the_next_one(server: Runn
                 assert finals([late.hear()]) == [("1", "de", expected(text))]
 
 
-def test_a_room_has_one_session_at_a_time(server: Running) -> None:
+def test_one_session(server: Running) -> None:
     with server.socket() as first, server.socket() as second:
         talk(first, "we saw")
         refused = second.start(room=ROOM)
@@ -74,7 +74,7 @@ def test_a_room_has_one_session_at_a_time(server: Running) -> None:
         assert (by_post.status, by_post.json["error"]["code"]) == (409, "room")
 
 
-def test_a_session_that_takes_over_ends_the_one_before(server: Running) -> None:
+def test_take_over(server: Running) -> None:
     with server.socket(WATCH) as viewer, server.socket() as first, server.socket() as second:
         token = first.start(room=ROOM)["token"]
         name = talk(second, "we saw", take_over=True)
@@ -90,7 +90,7 @@ def test_a_session_that_takes_over_ends_the_one_before(server: Running) -> None:
         assert server.ask(f"/v1/rooms/{ROOM}").json["session"] == name
 
 
-def test_a_session_without_a_connection_makes_room(server: Running) -> None:
+def test_disconnected_session(server: Running) -> None:
     with server.socket() as first:
         first.start(room=ROOM)
     room = server.hub.rooms.find(ROOM)
@@ -99,7 +99,7 @@ def test_a_session_without_a_connection_makes_room(server: Running) -> None:
         talk(second, "we saw")
 
 
-def test_a_session_that_goes_on_after_a_drop_is_still_in_its_room(server: Running) -> None:
+def test_resumed_session(server: Running) -> None:
     with server.socket(WATCH) as viewer:
         with server.socket() as socket:
             token = socket.start(room=ROOM)["token"]
@@ -114,7 +114,7 @@ def test_a_session_that_goes_on_after_a_drop_is_still_in_its_room(server: Runnin
             assert [state(waiting.hear())[1] for _ in range(2)] == ["waiting", "live"]
 
 
-def test_a_session_that_is_not_admitted_changes_nothing_in_its_room(server: Running) -> None:
+def test_refused_session(server: Running) -> None:
     with server.socket(WATCH) as viewer, server.socket() as first, server.socket() as second:
         name = talk(first, "we saw")
         assert second.start("xx-nonsense", room=ROOM, take_over=True)["code"] == "option"
@@ -124,7 +124,7 @@ def test_a_session_that_is_not_admitted_changes_nothing_in_its_room(server: Runn
         assert server.ask(f"/v1/rooms/{ROOM}").json["session"] == name
 
 
-def test_a_room_whose_session_is_forgotten_waits_again() -> None:
+def test_forgotten_session() -> None:
     with running(keep_seconds=0) as server, server.socket(WATCH) as viewer:
         with server.socket() as socket:
             talk(socket, "we saw")
@@ -140,13 +140,13 @@ def test_names_of_rooms(server: Running, name: str) -> None:
         assert refused["code"] == "protocol" and refused["message"].startswith("room must be 1 to 63 lower-case")
 
 
-def test_a_link_that_names_no_room_is_refused(server: Running) -> None:
+def test_invalid_name(server: Running) -> None:
     with server.socket("/v1/rooms/Hall/watch") as viewer:
         assert viewer.hear()["message"].startswith("room must be 1 to 63 lower-case letters")
     assert server.ask("/v1/rooms/Hall").status == 404
 
 
-def test_viewers_of_rooms_are_bounded() -> None:
+def test_limited_viewers() -> None:
     with running(viewers=1, sessions=2) as server, server.socket(WATCH) as first:
         first.hear()
         with server.socket(WATCH) as second:
@@ -158,7 +158,7 @@ def test_viewers_of_rooms_are_bounded() -> None:
 # Who may use a room
 
 
-def test_a_room_belongs_to_the_key_that_used_it_first(tmp_path: Path) -> None:
+def test_owner(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     stage, hall = new_key(path, "stage"), new_key(path, "hall")
     with running(keys=path) as server:
@@ -174,7 +174,7 @@ def test_a_room_belongs_to_the_key_that_used_it_first(tmp_path: Path) -> None:
             assert viewer.hear()["state"] == "live"
 
 
-def test_rooms_that_are_assigned_to_keys(tmp_path: Path) -> None:
+def test_assigned_rooms(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     stage, hall = new_key(path, "stage"), new_key(path, "hall")
     with running(keys=path, rooms={ROOM: ("stage",), "open": ()}) as server:
@@ -188,7 +188,7 @@ def test_rooms_that_are_assigned_to_keys(tmp_path: Path) -> None:
         assert {said(ROOM, stage), said("open", stage), said("open", hall)} == {"started"}
 
 
-def test_rooms_in_the_settings_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "serve.toml").write_text('[rooms]\nhall-1 = ["stage"]\nopen = []\n')
     rooms = load(tmp_path / "serve.toml").rooms
     assert rooms == {"hall-1": ("stage",), "open": ()}
@@ -210,7 +210,7 @@ def test_rooms_in_the_settings_are_checked(tmp_path: Path, monkeypatch: pytest.M
         load(tmp_path / "serve.toml")
 
 
-def test_the_transcript_of_a_room_is_filed_under_its_name(tmp_path: Path) -> None:
+def test_transcript_file(tmp_path: Path) -> None:
     with running(transcripts=tmp_path) as server, server.socket() as socket:
         name = talk(socket, "we saw")
         assert [path.name for path in tmp_path.iterdir()] == [f"{ROOM}-{name}.jsonl"]

@@ -117,7 +117,7 @@ def proxied(folder: Path, ports: dict[str, int]) -> Iterator[str]:
         process.wait(SECONDS)
 
 
-def test_nginx_sends_speakers_and_viewers_to_their_servers(tmp_path: Path) -> None:
+def test_nginx_tiers(tmp_path: Path) -> None:
     with ExitStack() as stack:
         ports = {name: stack.enter_context(backend(name)) for name in ("sessions", "viewers")}
         address = stack.enter_context(proxied(tmp_path, ports))
@@ -141,7 +141,7 @@ def test_captions_pass_through_nginx(tmp_path: Path) -> None:
                     pass
 
 
-def test_a_server_that_is_back_gets_all_its_connections_at_once(tmp_path: Path) -> None:
+def test_server_is_back(tmp_path: Path) -> None:
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
     from websockets.sync.server import serve
@@ -162,7 +162,7 @@ def test_a_server_that_is_back_gets_all_its_connections_at_once(tmp_path: Path) 
             stack.enter_context(connect(f"{place}/v1/live", proxy=None))
 
 
-def test_every_request_of_the_server_has_a_tier() -> None:
+def test_every_path_has_a_tier() -> None:
     """A new one must be thought of in the configurations."""
     known = {re.sub(r"/(name|secret|hall-1)", "/{}", path) for path in TIERS} | {"/v1/sessions/{}", "/metrics"}
     known |= {"/v1/sessions/{}/transcript", "/v1/sentences", "/v1/talk", "/health"}
@@ -170,7 +170,7 @@ def test_every_request_of_the_server_has_a_tier() -> None:
 
 
 @pytest.mark.parametrize("version", ["1.27", "1.34"])
-def test_manifests_follow_the_schemas_of_kubernetes(version: str) -> None:
+def test_manifest_schemas(version: str) -> None:
     validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
     kinds = [document["kind"] for document in documents() if validate.validate(document, version, strict=True)]
     assert sorted(set(kinds)) == [
@@ -179,7 +179,7 @@ def test_manifests_follow_the_schemas_of_kubernetes(version: str) -> None:
     ]
 
 
-def test_the_parts_of_the_manifests_fit_together() -> None:
+def test_manifest_references() -> None:
     deployments, services = of_kind("Deployment"), of_kind("Service")
     assert deployments.keys() == services.keys() == {"redraft-sessions", "redraft-viewers", "redraft-redis"}
     for name, service in services.items():
@@ -199,7 +199,7 @@ def test_the_parts_of_the_manifests_fit_together() -> None:
     assert of_kind("HorizontalPodAutoscaler")["redraft-viewers"]["spec"]["scaleTargetRef"]["name"] in deployments
 
 
-def test_the_settings_of_the_manifests_exist_and_leave_time_to_drain() -> None:
+def test_manifest_settings() -> None:
     deployments = of_kind("Deployment")
     for name in ("redraft-sessions", "redraft-viewers"):
         spec = deployments[name]["spec"]["template"]["spec"]

@@ -36,7 +36,7 @@ def finals(rig: Rig, lane: Lane) -> list[tuple[str, str]]:
     return [(caption.utterance, caption.text) for caption in rig.captions(lane) if caption.final]
 
 
-def test_200_interleaved_sessions_get_the_finals_that_each_gets_alone() -> None:
+def test_200_sessions() -> None:
     rig = Rig(CachedModel(7, slots=40), slots=40, budget=64)
     methods = ("ar", "ssbd", "redraft", "pld")
     sessions = [(rig.lanes(method=methods[seed % 4])[0], talk(seed, 1)) for seed in range(200)]
@@ -57,7 +57,7 @@ def test_200_interleaved_sessions_get_the_finals_that_each_gets_alone() -> None:
     assert max(rig.model.new) <= 64
 
 
-def test_requests_of_all_kinds_share_passes() -> None:
+def test_shared_passes() -> None:
     rig = Rig(CachedModel(3))
     lanes = [rig.lanes(method=method)[0] for method in ("ar", "ssbd", "ssbd")]
     for text in ("we saw", "we saw her duck"):
@@ -71,7 +71,7 @@ def test_requests_of_all_kinds_share_passes() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(1, 6), st.integers(1, 40))
-def test_any_number_of_slots_and_any_budget_give_the_same_captions(seed: int, slots: int, budget: int) -> None:
+def test_slots_and_budgets(seed: int, slots: int, budget: int) -> None:
     rig = Rig(CachedModel(seed, slots=slots), slots=slots, budget=budget)
     sessions = [(rig.lanes(method="ar")[0], talk(seed + n, 1)) for n in range(4)]
     for lane, updates in sessions:
@@ -84,7 +84,7 @@ def test_any_number_of_slots_and_any_budget_give_the_same_captions(seed: int, sl
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_the_operator_bounds_the_lanes_of_a_pass(most: int) -> None:
+def test_most_lanes(most: int) -> None:
     rig = Rig(CachedModel(2), most=most)
     sessions = [(rig.lanes(method="ar")[0], talk(seed, 1)) for seed in range(5)]
     for lane, updates in sessions:
@@ -96,7 +96,7 @@ def test_the_operator_bounds_the_lanes_of_a_pass(most: int) -> None:
     assert max(each.requests for each in rig.passes) == most
 
 
-def test_a_pass_stays_within_its_budget_and_long_prompts_come_in_pieces() -> None:
+def test_budget_splits_prompts() -> None:
     rig = Rig(CachedModel(1), budget=20)
     (long,), (short,) = rig.lanes(method="ar"), rig.lanes(method="ar")
     rig.offer(long, Update("u", 1, "word " * 60))
@@ -111,7 +111,7 @@ def test_a_pass_stays_within_its_budget_and_long_prompts_come_in_pieces() -> Non
     assert rig.captions(long) == alone(1, [Update("u", 1, "word " * 60)])
 
 
-def test_a_draft_larger_than_the_budget_goes_alone() -> None:
+def test_large_draft() -> None:
     rig = Rig(CachedModel(1), budget=2)
     (lane,), (other,) = rig.lanes(), rig.lanes()
     for number, text in enumerate(("we saw her duck", "we saw her duck under")):
@@ -122,7 +122,7 @@ def test_a_draft_larger_than_the_budget_goes_alone() -> None:
     assert max(rig.model.new) > 2
 
 
-def test_nobody_waits_longer_than_the_queue_is_long() -> None:
+def test_fair_queue() -> None:
     rig = Rig(CachedModel(2, slots=30), slots=30, budget=10)
     lanes = [rig.lanes(method="ar")[0] for _ in range(30)]
     for lane in lanes:
@@ -133,7 +133,7 @@ def test_nobody_waits_longer_than_the_queue_is_long() -> None:
     assert len(set(passes)) == 1 and len(rig.passes) <= 30 * 2 + 3 * passes[0] + 3
 
 
-def test_more_lanes_than_slots_take_turns() -> None:
+def test_more_lanes_than_slots() -> None:
     rig = Rig(CachedModel(4, slots=2), slots=2)
     lanes = [rig.lanes(method="ar")[0] for _ in range(7)]
     for lane in lanes:
@@ -146,7 +146,7 @@ def test_more_lanes_than_slots_take_turns() -> None:
     assert [answer.update.utterance for _, answer in rig.answers] == ["u"] * 7 + ["v"] * 7
 
 
-def test_an_idle_lane_gives_up_its_slot_and_gets_one_back_unnoticed() -> None:
+def test_idle_lane() -> None:
     model = CachedModel(5, slots=1)
     rig = Rig(model, slots=1)
     (first,), (second,) = rig.lanes(), rig.lanes()
@@ -165,7 +165,7 @@ def test_an_idle_lane_gives_up_its_slot_and_gets_one_back_unnoticed() -> None:
 # The newest update wins
 
 
-def test_of_an_utterance_the_newest_partial_update_waits_and_every_final() -> None:
+def test_coalescing() -> None:
     rig = Rig(CachedModel(6), source="raw")
     (lane,) = rig.lanes(method="ar")
     for update in (
@@ -185,7 +185,7 @@ def test_of_an_utterance_the_newest_partial_update_waits_and_every_final() -> No
     assert lane.coalesced == 3
 
 
-def test_an_update_just_begun_is_given_up_where_that_saves_passes() -> None:
+def test_abandoned_update() -> None:
     rig = Rig(CachedModel(6), source="raw")
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("u", 1, "we saw"))
@@ -202,7 +202,7 @@ def test_an_update_just_begun_is_given_up_where_that_saves_passes() -> None:
     assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")], source="raw")[0]
 
 
-def test_an_update_is_finished_where_its_output_will_be_kept() -> None:
+def test_finished_update() -> None:
     rig = Rig(CachedModel(6))
     (lane,) = rig.lanes()
     # One tally says that drafts are nearly all of the output: a finished one saves the next update its passes.
@@ -214,7 +214,7 @@ def test_an_update_is_finished_where_its_output_will_be_kept() -> None:
     assert lane.abandoned == 0
 
 
-def test_a_final_update_under_way_is_never_given_up() -> None:
+def test_final_never_abandoned() -> None:
     rig = Rig(CachedModel(6), source="raw")
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("t", 1, "it was"))
@@ -226,7 +226,7 @@ def test_a_final_update_under_way_is_never_given_up() -> None:
     assert [(c.utterance, c.seq) for c in rig.captions(lane)] == [("t", 1), ("u", 1), ("u", 2)]
 
 
-def test_lag_stays_bounded_when_updates_come_faster_than_passes() -> None:
+def test_bounded_lag() -> None:
     rig = Rig(CachedModel(8))
     (lane,) = rig.lanes(method="ar", max_tokens=12)
     text, lags = "", []
@@ -243,7 +243,7 @@ def test_lag_stays_bounded_when_updates_come_faster_than_passes() -> None:
 # Faults
 
 
-def test_a_failing_request_harms_its_own_session_only() -> None:
+def test_failing_request() -> None:
     rig = Rig(CachedModel(9, broken=lambda scores: any(len(score.prefix) > 200 for score in scores)))
     good = [rig.lanes(method="ar")[0] for _ in range(5)]
     (bad,) = rig.lanes(method="ar")
@@ -262,7 +262,7 @@ def test_a_failing_request_harms_its_own_session_only() -> None:
     assert finals(rig, bad)[0][1] == finals(rig, good[0])[0][1]
 
 
-def test_a_model_that_fails_now_and_then_loses_nothing() -> None:
+def test_flaky_model() -> None:
     chance = random.Random(1)
     rig = Rig(CachedModel(9, broken=lambda scores: len(scores) > 1 and chance.random() < 0.4))
     sessions = [(rig.lanes()[0], talk(seed)) for seed in range(6)]
@@ -275,7 +275,7 @@ def test_a_model_that_fails_now_and_then_loses_nothing() -> None:
         assert finals(rig, lane) == [(each.utterance, each.text) for each in alone(9, updates) if each.final]
 
 
-def test_a_session_that_leaves_mid_update_leaves_nothing_behind() -> None:
+def test_removed_mid_update() -> None:
     rig = Rig(CachedModel(9))
     (stays,), (leaves,) = rig.lanes(method="ar"), rig.lanes(method="ar")
     for lane in (stays, leaves):
@@ -288,7 +288,7 @@ def test_a_session_that_leaves_mid_update_leaves_nothing_behind() -> None:
     assert rig.scheduler.pool.lent == 1
 
 
-def test_no_more_are_under_way_than_share_a_pass_and_who_waits_longest_begins_first() -> None:
+def test_longest_waiting_first() -> None:
     rig = Rig(CachedModel(3), slots=8, most=2)
     lanes = [lane for _ in range(5) for lane in rig.lanes(method="ar")]
     for lane in lanes:
@@ -306,7 +306,7 @@ def test_no_more_are_under_way_than_share_a_pass_and_who_waits_longest_begins_fi
 # Capacity
 
 
-def test_newcomers_are_refused_by_what_the_engine_has_measured() -> None:
+def test_refused_by_load() -> None:
     rig = Rig(CachedModel(1))
     load = rig.scheduler.load
     load.check(10, 0, 0.0, 0.0)  # ten times twenty passes of a millisecond
@@ -337,7 +337,7 @@ def test_the_scheduler_knows_who_works() -> None:
     rig.scheduler.check_load(1)
 
 
-def test_who_came_long_ago_and_says_nothing_takes_no_capacity() -> None:
+def test_idle_lanes_are_free() -> None:
     rig = Rig(CachedModel(1))
     for _ in range(50):
         rig.lanes()
@@ -348,14 +348,14 @@ def test_who_came_long_ago_and_says_nothing_takes_no_capacity() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.005, 0.1, 100.0])
-def test_the_budget_is_what_a_pass_may_take(seconds: float) -> None:
+def test_budget(seconds: float) -> None:
     found = budget(CURVE, seconds)
     assert LEAST_BUDGET <= found <= MOST_BUDGET
     assert found == MOST_BUDGET or CURVE(found + 1) > seconds
     assert found == LEAST_BUDGET or CURVE(found) <= seconds
 
 
-def test_slots_that_are_lent_stay_neighbours() -> None:
+def test_adjacent_slots() -> None:
     model = CachedModel(slots=8)
     pool = SlotPool({TARGET: model}, 8)
 
@@ -370,7 +370,7 @@ def test_slots_that_are_lent_stay_neighbours() -> None:
     assert [number(owner) for owner in "fghi"] == [0, 1, 3, 5]
 
 
-def test_slots_are_opened_at_once_or_refused() -> None:
+def test_too_few_slots() -> None:
     with pytest.raises(CapabilityError, match="in use"):
         SlotPool({TARGET: CachedModel(slots=2)}, 3)
 
@@ -388,6 +388,6 @@ def test_slots_are_opened_at_once_or_refused() -> None:
         (Wanted(targets=("de",), glossary=(("a", "b"),) * 65), "glossary must have at most 64 entries, not 65"),
     ],
 )
-def test_what_the_operator_does_not_allow_is_refused(wanted: Wanted, complaint: str) -> None:
+def test_operator_limits(wanted: Wanted, complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint.replace("?", r"\?")):
         Rig(CachedModel()).service.lanes(wanted, lambda *_: None)

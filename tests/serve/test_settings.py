@@ -11,9 +11,7 @@ from redraft.errors import OptionError
 from redraft.serve.settings import ServeSettings, allowed, load
 
 
-def test_settings_come_from_flags_before_the_environment_before_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "serve.toml"
     file.write_text('port = 1\nslots = 2\nmethods = ["ar"]\nsessions = 3\n')
     monkeypatch.setenv("REDRAFT_SERVE_PORT", "4")
@@ -23,7 +21,7 @@ def test_settings_come_from_flags_before_the_environment_before_the_file(
     assert load().sessions == 128
 
 
-def test_what_is_allowed_is_said_in_words() -> None:
+def test_allowed_values() -> None:
     assert allowed("port") == "a whole number from 0 to 65535"
     assert allowed("ping_seconds") == "a number above 0 and at most 600"
     assert allowed("methods") == "a list of at least 1 string"
@@ -48,7 +46,7 @@ def test_what_is_allowed_is_said_in_words() -> None:
         ("quux = 1", "'quux' is not a setting: there are host, port, keys"),
     ],
 )
-def test_a_wrong_setting_in_the_file_is_one_sentence_of_ours(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_file(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "serve.toml"
     file.write_text(text)
     with pytest.raises(OptionError, match=re.escape(f"settings file {str(file)!r}: {said}")) as refused:
@@ -56,7 +54,7 @@ def test_a_wrong_setting_in_the_file_is_one_sentence_of_ours(tmp_path: Path, tex
     assert not re.search(r"[Ii]nput|[Ee]xtra|validation|pydantic|\n", str(refused.value).removeprefix(str(file)))
 
 
-def test_a_file_that_is_not_read(tmp_path: Path) -> None:
+def test_unreadable_file(tmp_path: Path) -> None:
     (tmp_path / "serve.toml").write_text("port =")
     for place, said in (("serve.toml", "is not valid TOML"), ("none.toml", "no such file"), ("", "is a folder")):
         with pytest.raises(OptionError, match=f"settings file '.*' .*{said}"):
@@ -78,25 +76,23 @@ def test_a_file_that_is_not_read(tmp_path: Path) -> None:
         ("REDRAFT_SERVE_HOSTS", "5", "must be a list of strings, not 5"),
     ],
 )
-def test_a_wrong_setting_in_the_environment_is_named(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
-) -> None:
+def test_invalid_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(OptionError, match=re.escape(f"{variable} in the environment {said}")):
         load()
 
 
-def test_a_list_in_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_in_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_SERVE_HOSTS", '["stage.example"]')
     assert load().hosts == ("stage.example",)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])
-def test_a_server_for_others_needs_keys(tmp_path: Path, host: str) -> None:
+def test_public_server_needs_keys(tmp_path: Path, host: str) -> None:
     (tmp_path / "serve.toml").write_text(f'host = "{host}"')
     with pytest.raises(OptionError, match="needs API keys"):
         load(tmp_path / "serve.toml")
 
 
-def test_addresses_of_this_machine_need_no_keys() -> None:
+def test_local_addresses() -> None:
     assert all(load(host=host).local for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"))

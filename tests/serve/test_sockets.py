@@ -37,7 +37,7 @@ def expected(text: str, target: str = "de") -> str:
     return alone(1, [Update("1", 0, text, True)], target)[0].text
 
 
-def test_a_session_from_start_to_done(server: Running) -> None:
+def test_start_to_done(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start("de", "ja", method="ar", source="en")
         assert (started["type"], started["protocol"], started["resumed"]) == ("started", 1, False)
@@ -59,7 +59,7 @@ def test_a_session_from_start_to_done(server: Running) -> None:
         assert closed.value.rcvd is not None and closed.value.rcvd.code == 1000
 
 
-def test_partial_captions_come_before_the_final_one(server: Running) -> None:
+def test_partial_captions(server: Running) -> None:
     with server.socket() as socket:
         socket.start("de", mask_k=1, options={"beta": 0}, source_policy="raw")
         say(socket, "we saw", final=False)
@@ -76,7 +76,7 @@ def test_partial_captions_come_before_the_final_one(server: Running) -> None:
         assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
 
 
-def test_counts_of_the_last_captions_come_even_if_nothing_follows(server: Running) -> None:
+def test_last_stats(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
         say(socket, "we saw", "we saw her", "we saw her duck")
@@ -85,7 +85,7 @@ def test_counts_of_the_last_captions_come_even_if_nothing_follows(server: Runnin
             assert counts["updates"] < 3
 
 
-def test_after_a_drop_what_was_not_acknowledged_comes_again(server: Running) -> None:
+def test_drop(server: Running) -> None:
     with server.socket() as socket:
         token = socket.start()["token"]
         for utterance in ("1", "2"):
@@ -112,7 +112,7 @@ def test_after_a_drop_what_was_not_acknowledged_comes_again(server: Running) -> 
         assert text.count('"type": "final"') == 3
 
 
-def test_a_server_that_has_forgotten_a_session_is_told_what_the_client_has(server: Running) -> None:
+def test_restore(server: Running) -> None:
     token = "t" * 32
     with server.socket() as socket:
         started = socket.start("de", "ja", token=token, context=1)
@@ -133,7 +133,7 @@ def test_a_server_that_has_forgotten_a_session_is_told_what_the_client_has(serve
     assert rows[:2] == ["schon da", "schon da"] and len(rows) == 3
 
 
-def test_a_second_connection_takes_over(server: Running) -> None:
+def test_second_connection(server: Running) -> None:
     with server.socket() as first:
         token = first.start()["token"]
         with server.socket() as second:
@@ -145,7 +145,7 @@ def test_a_second_connection_takes_over(server: Running) -> None:
             second.until("final")
 
 
-def test_two_connections_that_begin_a_session_at_once_are_one_session(server: Running) -> None:
+def test_concurrent_connections(server: Running) -> None:
     for number in range(5):
         with server.socket() as first, server.socket() as second:
             for socket in (first, second):
@@ -157,7 +157,7 @@ def test_two_connections_that_begin_a_session_at_once_are_one_session(server: Ru
             assert finals(last.until("final")) == [("1", "de", expected("we saw"))]
 
 
-def test_viewers_see_what_was_and_what_comes_and_change_nothing(server: Running) -> None:
+def test_viewers(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start()
         say(socket, "we saw")
@@ -194,7 +194,7 @@ def test_viewers_see_what_was_and_what_comes_and_change_nothing(server: Running)
         ('{"type": "start", "targets": ["de"], "token": "short"}', "protocol", "token"),
     ],
 )
-def test_a_bad_beginning_is_refused_in_one_sentence(server: Running, message: str, code: str, part: str) -> None:
+def test_invalid_start(server: Running, message: str, code: str, part: str) -> None:
     with server.socket() as socket:
         socket.connection.send(message)
         error = socket.hear()
@@ -204,7 +204,7 @@ def test_a_bad_beginning_is_refused_in_one_sentence(server: Running, message: st
             socket.hear()
 
 
-def test_bad_messages_are_answered_and_the_session_goes_on(server: Running) -> None:
+def test_invalid_messages(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
         socket.connection.send(b"\x00\x01")
@@ -224,7 +224,7 @@ def test_bad_messages_are_answered_and_the_session_goes_on(server: Running) -> N
         assert "final already" in socket.until("error")[-1]["message"]
 
 
-def test_who_sends_nothing_but_nonsense_is_not_listened_to(server: Running) -> None:
+def test_too_many_invalid_messages(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
         for _ in range(20):
@@ -234,7 +234,7 @@ def test_who_sends_nothing_but_nonsense_is_not_listened_to(server: Running) -> N
             socket.hear()
 
 
-def test_a_message_that_is_too_long_is_answered_in_one_sentence_and_nothing_is_lost(server: Running) -> None:
+def test_long_message(server: Running) -> None:
     with server.socket() as socket:
         too_long = json.dumps({"type": "update", "utterance": "0", "seq": 0, "text": "é" * 50_000}, ensure_ascii=False)
         # In one packet, so that the long one is there before the session is.
@@ -247,7 +247,7 @@ def test_a_message_that_is_too_long_is_answered_in_one_sentence_and_nothing_is_l
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
 
 
-def test_a_message_of_four_times_that_length_ends_the_connection(server: Running) -> None:
+def test_huge_message(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
         socket.connection.send("x" * 300_000)
@@ -276,9 +276,7 @@ def at_once(socket: Socket, *texts: str) -> None:
         ('"utterance": "0", "seq": 9, "text": "a"', "stale", "utterance '0' is final already"),
     ],
 )
-def test_a_wrong_update_gives_one_error_and_nothing_else_is_lost(
-    server: Running, wrong: str, code: str, sentence: str
-) -> None:
+def test_invalid_update(server: Running, wrong: str, code: str, sentence: str) -> None:
     with server.socket() as socket:
         socket.start(method="ar")
         say(socket, "it was", utterance="0")
@@ -293,7 +291,7 @@ def test_a_wrong_update_gives_one_error_and_nothing_else_is_lost(
         assert finals(heard) == [("0", "de", expected("it was")), ("1", "de", expected("we saw her"))]
 
 
-def test_sessions_beyond_the_limits_are_refused() -> None:
+def test_session_limits() -> None:
     with running(sessions=2, languages=3) as server, server.socket() as first, server.socket() as second:
         first.start("de", "ja")
         assert "languages at a time" in second.start("de", "ja")["message"]
@@ -304,7 +302,7 @@ def test_sessions_beyond_the_limits_are_refused() -> None:
         assert 'redraft_refusals_total{code="capacity"} 2.0' in server.ask("/metrics").text
 
 
-def test_who_starts_too_often_is_refused() -> None:
+def test_start_rate() -> None:
     with running(starts_per_second=0.01) as server:
         codes = []
         for _ in range(52):
@@ -321,7 +319,7 @@ def test_start_timeout(server: Running, monkeypatch: pytest.MonkeyPatch) -> None
         assert "must come within 0.2 seconds" in socket.hear()["message"]
 
 
-def test_a_pass_that_fails_harms_its_own_session_only() -> None:
+def test_failing_pass() -> None:
     broken = CachedModel(1, broken=lambda scores: any(len(score.prefix) > 300 for score in scores))
     with running(broken) as server, server.socket() as good, server.socket() as bad:
         good.start(options={"beta": 0})
@@ -340,7 +338,7 @@ def test_a_pass_that_fails_harms_its_own_session_only() -> None:
         assert finals(bad.until("final")) == [("2", "de", expected("we saw"))]
 
 
-def test_what_has_ended_takes_no_place_from_newcomers(tmp_path: Path) -> None:
+def test_ended_sessions_make_room(tmp_path: Path) -> None:
     with running(sessions=2, languages=2, transcripts=tmp_path) as server:
         for number in range(4):
             with server.socket() as socket:

@@ -43,7 +43,7 @@ def both(socket: Socket, kind: str) -> None:
 
 
 @pytest.mark.parametrize("query", ASKED)
-def test_captions_so_far_and_new_ones_come_in_the_languages_asked_for(server: Running, query: str) -> None:
+def test_chosen_languages(server: Running, query: str) -> None:
     wanted = ASKED[query]
     with server.socket() as socket:
         name = socket.start("de", "ja", method="ar")["session"]
@@ -70,7 +70,7 @@ def test_captions_so_far_and_new_ones_come_in_the_languages_asked_for(server: Ru
     assert counts["targets"].keys() == {"de", "ja"}
 
 
-def test_what_was_held_back_or_hidden_comes_in_the_languages_asked_for(server: Running) -> None:
+def test_control_by_language(server: Running) -> None:
     with server.socket() as socket:
         name = socket.start("de", "ja", method="ar")["session"]
         with server.socket(f"/v1/watch/{name}?language=ja") as viewer:
@@ -92,7 +92,7 @@ def test_what_was_held_back_or_hidden_comes_in_the_languages_asked_for(server: R
 
 @pytest.mark.parametrize("path", ["/v1/watch/unknown", "/v1/rooms/hall-1/watch"])
 @pytest.mark.parametrize("wrong", ["nonsense", "", "d" * 500, "de%0A-"])
-def test_what_is_no_language_is_refused_in_one_sentence(server: Running, path: str, wrong: str) -> None:
+def test_invalid_language(server: Running, path: str, wrong: str) -> None:
     with server.socket(f"{path}?language=de&language={wrong}") as viewer:
         error = viewer.hear()
         assert (error["type"], error["code"], error["fatal"]) == ("error", "option", True)
@@ -101,7 +101,7 @@ def test_what_is_no_language_is_refused_in_one_sentence(server: Running, path: s
             viewer.hear()
 
 
-def test_a_viewer_of_a_room_keeps_its_languages_from_session_to_session(server: Running) -> None:
+def test_room_languages(server: Running) -> None:
     watch = "/v1/rooms/hall-2/watch?language="
     with server.socket(f"{watch}ja") as viewer, server.socket(f"{watch}fr") as other:
         for targets in (("de", "ja"), ("fr", "ja")):
@@ -144,7 +144,7 @@ def waiting(outbox: Outbox) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("final", [False, True])
-def test_errors_of_a_language_go_to_those_who_want_it(final: bool) -> None:
+def test_errors_by_language(final: bool) -> None:
     live, outboxes = session()
     update = Update("1", 0, "we saw", final=final)
     live.accept(update)
@@ -160,20 +160,20 @@ def test_errors_of_a_language_go_to_those_who_want_it(final: bool) -> None:
     }
 
 
-def test_a_restored_caption_goes_to_those_who_want_its_language() -> None:
+def test_restored_by_language() -> None:
     live, outboxes = session()
     live.restore(protocol.Final(utterance="1", seq=0, language=tag, text="da") for tag in ("de", "ja"))
     everything = [("final", "de"), ("final", "ja")]
     assert [waiting(outboxes[name]) for name in ("feed", "all", "ja")] == [everything, everything, [("final", "ja")]]
 
 
-def test_an_error_that_ends_the_session_goes_to_all() -> None:
+def test_fatal_error() -> None:
     live, outboxes = session()
     live.fail("engine", "it has stopped")
     assert [waiting(outboxes[name]) for name in ("owner", "all", "ja")] == [[("error", None)]] * 3
 
 
-def test_a_message_is_made_once_for_all_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     live, _ = session()
     for number in range(20):
         live.delivery.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))

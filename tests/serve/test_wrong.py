@@ -56,17 +56,17 @@ def complaint(text: str) -> str:
         ({"type": "restore", "finals": [{**FINAL, "seq": "7"}]}, "finals.0.seq must be a whole number of 0 or more"),
     ],
 )
-def test_the_sentence_names_the_field_and_what_is_allowed(message: Any, sentence: str) -> None:
+def test_invalid_message(message: Any, sentence: str) -> None:
     assert complaint(json.dumps(message)) == sentence
 
 
-def test_what_is_no_json_is_said_to_be_none() -> None:
+def test_invalid_json() -> None:
     assert complaint('{"type": ') == "the message must be valid JSON; see line 1, column 9"
     half = complaint(json.dumps({**UPDATE, "text": "\ud800"}))
     assert half == "the message must be JSON in which no string has one half of a surrogate pair without the other"
 
 
-def test_a_message_made_in_python_is_named_alike() -> None:
+def test_invalid_object() -> None:
     with pytest.raises(ValidationError) as raised:
         protocol.UpdateMessage(utterance="1", seq=1, text="\ud800")
     sentence = protocol.sentence(raised.value, protocol.UpdateMessage)

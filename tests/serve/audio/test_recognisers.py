@@ -26,7 +26,7 @@ from tests.serve.hearing import command
         ({"punctuation": "models/punct"}, "punctuation needs a recogniser, whose text it is for"),
     ],
 )
-def test_names_are_checked_before_models_are_loaded(settings: dict[str, Any], sentence: str) -> None:
+def test_unknown_recogniser(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(OptionError, match=sentence):
         check_recognition(ServeSettings(**settings))
 
@@ -36,7 +36,7 @@ def test_names_that_are_known() -> None:
         check_recognition(ServeSettings(recogniser=spec))
 
 
-def test_the_command_has_what_the_operator_wants() -> None:
+def test_recogniser_command() -> None:
     made = command_of(ServeSettings(recogniser="sherpa", punctuation="models/punct", pause=0.3), "de")
     assert made[1:] == [
         *("-m", "redraft.speech.worker", "--recogniser", "sherpa", "--language", "de", "--pause", "0.3"),
@@ -74,7 +74,7 @@ def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: 
         ("moonshine", "it is broken", "it is broken"),
     ],
 )
-def test_clients_are_told_no_address_and_no_path(spec: str, sentence: str, public: str) -> None:
+def test_public_error(spec: str, sentence: str, public: str) -> None:
     settings = ServeSettings(recogniser=spec, punctuation="/srv/p")
     assert Recognisers(settings, Metrics(), Refused).public(sentence) == public
 

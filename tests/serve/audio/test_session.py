@@ -71,7 +71,7 @@ def until_error(socket: Socket) -> list[dict[str, Any]]:
     return socket.until("error")
 
 
-def test_audio_is_recognised_and_translated(server: Running) -> None:
+def test_recognised_and_translated(server: Running) -> None:
     with server.socket() as socket:
         socket.start("de", method="ar", source="en")
         socket.say("audio", stream="3", time=10.0)
@@ -114,7 +114,7 @@ def test_sentences(wanted: bool | None, ended: list[tuple[str, int]]) -> None:
         assert [(each["text"], each["recognised"] / RATE) for each in heard] == ended
 
 
-def test_what_is_recognised_is_for_the_owner_and_captions_are_for_viewers(server: Running) -> None:
+def test_viewers_of_audio(server: Running) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
         with server.socket(f"/v1/watch/{name}") as viewer:
@@ -139,7 +139,7 @@ def test_text_and_audio_in_one_session(server: Running) -> None:
         assert {name for name, _, _ in finals(socket.until("done"))} >= {"b.1"}
 
 
-def test_after_a_drop_audio_goes_on_where_the_server_is(server: Running) -> None:
+def test_audio_after_drop(server: Running) -> None:
     with server.socket() as socket:
         token = socket.start("de", method="ar")["token"]
         socket.say("audio", stream="1")
@@ -159,7 +159,7 @@ def test_after_a_drop_audio_goes_on_where_the_server_is(server: Running) -> None
         assert finals(heard)[-1] == ("1.2", "de", expected(SENTENCE)) and errors(heard) == []
 
 
-def test_audio_that_the_client_no_longer_has_is_said_to_be_lost(server: Running) -> None:
+def test_lost_audio(server: Running) -> None:
     with server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
@@ -175,7 +175,7 @@ def test_audio_that_the_client_no_longer_has_is_said_to_be_lost(server: Running)
         assert ends == [2.0, 8.0]
 
 
-def test_a_restarted_server_goes_on_with_the_numbers_of_the_client(server: Running) -> None:
+def test_audio_after_restart(server: Running) -> None:
     with server.socket() as socket:
         socket.start("de", token="u" * 32)
         socket.say("audio", stream="1", samples=7 * RATE, utterance=4, time=1.0)
@@ -187,7 +187,7 @@ def test_a_restarted_server_goes_on_with_the_numbers_of_the_client(server: Runni
         assert next(each for each in heard if each["type"] == "final")["begun"] == 8.0
 
 
-def test_nobody_comes_back(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_after_drop(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
     with server.socket() as socket:
         token = socket.start("de", method="ar")["token"]
@@ -210,7 +210,7 @@ def test_nobody_comes_back(server: Running, monkeypatch: pytest.MonkeyPatch) -> 
 # What is refused
 
 
-def test_without_a_recogniser_audio_gets_one_error() -> None:
+def test_no_recogniser() -> None:
     with running() as server, server.socket() as socket:
         assert "recogniser" not in server.ask("/v1/offer").json
         socket.start("de", method="ar")
@@ -225,7 +225,7 @@ def test_without_a_recogniser_audio_gets_one_error() -> None:
         assert errors(socket.until("done")) == []
 
 
-def test_the_offer_names_the_recogniser_and_never_a_path_or_an_address() -> None:
+def test_offered_recogniser() -> None:
     for spec, name in (("sherpa:/srv/models/secret", "sherpa"), ("vosk:ws://10.0.0.1:2700", "vosk")):
         with running(recogniser=spec) as server:
             offer = server.ask("/v1/offer").json
@@ -244,7 +244,7 @@ def test_the_offer_names_the_recogniser_and_never_a_path_or_an_address() -> None
         ({"channels": 2}, "channels"),
     ],
 )
-def test_a_wrong_beginning_is_one_sentence(server: Running, fields: dict[str, Any], sentence: str) -> None:
+def test_invalid_audio_message(server: Running, fields: dict[str, Any], sentence: str) -> None:
     with server.socket() as socket:
         socket.start("de")
         socket.say("audio", **{"stream": "1", **fields})
@@ -267,7 +267,7 @@ def test_a_wrong_beginning_is_one_sentence(server: Running, fields: dict[str, An
         (bytes(70_000), "audio", module.TOO_LARGE),
     ],
 )
-def test_frames_that_are_no_audio(server: Running, frame: bytes, code: str, sentence: str) -> None:
+def test_invalid_frames(server: Running, frame: bytes, code: str, sentence: str) -> None:
     with server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
@@ -282,7 +282,7 @@ def test_frames_that_are_no_audio(server: Running, frame: bytes, code: str, sent
         assert errors(heard) == [] and finals(heard)[0] == ("1.1", "de", expected(SENTENCE))
 
 
-def test_another_stream_before_the_end_of_the_first(server: Running) -> None:
+def test_second_stream(server: Running) -> None:
     with server.socket() as socket:
         socket.start("de")
         socket.say("audio", stream="1")
@@ -296,7 +296,7 @@ def test_another_stream_before_the_end_of_the_first(server: Running) -> None:
         assert errors(heard) == []
 
 
-def test_places_are_bounded_and_given_back() -> None:
+def test_limited_places() -> None:
     with hearing(listeners=1) as server, server.socket() as first, server.socket() as second:
         for socket in (first, second):
             socket.start("de")
@@ -331,7 +331,7 @@ def test_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "redraft_audio_seconds_total 10.0" in text and "redraft_lost_audio_seconds_total 6.0" in text
 
 
-def test_a_recogniser_that_falls_behind_and_catches_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BACKLOG_SECONDS", 4)
     stuck = tmp_path / "stuck"
     stuck.touch()
@@ -379,7 +379,7 @@ def test_lag_of_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [each for each in heard if each["type"] == "stats"][-1]["lag_ms"] >= 500
 
 
-def test_a_session_may_send_so_much_audio() -> None:
+def test_audio_limit() -> None:
     with hearing(audio_seconds=3) as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
@@ -403,7 +403,7 @@ def test_a_session_may_send_so_much_audio() -> None:
         (("--unknown",), "the recogniser's process ended with status 2"),
     ],
 )
-def test_a_recogniser_that_dies(options: tuple[str, ...], sentence: str) -> None:
+def test_dying_recogniser(options: tuple[str, ...], sentence: str) -> None:
     with hearing(*options) as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
@@ -423,7 +423,7 @@ def test_a_recogniser_that_dies(options: tuple[str, ...], sentence: str) -> None
         assert server.hub.recognisers.taken == 0
 
 
-def test_a_command_that_is_not_there() -> None:
+def test_missing_command() -> None:
     with hearing() as server, server.socket() as socket:
         server.hub.recognisers.command = lambda language: ["/nothing/here"]
         socket.start("de")
@@ -433,7 +433,7 @@ def test_a_command_that_is_not_there() -> None:
         ]
 
 
-def test_utterances_of_a_client_with_the_same_names_end_recognition(server: Running) -> None:
+def test_utterance_name_taken(server: Running) -> None:
     with server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("update", utterance="1.1", seq=0, text="her duck", final=True)
@@ -443,7 +443,7 @@ def test_utterances_of_a_client_with_the_same_names_end_recognition(server: Runn
         assert [each["code"] for each in heard if each["type"] == "error"] == ["stale"]
 
 
-def test_full_transcript_ends_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_CHARACTERS", 1000)
     with hearing() as server, server.socket() as socket:
         socket.start("de", method="ar")
@@ -453,7 +453,7 @@ def test_full_transcript_ends_recognition(monkeypatch: pytest.MonkeyPatch) -> No
         assert errors(heard) == [FULL]
 
 
-def test_a_recogniser_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FINISH_SECONDS", 0.3)
     stuck = tmp_path / "stuck"
     stuck.touch()
@@ -466,7 +466,7 @@ def test_a_recogniser_that_does_not_end(tmp_path: Path, monkeypatch: pytest.Monk
         assert server.hub.recognisers.taken == 0
 
 
-def test_a_client_that_sends_nothing_any_more_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
     with hearing() as server, server.socket() as socket:
         socket.start("de")
@@ -477,7 +477,7 @@ def test_a_client_that_sends_nothing_any_more_loses_its_place(monkeypatch: pytes
         assert recognised(heard)[-1] == ("1.1", "we saw", True)
 
 
-def test_a_server_that_stops_recognises_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drain_with_audio(monkeypatch: pytest.MonkeyPatch) -> None:
     with hearing() as server, server.socket() as socket:
         socket.start("de", method="ar")
         socket.say("audio", stream="1")
@@ -488,7 +488,7 @@ def test_a_server_that_stops_recognises_what_it_has(monkeypatch: pytest.MonkeyPa
         assert finals(heard) == [("1.1", "de", expected("we saw"))]
 
 
-def test_processes_end_with_the_server() -> None:
+def test_processes_end() -> None:
     with hearing() as server, server.socket() as socket:
         socket.start("de")
         socket.say("audio", stream="1")
@@ -502,7 +502,7 @@ def test_processes_end_with_the_server() -> None:
         os.kill(process.pid, 0)
 
 
-def test_a_session_that_ends_before_its_recogniser_starts_gives_its_place_back() -> None:
+def test_ended_before_recogniser_starts() -> None:
     with hearing() as server, server.socket() as socket:
         session = server.hub.owned(socket.start("de")["token"])
         taken: list[int] = []
@@ -517,7 +517,7 @@ def test_a_session_that_ends_before_its_recogniser_starts_gives_its_place_back()
         eventually(lambda: taken == [1] and server.hub.recognisers.taken == 0)
 
 
-def test_a_recogniser_ends_with_a_session_that_waits_for_its_translations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     with hearing() as server, server.socket() as socket:
         session = server.hub.owned(socket.start("de")["token"])
         socket.say("audio", stream="1")
@@ -561,7 +561,7 @@ audio = st.one_of(wanted.map(json.dumps), st.just(pcm(0.6)), st.binary(max_size=
 @pytest.mark.fuzz
 @pytest.mark.slow
 @given(st.lists(audio, min_size=1, max_size=15))
-def test_no_audio_whatever_breaks_a_server(server: Running, sent: list[str | bytes]) -> None:
+def test_fuzz_audio(server: Running, sent: list[str | bytes]) -> None:
     with server.socket() as socket:
         socket.start("de")
         with suppress(ConnectionClosed):

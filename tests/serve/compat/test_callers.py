@@ -44,7 +44,7 @@ def by_itself() -> list[list[str]]:
     return found
 
 
-def test_an_utterance_is_translated_like_the_partial_updates_of_a_session(by_itself: list[list[str]]) -> None:
+def test_same_as_session(by_itself: list[list[str]]) -> None:
     texts, found = TALKS[0][:5], []
     with fresh() as server, server.socket() as socket:
         socket.start("de", source_policy="raw")
@@ -57,7 +57,7 @@ def test_an_utterance_is_translated_like_the_partial_updates_of_a_session(by_its
 
 
 @pytest.mark.parametrize("agents", [("one", "two"), ("same", "same")])
-def test_two_callers_that_take_turns_do_not_mix(agents: tuple[str, str], by_itself: list[list[str]]) -> None:
+def test_two_callers(agents: tuple[str, str], by_itself: list[list[str]]) -> None:
     with fresh() as server:
         found: list[list[str]] = [[], []]
         for texts in zip(*TALKS, strict=True):
@@ -67,7 +67,7 @@ def test_two_callers_that_take_turns_do_not_mix(agents: tuple[str, str], by_itse
 
 
 @pytest.mark.slow
-def test_500_growing_requests_of_two_tools_do_not_mix() -> None:
+def test_500_requests() -> None:
     sent = [each.text for each in islice(requests(load_talk(), interval=0), 500)]
     assert len(sent) == 500
     talks, alone = (sent[:250], sent[250:]), []
@@ -80,7 +80,7 @@ def test_500_growing_requests_of_two_tools_do_not_mix() -> None:
     assert found == list(zip(*alone, strict=True))
 
 
-def test_callers_at_the_same_time_do_not_mix(by_itself: list[list[str]]) -> None:
+def test_concurrent_callers(by_itself: list[list[str]]) -> None:
     with fresh() as server, ThreadPoolExecutor(8) as threads:
 
         def talk(number: int) -> list[str]:
@@ -90,7 +90,7 @@ def test_callers_at_the_same_time_do_not_mix(by_itself: list[list[str]]) -> None
     assert found == by_itself * 4
 
 
-def test_the_same_text_again_costs_no_pass_and_stays_the_same() -> None:
+def test_repeated_text() -> None:
     with fresh() as server:
         first = ask(server, "We all looked at our phones.")
         before = len(server.model.new)
@@ -98,7 +98,7 @@ def test_the_same_text_again_costs_no_pass_and_stays_the_same() -> None:
         assert len(server.model.new) == before
 
 
-def test_lines_are_given_back_after_a_while_and_count_as_sessions_until_then() -> None:
+def test_lanes_expire() -> None:
     with fresh(keep_seconds=0.2, sessions_per_address=2) as server:
         free = server.engine.scheduler.lanes
         ask(server, "we saw")
@@ -117,7 +117,7 @@ def test_lines_are_given_back_after_a_while_and_count_as_sessions_until_then() -
         assert ask(server, "we saw") == expected("we saw")
 
 
-def test_a_model_that_fails_is_answered_in_the_form_of_the_service() -> None:
+def test_failing_model() -> None:
     broken = CachedModel(1, broken=lambda _: True)
     with running(broken, compat=COMPAT, busy=1000) as server:
         answer = server.ask("/translate", {"q": "we saw", "source": "en", "target": "de"})
@@ -125,7 +125,7 @@ def test_a_model_that_fails_is_answered_in_the_form_of_the_service() -> None:
     assert "could not be translated" in answer.json["error"]
 
 
-def test_those_who_came_last_are_served_first() -> None:
+def test_lock_order() -> None:
     order: list[int] = []
 
     async def one(lock: Newest, number: int) -> None:
@@ -145,7 +145,7 @@ def test_those_who_came_last_are_served_first() -> None:
     assert order == [0, 4, 2, 1]
 
 
-def test_a_lock_that_was_handed_to_somebody_who_gave_up_goes_on_to_the_next() -> None:
+def test_lock_cancelled() -> None:
     async def hold(lock: Newest) -> None:
         async with lock:
             pass

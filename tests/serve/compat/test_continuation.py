@@ -36,7 +36,7 @@ def utterances(*texts: str, seconds: float = 1.0, **options: float) -> list[str]
         ("I'm here", "I’m here now"),
     ],
 )
-def test_a_text_that_extends_or_revises_another_continues_it(older: str, newer: str) -> None:
+def test_continuing_text(older: str, newer: str) -> None:
     assert likeness(older, newer) >= 0.6
     assert utterances(older, newer) == ["1", "1"]
 
@@ -54,12 +54,12 @@ def test_a_text_that_extends_or_revises_another_continues_it(older: str, newer: 
         ("and then we all went to the station", "the train was late again on Monday"),
     ],
 )
-def test_another_text_does_not(older: str, newer: str) -> None:
+def test_unrelated_text(older: str, newer: str) -> None:
     assert likeness(older, newer) == 0
     assert utterances(older, newer) == ["1", "2"]
 
 
-def test_likeness_of_long_texts_takes_little_time() -> None:
+def test_likeness_of_long_texts() -> None:
     began = time.perf_counter()
     assert likeness("a b " * 5000, "b a " * 5000) >= 0
     assert time.perf_counter() - began < 1
@@ -71,12 +71,12 @@ def test_likeness_is_a_share(older: str, newer: str) -> None:
     assert likeness(older, older) == 1
 
 
-def test_a_sentence_grows_and_the_next_one_begins() -> None:
+def test_next_sentence() -> None:
     found = utterances("We saw", "We saw her", "We saw her duck.", "It was", "It was late.", "it was late")
     assert found == ["1", "1", "1", "2", "2", "2"]
 
 
-def test_two_streams_of_one_caller_take_turns() -> None:
+def test_two_streams() -> None:
     first = ["we", "we all", "we all looked at", "we all looked at our phones"]
     second = ["then", "then a young", "then a young man", "then a young man came"]
     places = Continuation()
@@ -86,14 +86,14 @@ def test_two_streams_of_one_caller_take_turns() -> None:
     assert [place.seq for place in found] == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-def test_texts_of_one_request_do_not_continue_each_other() -> None:
+def test_texts_of_one_request() -> None:
     places, lines = Continuation(), set[int]()
     for text in ("I have a dog", "I have a dog and two", "I have"):
         lines.add(places.place(text, 0.0, lines).lane)
     assert lines == {0, 1, 2}
 
 
-def test_a_new_utterance_takes_the_line_of_one_long_silent() -> None:
+def test_idle_lane_reused() -> None:
     places = Continuation(most=2, quiet=5)
     lines = [places.place(text, at).lane for text, at in (("one", 0), ("two", 1), ("three", 2), ("four", 8))]
     assert lines == [0, 1, 0, 1]
@@ -101,14 +101,14 @@ def test_a_new_utterance_takes_the_line_of_one_long_silent() -> None:
     assert utterances("one", "two", "one", seconds=1) == ["1", "2", "1"]
 
 
-def test_without_a_line_the_others_must_do() -> None:
+def test_lane_refused() -> None:
     places = Continuation(most=4)
     assert [places.place(text, 0.0).lane for text in ("one", "two", "three")] == [0, 1, 2]
     places.without(2)
     assert [places.place(text, 1.0).lane for text in ("three", "two more", "four")] == [0, 1, 0]
 
 
-def test_texts_are_whole_until_the_caller_is_seen_to_mark_the_ends_of_its_sentences() -> None:
+def test_whole_texts() -> None:
     places = Continuation()
 
     def whole(text: str) -> bool:
@@ -124,9 +124,7 @@ def test_texts_are_whole_until_the_caller_is_seen_to_mark_the_ends_of_its_senten
 
 
 @pytest.mark.parametrize(("interval", "number", "torn", "joined"), [(0, 873, 8, 1), (5, 387, 8, 0)])
-def test_a_captioning_tool_gets_an_utterance_for_each_sentence(
-    interval: int, number: int, torn: int, joined: int
-) -> None:
+def test_utterance_per_sentence(interval: int, number: int, torn: int, joined: int) -> None:
     places, sent = Continuation(), list(requests(load_talk(), interval))
     names = defaultdict(set)
     for each in sent:

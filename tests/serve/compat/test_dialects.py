@@ -39,7 +39,7 @@ def form(**fields: Any) -> bytes:
 
 
 @pytest.mark.parametrize("agent", ["json", "form"])
-def test_deepl_translates_several_texts(imitating: Running, agent: str) -> None:
+def test_deepl_texts(imitating: Running, agent: str) -> None:
     sent = {"text": ["we saw", "her duck", " "], "target_lang": "DE"}
     headers = {"user-agent": agent, "authorization": "DeepL-Auth-Key any"}
     answer = (
@@ -58,13 +58,13 @@ def test_deepl_translates_several_texts(imitating: Running, agent: str) -> None:
 @pytest.mark.parametrize(
     ("spelling", "target"), [("DE", "de"), ("de-DE", "de"), ("EN-US", "en"), ("ZH-HANS", "zh"), ("JA", "ja")]
 )
-def test_deepl_spells_languages_in_capitals(imitating: Running, spelling: str, target: str) -> None:
+def test_deepl_languages(imitating: Running, spelling: str, target: str) -> None:
     sent = {"text": "we saw", "target_lang": spelling, "source_lang": "FR", "show_billed_characters": True}
     (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": spelling}).json["translations"]
     assert found == {"detected_source_language": "FR", "text": expected("we saw", target), "billed_characters": 6}
 
 
-def test_the_text_between_marks_is_translated_by_itself(imitating: Running) -> None:
+def test_marked_text(imitating: Running) -> None:
     sent = {"text": ["we all. 🔤 we saw 🔤"], "target_lang": "DE"}
     (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": "marks"}).json["translations"]
     assert found["text"] == f"{expected('we all.')} 🔤 {expected('we saw')} 🔤"
@@ -88,13 +88,13 @@ def test_the_text_between_marks_is_translated_by_itself(imitating: Running) -> N
         (b'{"text": ["\\ud800"], "target_lang": "DE"}', 400, "the body must be a JSON object"),
     ],
 )
-def test_bad_requests_to_deepl(imitating: Running, body: Any, status: int, part: str) -> None:
+def test_bad_deepl(imitating: Running, body: Any, status: int, part: str) -> None:
     answer = imitating.ask("/v2/translate", body)
     assert (answer.status, list(answer.json)) == (status, ["message"])
     assert part in answer.json["message"]
 
 
-def test_other_methods_and_types_are_refused_in_the_form_of_the_service(imitating: Running) -> None:
+def test_wrong_method_or_type(imitating: Running) -> None:
     for path, method in (("/v2/translate", "GET"), ("/translate", "PUT"), ("/v1/models", "DELETE")):
         answer = imitating.ask(path, method=method)
         assert answer.status == 405
@@ -109,14 +109,14 @@ def test_other_methods_and_types_are_refused_in_the_form_of_the_service(imitatin
 
 
 @pytest.mark.parametrize("agent", ["libre json", "libre form"])
-def test_libretranslate_translates_a_text(imitating: Running, agent: str) -> None:
+def test_libretranslate_text(imitating: Running, agent: str) -> None:
     sent = {"q": "we saw", "source": "en", "target": "de", "format": "text", "api_key": ""}
     body: Any = sent if agent == "libre json" else form(**sent)
     headers = {"user-agent": agent} | ({} if agent == "libre json" else FORM)
     assert imitating.ask("/translate", body, headers=headers).json == {"translatedText": expected("we saw")}
 
 
-def test_libretranslate_translates_several_texts_of_an_unknown_language(imitating: Running) -> None:
+def test_libretranslate_auto(imitating: Running) -> None:
     sent = {"q": ["we saw", "her duck"], "source": "auto", "target": "de"}
     answer = imitating.ask("/translate", sent, headers={"user-agent": "libre several"})
     assert answer.json == {
@@ -127,7 +127,7 @@ def test_libretranslate_translates_several_texts_of_an_unknown_language(imitatin
     assert one.json["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
 
 
-def test_libretranslate_lists_its_languages(imitating: Running) -> None:
+def test_libretranslate_languages(imitating: Running) -> None:
     for listed in imitating.ask("/languages").json:
         assert set(listed) == {"code", "name", "targets"}
 
@@ -142,7 +142,7 @@ def test_libretranslate_lists_its_languages(imitating: Running) -> None:
         ({"q": 5, "source": "en", "target": "de"}, "q must be a string"),
     ],
 )
-def test_bad_requests_to_libretranslate(imitating: Running, body: Any, part: str) -> None:
+def test_bad_libretranslate(imitating: Running, body: Any, part: str) -> None:
     answer = imitating.ask("/translate", body)
     assert (answer.status, list(answer.json)) == (400, ["error"])
     assert part in answer.json["error"]
@@ -177,7 +177,7 @@ def test_openai_streams_a_chat(imitating: Running) -> None:
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["prompt_tokens"] > 0) == ([], True)
 
 
-def test_the_prompt_or_the_name_of_the_model_names_the_language(imitating: Running) -> None:
+def test_openai_target(imitating: Running) -> None:
     name = imitating.hub.offer().model
 
     def ask(model: str, *said: str) -> Answer:
@@ -203,7 +203,7 @@ def test_the_prompt_or_the_name_of_the_model_names_the_language(imitating: Runni
         ({"model": "x", "messages": [{"role": "user", "content": "a" * 70_000}]}, 413, "at most 65536 bytes"),
     ],
 )
-def test_bad_requests_to_openai(imitating: Running, fields: Any, status: int, part: str) -> None:
+def test_bad_openai(imitating: Running, fields: Any, status: int, part: str) -> None:
     answer = chat(imitating, "a", **fields)
     assert (answer.status, answer.json["error"]["type"]) == (status, "invalid_request_error")
     assert set(answer.json["error"]) == {"message", "type", "param", "code"}
@@ -220,7 +220,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_keys_are_given_as_each_service_wants_them(tmp_path: Path) -> None:
+def test_keys(tmp_path: Path) -> None:
     key = new_key(tmp_path / "keys", "stage")
     with running(compat=COMPAT, keys=tmp_path / "keys") as server:
         statuses = [(path, server.ask(path, body).status) for path, body in BODIES.items()]
@@ -237,27 +237,27 @@ def test_keys_are_given_as_each_service_wants_them(tmp_path: Path) -> None:
         assert server.ask("/v1/models").status == 401
 
 
-def test_limits_hold_for_callers_too() -> None:
+def test_limits() -> None:
     with running(compat=COMPAT, sessions=1) as server:
         assert [server.ask(path, body).status for path, body in BODIES.items()] == [200, 503, 503]
         again = server.ask("/v2/translate", BODIES["/v2/translate"])
         assert again.status == 200
 
 
-def test_hosts_and_origins_are_checked_as_everywhere(imitating: Running) -> None:
+def test_hosts_and_origins(imitating: Running) -> None:
     for path, body in BODIES.items():
         assert imitating.ask(path, body, headers={"origin": "https://elsewhere.example"}).status == 403
         assert imitating.ask(path, body, headers={"host": "elsewhere.example"}).status == 403
 
 
-def test_nothing_is_imitated_unless_asked_for() -> None:
+def test_apis_off_by_default() -> None:
     with running(compat=("libretranslate",)) as server:
         assert [server.ask(path, body).status for path, body in BODIES.items()] == [404, 200, 404]
     with running() as server:
         assert [server.ask(path, body).status for path, body in BODIES.items()] == [404] * 3
 
 
-def test_unknown_services_are_refused_at_the_start() -> None:
+def test_unknown_api() -> None:
     said = "compat must be one or more of deepl, libretranslate, openai, not 'bing'"
     with pytest.raises(OptionError, match=re.escape(said)):
         check_compat(ServeSettings(compat=("openai", "bing")))
@@ -282,7 +282,7 @@ def test_unknown_services_are_refused_at_the_start() -> None:
     ),
 )
 @settings(deadline=None, max_examples=150)
-def test_anything_at_all_gets_an_answer_of_the_service(imitating: Running, path: str, body: Any) -> None:
+def test_fuzz(imitating: Running, path: str, body: Any) -> None:
     fields = body if isinstance(body, dict) else {"text": body, "q": body, "messages": body}
     answer = imitating.ask(path, BODIES[path] | fields)
     assert answer.status in (200, 400, 413, 429, 503), answer.text

@@ -11,7 +11,7 @@ from redraft.captions.talk import load_talk
 
 
 @pytest.mark.slow
-def test_growing_requests_flicker_less_and_cost_less() -> None:
+def test_less_flicker() -> None:
     growing, scratch = compare("demo", "ja", list(islice(requests(load_talk(), interval=0), 150)))
     assert growing.passes < 0.5 * scratch.passes
     assert growing.erasure < 0.8 * scratch.erasure

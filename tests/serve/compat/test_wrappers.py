@@ -21,7 +21,7 @@ from redraft.serve.compat.dialect import Wrapped, instructed, marked
         ("", None),
     ],
 )
-def test_a_pair_of_marks_encloses_the_text(sent: str, found: Wrapped | None) -> None:
+def test_marks(sent: str, found: Wrapped | None) -> None:
     assert marked(sent) == found
 
 
@@ -39,14 +39,14 @@ def test_a_pair_of_marks_encloses_the_text(sent: str, found: Wrapped | None) -> 
         "Translate into German:\n```\nI have a dog.\n```",
     ],
 )
-def test_wrappers_that_are_known_at_sight(sent: str) -> None:
+def test_wrappers(sent: str) -> None:
     assert instructed(sent).text == "I have a dog."
 
 
 @pytest.mark.parametrize(
     "sent", ["The translator said: I have a dog.", "He said: no.", "It is 7:15", "<b>I</b> have", "Translate:"]
 )
-def test_what_only_looks_like_a_wrapper_is_text(sent: str) -> None:
+def test_no_wrapper(sent: str) -> None:
     assert instructed(sent).text == sent
 
 

@@ -24,9 +24,7 @@ def server(viewers: Running) -> Running:
     return viewers
 
 
-def test_an_audience_watches_on_a_server_without_a_model(
-    redis: RedisServer, speakers: Running, visit: Callable[..., Any]
-) -> None:
+def test_viewers_only(redis: RedisServer, speakers: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit(f"/watch?session={public_name(token)}", tolerated="404")
     overlay = visit("/overlay?room=hall-1&language=de")

@@ -29,7 +29,7 @@ def watch(server: Running, name: str) -> Any:
     return server.socket(f"/v1/watch/{name}")
 
 
-def test_viewers_elsewhere_see_what_viewers_here_see(speakers: Running, viewers: Running) -> None:
+def test_viewers_elsewhere(speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket, "de", "ja", source="en")
         say(socket, "we saw her", utterance="1")
@@ -58,7 +58,7 @@ def test_viewers_elsewhere_see_what_viewers_here_see(speakers: Running, viewers:
             assert viewers.ask(path).text == speakers.ask(path).text != ""
 
 
-def test_what_the_owner_decides_holds_elsewhere(speakers: Running, viewers: Running) -> None:
+def test_control_elsewhere(speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket)
         for utterance in "12":
@@ -85,7 +85,7 @@ def test_what_the_owner_decides_holds_elsewhere(speakers: Running, viewers: Runn
         assert lines == [expected("we saw"), "Wir sahen.", expected("her duck")]
 
 
-def test_what_is_held_back_or_hidden_is_not_in_redis(redis: RedisServer, speakers: Running) -> None:
+def test_hidden_not_in_redis(redis: RedisServer, speakers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket)
         say(socket, "we saw")
@@ -100,7 +100,7 @@ def test_what_is_held_back_or_hidden_is_not_in_redis(redis: RedisServer, speaker
         assert b'"utterance":"1"' in kept and b'"utterance":"2"' not in kept
 
 
-def test_a_session_that_is_kept_no_longer_is_gone_elsewhere(redis: RedisServer, viewers: Running) -> None:
+def test_forgotten_elsewhere(redis: RedisServer, viewers: Running) -> None:
     with replica(redis, keep_seconds=0) as speakers:
         with speakers.socket() as socket:
             name = begin(socket)
@@ -115,7 +115,7 @@ def test_a_session_that_is_kept_no_longer_is_gone_elsewhere(redis: RedisServer, 
     assert viewers.ask("/v1/sessions/nobody").json["error"]["code"] == "missing"
 
 
-def test_a_session_goes_on_with_another_replica(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+def test_moved_session(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     with replica(redis) as others, speakers.socket() as socket:
         started = socket.start(method="ar")
         name, token = started["session"], started["token"]
@@ -138,7 +138,7 @@ def test_a_session_goes_on_with_another_replica(redis: RedisServer, speakers: Ru
         assert socket.until("error")[-1]["code"] == "replaced"
 
 
-def test_only_the_session_tier_translates(redis: RedisServer, viewers: Running) -> None:
+def test_viewers_do_not_translate(redis: RedisServer, viewers: Running) -> None:
     with viewers.socket() as socket:
         refused = socket.start()
         assert (refused["code"], refused["fatal"]) == ("missing", True)
@@ -160,7 +160,7 @@ def test_places_count_on_every_replica(redis: RedisServer, speakers: Running) ->
 
 
 @pytest.mark.parametrize("settings", [{}, {"viewers_only": True}])
-def test_a_replica_lets_go_of_what_nobody_watches(
+def test_unwatched_mirror(
     redis: RedisServer, speakers: Running, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("redraft.serve.fanout.fanout._IDLE", 0.0)
@@ -174,7 +174,7 @@ def test_a_replica_lets_go_of_what_nobody_watches(
         eventually(lambda: name.encode() not in redis.ask("PUBSUB", "CHANNELS"))
 
 
-def test_viewers_elsewhere_choose_languages(speakers: Running, viewers: Running) -> None:
+def test_languages_elsewhere(speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket, "de", "ja", room="hall-1")
         say(socket, "we saw", utterance="1")

@@ -28,7 +28,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "BEAT", 0.5)
 
 
-def test_viewers_catch_up_after_redis_was_killed(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+def test_redis_killed(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket)
         say(socket, "we saw", utterance="before")
@@ -50,9 +50,7 @@ def test_viewers_catch_up_after_redis_was_killed(redis: RedisServer, speakers: R
             assert finals(there.until("done")) == [("after", "de", expected("we saw"))]
 
 
-def test_a_viewer_that_comes_while_redis_is_away_is_told_to_try_again(
-    redis: RedisServer, speakers: Running, viewers: Running
-) -> None:
+def test_viewer_during_outage(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket)
         with watch(viewers, name):  # known, so that others may still come
@@ -64,7 +62,7 @@ def test_a_viewer_that_comes_while_redis_is_away_is_told_to_try_again(
                 assert other.start(room="hall-1", method="ar")["type"] == "started"
 
 
-def test_news_that_a_replica_did_not_hear_is_read(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+def test_missed_messages(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket)
         with watch(viewers, name) as there:
@@ -76,7 +74,7 @@ def test_news_that_a_replica_did_not_hear_is_read(redis: RedisServer, speakers: 
             assert heard == [(str(number), "de", expected("we saw")) for number in range(5)]
 
 
-def test_a_log_that_was_deleted_is_written_again(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+def test_deleted_log(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
         name = begin(socket)
         say(socket, "we saw")
@@ -86,9 +84,7 @@ def test_a_log_that_was_deleted_is_written_again(redis: RedisServer, speakers: R
             assert finals(there.until("final")) == [("1", "de", expected("we saw"))]
 
 
-def test_a_log_of_many_edits_is_written_again_without_them(
-    redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_edits(redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "MOST_EDITS", 20)
     with speakers.socket() as socket:
         name = begin(socket)
@@ -105,7 +101,7 @@ def test_a_log_of_many_edits_is_written_again_without_them(
                 assert finals([late.hear()]) == [("1", "de", "Wir 99")]
 
 
-def test_many_viewers_on_two_replicas_miss_nothing_while_redis_is_killed(redis: RedisServer, speakers: Running) -> None:
+def test_many_viewers_redis_killed(redis: RedisServer, speakers: Running) -> None:
     """A hundred viewers, of whom half come while the talk goes on; Redis dies twice."""
     utterances = 30
     only = {"viewers_only": True}
@@ -149,7 +145,7 @@ def test_many_viewers_on_two_replicas_miss_nothing_while_redis_is_killed(redis: 
     assert all(count == once for count in counts)
 
 
-def test_viewers_stay_while_their_session_s_replica_is_stopped(redis: RedisServer, viewers: Running) -> None:
+def test_replica_stopped(redis: RedisServer, viewers: Running) -> None:
     """As in a rolling update: the speaker goes on with another replica."""
     with ExitStack() as stack:
         with replica(redis) as first, first.socket() as socket:
@@ -172,9 +168,7 @@ def test_viewers_stay_while_their_session_s_replica_is_stopped(redis: RedisServe
         assert not [each for each in heard if each["type"] == "error"]
 
 
-def test_viewers_of_a_session_that_nobody_takes_up_are_let_go(
-    redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_abandoned_session(redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.serve.fanout.fanout._LOOK", 0.5)
     with ExitStack() as stack:
         with replica(redis) as speakers, speakers.socket() as socket:
@@ -189,7 +183,7 @@ def test_viewers_of_a_session_that_nobody_takes_up_are_let_go(
 
 
 @pytest.mark.parametrize("old_first", [True, False])
-def test_a_replica_that_was_cut_off_does_not_take_a_session_back(
+def test_cut_off_replica(
     redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch, old_first: bool
 ) -> None:
     """The speaker goes on elsewhere while Redis is away; whichever replica comes back first, the new one keeps it."""

@@ -17,9 +17,7 @@ def room_of(server: Running) -> Any:
     return server.ask(f"/v1/rooms/{ROOM}").json
 
 
-def test_a_viewer_goes_from_session_to_session_whatever_their_replicas(
-    redis: RedisServer, speakers: Running, viewers: Running
-) -> None:
+def test_room_across_replicas(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     with replica(redis) as others, viewers.socket(WATCH) as viewer:
         assert viewer.hear()["state"] == room_of(viewers)["state"] == "waiting"
         for server, text in ((speakers, "we saw"), (others, "her duck"), (speakers, "we saw")):
@@ -37,7 +35,7 @@ def test_a_viewer_goes_from_session_to_session_whatever_their_replicas(
                 assert finals(late.until("final")) == [("1", "de", expected(text))]
 
 
-def test_a_room_has_one_session_at_a_time_on_all_replicas(redis: RedisServer, speakers: Running) -> None:
+def test_one_session_on_all_replicas(redis: RedisServer, speakers: Running) -> None:
     with replica(redis) as others, speakers.socket() as first, others.socket() as second, others.socket() as third:
         name = talk(first, "we saw")
         refused = second.start(room=ROOM)
@@ -51,7 +49,7 @@ def test_a_room_has_one_session_at_a_time_on_all_replicas(redis: RedisServer, sp
         assert (by_post.status, by_post.json["error"]["code"]) == (409, "room")
 
 
-def test_a_room_whose_speaker_has_gone_can_be_used_on_another_replica(redis: RedisServer, speakers: Running) -> None:
+def test_room_freed_elsewhere(redis: RedisServer, speakers: Running) -> None:
     with replica(redis) as others:
         with speakers.socket() as socket:
             talk(socket, "we saw")
@@ -62,7 +60,7 @@ def test_a_room_whose_speaker_has_gone_can_be_used_on_another_replica(redis: Red
             talk(socket, "her duck")
 
 
-def test_a_room_belongs_to_the_key_that_used_it_first_on_all_replicas(redis: RedisServer, tmp_path: Path) -> None:
+def test_room_owner_on_all_replicas(redis: RedisServer, tmp_path: Path) -> None:
     path = tmp_path / "keys.txt"
     stage, guest = (new_key(path, name) for name in ("stage", "guest"))
     with replica(redis, keys=path) as one, replica(redis, keys=path) as two:

@@ -30,14 +30,14 @@ ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://ho
         ("redis://user:secret@127.0.0.1:9", "fanout: Redis at 127.0.0.1:9 cannot be used: Connect call failed "),
     ],
 )
-def test_an_address_that_cannot_be_used(url: str, sentence: str) -> None:
+def test_invalid_address(url: str, sentence: str) -> None:
     with pytest.raises(OptionError) as raised:
         run.serve(load(port=0, fanout=url, model="no such model"))
     assert str(raised.value).startswith(sentence)
     assert "secret" not in str(raised.value)
 
 
-def test_a_password_that_is_missing_or_wrong(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_password(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert redis.ask("CONFIG", "SET", "requirepass", "open sesame").startswith(b"+OK")
     with pytest.raises(OptionError, match="cannot be used: .*[Aa]uth"):
         run.serve(load(port=0, fanout=redis.url, model="no such model"))
@@ -71,7 +71,7 @@ def test_a_connection_with_tls(tmp_path: Path) -> None:
         redis.kill()
 
 
-def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     monkeypatch.delitem(sys.modules, "redraft.serve.fanout.store")
     with pytest.raises(MissingExtra, match=r"fanout needs redis, .* pip install '\.\[fanout\]'"):
@@ -85,13 +85,13 @@ def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatc
         ({"fanout": "redis://127.0.0.1", "compat": ("deepl",)}, "viewers_only cannot be combined with compat"),
     ],
 )
-def test_what_a_replica_for_viewers_needs(settings: dict[str, Any], sentence: str) -> None:
+def test_viewers_only_settings(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(OptionError) as raised:
         load(viewers_only=True, **settings)
     assert str(raised.value) == sentence
 
 
-def test_a_replica_for_viewers_needs_no_keys(redis: RedisServer, tmp_path: Path) -> None:
+def test_viewers_only_without_keys(redis: RedisServer, tmp_path: Path) -> None:
     with replica(redis, viewers_only=True, keys=tmp_path / "absent", rooms={"hall-1": ("stage",)}) as viewers:
         assert viewers.ask("/v1/rooms/hall-1").json["state"] == "waiting"
         assert viewers.ask("/metrics").status == 200
