@@ -64,7 +64,7 @@ def test_refused_control() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
-            with pytest.raises(InputError, match="text must be a string of 1 to 20000 characters"):
+            with pytest.raises(InputError, match="text"):
                 client.control.correct("1", "de", " ")
             client.control.hide("9")
             await client.end()
@@ -139,12 +139,12 @@ def test_one_client_per_room() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT, room="hall-1") as first:
             assert first.viewers_page == f"{server.url}/watch/hall-1"
-            with pytest.raises(ServerError, match="room 'hall-1' is in use") as refused:
+            with pytest.raises(ServerError, match="hall-1") as refused:
                 async with Client(server.url, ["de"], method=EXACT, room="hall-1"):
                     raise AssertionError
             assert refused.value.code == "room"
             async with Client(server.url, ["de"], method=EXACT, room="hall-1", take_over=True) as second:
-                with pytest.raises(ServerError, match="another session has taken over room 'hall-1'"):
+                with pytest.raises(ServerError, match="hall-1"):
                     await final(first, "1", "we saw")
                 await final(second, "1", "we saw")
                 with urllib.request.urlopen(f"{server.url}/v1/rooms/hall-1", timeout=20) as found:
@@ -152,5 +152,5 @@ def test_one_client_per_room() -> None:
 
     with running() as server:
         run(work(server))
-    with pytest.raises(OptionError, match="room must be 1 to 63 lower-case letters"):
+    with pytest.raises(OptionError, match="room"):
         Client("http://a", ["de"], room="Hall 1")

@@ -150,30 +150,22 @@ def test_edits_while_paused(server: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "code", "sentence"),
+    ("fields", "code"),
     [
-        ({"type": "hide", "utterance": "9"}, "caption", "utterance must be the name of one that the session has had"),
-        ({"type": "hide", "utterance": "1", "language": "fr"}, "caption", "language must be one of de"),
-        (
-            {"type": "correct", "utterance": "1", "language": "de", "text": "wir"},
-            "caption",
-            "only a final caption can be corrected",
-        ),
-        (
-            {"type": "correct", "utterance": "1", "language": "de", "text": " "},
-            "protocol",
-            "text must be a string of 1 to 20000 characters",
-        ),
+        ({"type": "hide", "utterance": "9"}, "caption"),
+        ({"type": "hide", "utterance": "1", "language": "fr"}, "caption"),
+        ({"type": "correct", "utterance": "1", "language": "de", "text": "wir"}, "caption"),  # it is not final
+        ({"type": "correct", "utterance": "1", "language": "de", "text": " "}, "protocol"),
     ],
 )
-def test_refused(server: Running, fields: dict[str, Any], code: str, sentence: str) -> None:
+def test_refused(server: Running, fields: dict[str, Any], code: str) -> None:
     with server.socket() as socket:
         token = socket.start(method="ar")["token"]
         say(socket, "we saw", final=False)
         socket.until("partial")
         socket.say(**fields)
         error = socket.until("error")[-1]
-        assert (error["code"], error["fatal"]) == (code, False) and error["message"].startswith(sentence)
+        assert (error["code"], error["fatal"]) == (code, False)
         answer = server.ask(f"/v1/control/{token}", fields)
         assert (answer.status, answer.json["error"]["code"]) == (409 if code == "caption" else 400, code)
 

@@ -79,8 +79,7 @@ def test_same_captions(two: Running) -> None:
 def test_language_limit() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server, server.socket() as one, server.socket() as two:
         assert one.start("de", "ja")["type"] == "started"
-        refused = two.start("de", "ja")
-        assert refused["code"] == "capacity" and "2 of at most 3 languages" in refused["message"]
+        assert two.start("de", "ja")["code"] == "capacity"
 
 
 def test_limit_holds_for_concurrent_starts() -> None:
@@ -130,7 +129,7 @@ def test_number_of_engines() -> None:
     assert isinstance(first, LlamaCpp) and isinstance(second, LlamaCpp) and first.model is second.model
     second.close()
     first.close()
-    with pytest.raises(OptionError, match="engines must be at most 1 here, not 2: each needs a slot of the cache"):
+    with pytest.raises(OptionError, match="engines must be at most 1"):
         open_backends(ServeSettings(**given, slots=1, engines=2))
 
 
@@ -145,13 +144,13 @@ def test_small_models() -> None:
 
 
 def test_transformers() -> None:
-    with pytest.raises(OptionError, match="engines must be at most 1 here, not 2: a model of transformers has one"):
+    with pytest.raises(OptionError, match="engines must be at most 1"):
         open_backends(ServeSettings(model="hf:x", engines=2))
 
 
 def test_slots_for_trees() -> None:
     given = {"model": "demo-tiny", "context_length": 64, "methods": ("ar", "redraft-tree"), "engines": 2}
-    with pytest.raises(OptionError, match="slots must be at most 30 for redraft-tree, whose draft trees .*, not 31"):
+    with pytest.raises(OptionError, match="slots must be at most 30"):
         open_backends(ServeSettings(**given, slots=31))
     for each in reversed(open_backends(ServeSettings(**given, slots=30))):
         each[TARGET].close()

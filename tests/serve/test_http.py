@@ -36,29 +36,22 @@ def test_translate(server: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "part"),
+    ("body", "code"),
     [
-        ({"targets": ["de"]}, 400, "text is missing: it must be a string of 1 to 20000 characters"),
-        ({"text": "a", "targets": ["xx-none"]}, 400, "target 'xx-none' is not known"),
-        (
-            {"text": "a", "targets": ["de"], "model": "x"},
-            400,
-            "model is not known: the allowed fields are targets, source",
-        ),
-        ({"text": "a" * 70_000, "targets": ["de"]}, 413, "at most 65536 bytes"),
-        (b"\xff", 400, "the message must be valid JSON"),
+        ({"targets": ["de"]}, "protocol"),
+        ({"text": "a", "targets": ["xx-none"]}, "option"),
+        ({"text": "a", "targets": ["de"], "model": "x"}, "protocol"),
+        ({"text": "a" * 70_000, "targets": ["de"]}, "size"),
+        (b"\xff", "protocol"),
     ],
 )
-def test_bad_requests(server: Running, body: Any, status: int, part: str) -> None:
+def test_bad_requests(server: Running, body: Any, code: str) -> None:
     answer = server.ask("/v1/translate", body)
-    assert (answer.status, part in answer.json["error"]["message"]) == (status, True)
+    assert (answer.status, answer.json["error"]["code"]) == (413 if code == "size" else 400, code)
 
 
-def test_not_json(server: Running) -> None:
-    answer = server.ask("/v1/translate", b"{}", headers={"content-type": "text/plain"})
-    assert (answer.status, answer.json["error"]["message"]) == (400, "the content type must be application/json")
-    assert server.ask("/v1/translate").status == 405
-    assert server.ask("/nowhere").json == {"error": {"code": "missing", "message": "there is nothing at this address"}}
+def test_content_type(server: Running) -> None:
+    assert server.ask("/v1/translate", b"{}", headers={"content-type": "text/plain"}).status == 400
 
 
 def test_captions_by_post(server: Running) -> None:
@@ -98,9 +91,7 @@ def test_post_encoding(server: Running, kind: str, body: bytes, status: int) -> 
     answer = server.ask(f"{path}?seq=0", body, headers={"content-type": kind})
     assert answer.status == status
     assert server.ask(path).text == ("0\n" if status == 200 else "-1\n")
-    if status != 200:
-        sentence = "the body must be UTF-8: send it as text/plain; charset=utf-8"
-        assert answer.json["error"] == {"code": "protocol", "message": sentence}
+    assert status == 200 or answer.json["error"]["code"] == "protocol"
 
 
 def test_transcript_formats(server: Running) -> None:
@@ -133,8 +124,7 @@ def test_transcript_formats(server: Running) -> None:
             "targets": ["de", "ja"],
             "done": True,
         }
-        assert "format must be one of srt" in server.ask(f"{path}?format=pdf").json["error"]["message"]
-        assert "language must be one of de, ja" in server.ask(f"{path}?language=fr").json["error"]["message"]
+        assert [server.ask(path + query).status for query in ("?format=pdf", "?language=fr")] == [400, 400]
         assert server.ask("/v1/sessions/unknown/transcript").status == 404
 
 
@@ -205,6 +195,10 @@ def test_security_headers(server: Running) -> None:
         ({"origin": "http://evil.example"}, "/v1/translate", "POST", 403),
         ({"origin": "null"}, "/v1/translate", "POST", 403),
         ({"origin": "http://evil.example"}, "/health", "GET", 200),
+        ({"origin": "http://["}, "/v1/translate", "POST", 403),
+        ({"origin": "http://[::1"}, "/v1/translate", "POST", 403),
+        ({"origin": "//"}, "/v1/translate", "POST", 403),
+        ({"origin": "http://evil.example\\@127.0.0.1"}, "/v1/translate", "POST", 403),
         ({"host": "evil.example"}, "/health", "GET", 403),
         ({"host": "localhost:1"}, "/health", "GET", 200),
         ({"host": "[::1]:80"}, "/health", "GET", 200),
@@ -216,10 +210,7 @@ def test_foreign_origins_and_hosts(
 ) -> None:
     answer = server.ask(path, method=method, headers=headers)
     assert answer.status == status
-    if status == 403:
-        assert (
-            answer.json["error"]["code"] == "origin" and "the operator can allow it" in answer.json["error"]["message"]
-        )
+    assert status == 200 or answer.json["error"]["code"] == "origin"
 
 
 def test_websocket_origin(server: Running) -> None:
@@ -239,20 +230,20 @@ def test_keys(tmp_path: Path) -> None:
     assert key not in path.read_text() and path.stat().st_mode & 0o077 == 0
     with running(keys=path) as server:
         body = {"text": "a", "targets": ["de"]}
-        missing = server.ask("/v1/translate", body)
-        assert missing.status == 401 and "an API key is needed" in missing.json["error"]["message"]
-        wrong = server.ask("/v1/translate", body, headers={"authorization": "Bearer wrong"})
-        assert wrong.status == 401 and "the API key is not known" in wrong.json["error"]["message"]
-        assert server.ask("/v1/translate", body, headers={"authorization": f"Bearer {key}"}).status == 200
+        for headers, status in (
+            ({}, 401),
+            ({"authorization": "Bearer wrong"}, 401),
+            ({"authorization": f"Bearer {key}"}, 200),
+        ):
+            assert server.ask("/v1/translate", body, headers=headers).status == status
         assert (server.ask("/metrics").status, server.ask("/health").status) == (401, 200)
-        with server.socket() as socket:
-            assert socket.start()["code"] == "key"
-        with server.socket() as socket:
-            assert "the API key is not known" in socket.start(key="wrong")["message"]
+        for given in ({}, {"key": "wrong"}):
+            with server.socket() as socket:
+                assert socket.start(**given)["code"] == "key"
         with server.socket() as socket:
             token = socket.start(key=key)["token"]
         with server.socket(additional_headers={"authorization": f"Bearer {other}"}) as socket:
-            assert socket.start(token=token)["message"] == "the session belongs to another API key"
+            assert socket.start(token=token)["code"] == "key"
 
 
 @pytest.mark.parametrize("name", ["", "a:b", " a", "#a", "a\nb"])

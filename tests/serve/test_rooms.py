@@ -67,7 +67,6 @@ def test_one_session(server: Running) -> None:
         talk(first, "we saw")
         refused = second.start(room=ROOM)
         assert (refused["code"], refused["fatal"]) == ("room", True)
-        assert refused["message"].startswith("room 'hall-1' is in use: end its session, or begin this one with")
         say(first, "her duck", utterance="2")
         assert finals(first.until("final")) == [("2", "de", expected("her duck"))]
         by_post = server.ask("/v1/sessions", {"targets": ["de"], "room": ROOM})
@@ -136,13 +135,12 @@ def test_forgotten_session() -> None:
 @pytest.mark.parametrize("name", ["", "Hall", "hall 1", "-hall", "h" * 64, "hall\n", "../hall", "日本"])
 def test_names_of_rooms(server: Running, name: str) -> None:
     with server.socket() as socket:
-        refused = socket.start(room=name)
-        assert refused["code"] == "protocol" and refused["message"].startswith("room must be 1 to 63 lower-case")
+        assert socket.start(room=name)["code"] == "protocol"
 
 
 def test_invalid_name(server: Running) -> None:
     with server.socket("/v1/rooms/Hall/watch") as viewer:
-        assert viewer.hear()["message"].startswith("room must be 1 to 63 lower-case letters")
+        assert viewer.hear()["code"] == "room"
     assert server.ask("/v1/rooms/Hall").status == 404
 
 
@@ -166,8 +164,7 @@ def test_owner(tmp_path: Path) -> None:
             talk(socket, "we saw", key=stage)
         for take_over in (False, True):
             with server.socket() as socket:
-                refused = socket.start(room=ROOM, key=hall, take_over=take_over)
-                assert refused["message"] == "room 'hall-1' may not be used with this API key"
+                assert socket.start(room=ROOM, key=hall, take_over=take_over)["code"] == "room"
         with server.socket() as socket:
             talk(socket, "we saw", key=stage)
         with server.socket(WATCH) as viewer:  # whoever knows its name may watch
@@ -179,34 +176,33 @@ def test_assigned_rooms(tmp_path: Path) -> None:
     stage, hall = new_key(path, "stage"), new_key(path, "hall")
     with running(keys=path, rooms={ROOM: ("stage",), "open": ()}) as server:
 
-        def said(room: str, key: str) -> str:
+        def refused(room: str, key: str) -> bool:
             with server.socket() as socket:
-                return str(socket.start(room=room, key=key, take_over=True).get("message", "started"))
+                return socket.start(room=room, key=key, take_over=True).get("code") == "room"
 
-        assert said(ROOM, hall) == "room 'hall-1' may not be used with this API key"
-        assert said("other", hall) == "room must be one of hall-1, open, not 'other'"
-        assert {said(ROOM, stage), said("open", stage), said("open", hall)} == {"started"}
+        assert refused(ROOM, hall) and refused("other", hall)
+        assert not (refused(ROOM, stage) or refused("open", stage) or refused("open", hall))
 
 
 def test_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "serve.toml").write_text('[rooms]\nhall-1 = ["stage"]\nopen = []\n')
     rooms = load(tmp_path / "serve.toml").rooms
     assert rooms == {"hall-1": ("stage",), "open": ()}
-    with pytest.raises(OptionError, match="room 'hall-1' names key 'stage', but the setting keys is missing"):
+    with pytest.raises(OptionError, match="the setting keys is missing"):
         check_rooms(rooms, None)
     new_key(tmp_path / "keys", "hall")
-    with pytest.raises(OptionError, match="names key 'stage', which is not in the file of keys"):
+    with pytest.raises(OptionError, match="not in the file of keys"):
         check_rooms(rooms, Keys(tmp_path / "keys"))
-    with pytest.raises(OptionError, match="the name of a room must be 1 to 63 lower-case letters"):
+    with pytest.raises(OptionError, match="name of a room"):
         check_rooms({"Hall": ()}, None)
     monkeypatch.setenv("REDRAFT_SERVE_ROOMS", json.dumps({"b": ["stage"]}))
     assert load().rooms == {"b": ("stage",)}
     monkeypatch.setenv("REDRAFT_SERVE_ROOMS", "hall-1")
-    with pytest.raises(OptionError, match="must be a table of lists of strings in JSON"):
+    with pytest.raises(OptionError, match="REDRAFT_SERVE_ROOMS"):
         load()
     (tmp_path / "serve.toml").write_text("rooms = 3\n")
     monkeypatch.delenv("REDRAFT_SERVE_ROOMS")
-    with pytest.raises(OptionError, match="rooms must be a table of lists of strings, not 3"):
+    with pytest.raises(OptionError, match="rooms"):
         load(tmp_path / "serve.toml")
 
 

@@ -23,6 +23,7 @@ from tests.serve.servers import Answer, Running, running
 from tests.serve.test_sockets import expected
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
+FORM_OF_ERROR = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}
 PROMPT = {"role": "system", "content": "Translate what the user says into German."}
 
 
@@ -70,39 +71,12 @@ def test_marked_text(imitating: Running) -> None:
     assert found["text"] == f"{expected('we all.')} 🔤 {expected('we saw')} 🔤"
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "part"),
-    [
-        ({"text": ["a"]}, 400, "target_lang is missing"),
-        ({"target_lang": "DE"}, 400, "text is missing"),
-        ({"text": [], "target_lang": "DE"}, 400, "text must be a list of 1 to 50"),
-        ({"text": ["a"] * 51, "target_lang": "DE"}, 400, "text must be a list of 1 to 50"),
-        ({"text": ["a"], "target_lang": "XX"}, 400, "target_lang 'XX' is not known"),
-        ({"text": ["a"], "target_lang": "DE", "source_lang": "XX"}, 400, "source_lang 'XX' is not known"),
-        ({"text": ["a"], "target_lang": "DE", "formality": "more"}, 400, "formality must be one of"),
-        ({"text": ["a"], "target_lang": "DE", "glossary_id": "g"}, 400, "glossary_id is not supported"),
-        ({"text": ["a" * 70_000], "target_lang": "DE"}, 413, "at most 65536 bytes"),
-        ([], 400, "the body must be a JSON object"),
-        (b"\xff", 400, "the body must be a JSON object"),
-        (b"[" * 60_000, 400, "the body must be a JSON object"),
-        (b'{"text": ["\\ud800"], "target_lang": "DE"}', 400, "the body must be a JSON object"),
-    ],
-)
-def test_bad_deepl(imitating: Running, body: Any, status: int, part: str) -> None:
-    answer = imitating.ask("/v2/translate", body)
-    assert (answer.status, list(answer.json)) == (status, ["message"])
-    assert part in answer.json["message"]
-
-
 def test_wrong_method_or_type(imitating: Running) -> None:
     for path, method in (("/v2/translate", "GET"), ("/translate", "PUT"), ("/v1/models", "DELETE")):
         answer = imitating.ask(path, method=method)
         assert answer.status == 405
-        assert "this method is not allowed here" in answer.text
         assert answer.headers["allow"] in ("GET", "POST")
-        assert "sentence" not in answer.text
-    plain = imitating.ask("/v2/translate", b"a", headers={"content-type": "text/plain"})
-    assert "application/json" in plain.json["message"]
+    assert imitating.ask("/v2/translate", b"a", headers={"content-type": "text/plain"}).status == 400
 
 
 # LibreTranslate
@@ -130,22 +104,6 @@ def test_libretranslate_auto(imitating: Running) -> None:
 def test_libretranslate_languages(imitating: Running) -> None:
     for listed in imitating.ask("/languages").json:
         assert set(listed) == {"code", "name", "targets"}
-
-
-@pytest.mark.parametrize(
-    ("body", "part"),
-    [
-        ({"source": "en", "target": "de"}, "q is missing"),
-        ({"q": "a", "target": "de"}, "source is missing"),
-        ({"q": "a", "source": "en", "target": "xx"}, "target 'xx' is not known"),
-        ({"q": "a", "source": "en", "target": "de", "format": "html"}, "format must be text"),
-        ({"q": 5, "source": "en", "target": "de"}, "q must be a string"),
-    ],
-)
-def test_bad_libretranslate(imitating: Running, body: Any, part: str) -> None:
-    answer = imitating.ask("/translate", body)
-    assert (answer.status, list(answer.json)) == (400, ["error"])
-    assert part in answer.json["error"]
 
 
 # OpenAI
@@ -187,30 +145,37 @@ def test_openai_target(imitating: Running) -> None:
     assert ask(f"{name}/ja", "we saw").json["choices"][0]["message"]["content"] == expected("we saw", "ja")
     told = ask("gpt", "earlier", "Translate this English text into Japanese:\n\nwe saw")
     assert told.json["choices"][0]["message"]["content"] == expected("we saw", "ja")
-    refused = ask("gpt", "we saw")
-    assert refused.status == 400
-    assert "the prompt must name the target language" in refused.json["error"]["message"]
+    assert ask("gpt", "we saw").status == 400
     assert name in [model["id"] for model in imitating.ask("/v1/models").json["data"]]
 
 
+# All of them
+
+
 @pytest.mark.parametrize(
-    ("fields", "status", "part"),
+    ("path", "body"),
     [
-        ({"messages": []}, 400, "messages must be a list of 1 to 1000"),
-        ({"messages": [PROMPT]}, 400, "messages must have one of the role user"),
-        ({"messages": [{"role": "user", "content": 5}]}, 400, "content must be"),
-        ({"n": 2}, 400, "n must be 1"),
-        ({"model": "x", "messages": [{"role": "user", "content": "a" * 70_000}]}, 413, "at most 65536 bytes"),
+        ("/v2/translate", {"text": ["a"]}),
+        ("/v2/translate", {"text": ["a"] * 51, "target_lang": "DE"}),
+        ("/v2/translate", {"text": ["a"], "target_lang": "DE", "source_lang": "XX"}),
+        ("/v2/translate", {"text": ["a"], "target_lang": "DE", "glossary_id": "g"}),
+        ("/v2/translate", {"text": ["a" * 70_000], "target_lang": "DE"}),
+        ("/v2/translate", b"[" * 60_000),
+        ("/v2/translate", b'{"text": ["\\ud800"], "target_lang": "DE"}'),
+        ("/translate", {"q": "a", "target": "de"}),
+        ("/translate", {"q": "a", "source": "en", "target": "xx"}),
+        ("/translate", {"q": 5, "source": "en", "target": "de"}),
+        ("/v1/chat/completions", {"messages": []}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": 5}]}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "n": 2}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 70_000}]}),
     ],
 )
-def test_bad_openai(imitating: Running, fields: Any, status: int, part: str) -> None:
-    answer = chat(imitating, "a", **fields)
-    assert (answer.status, answer.json["error"]["type"]) == (status, "invalid_request_error")
-    assert set(answer.json["error"]) == {"message", "type", "param", "code"}
-    assert part in answer.json["error"]["message"]
-
-
-# All of them
+def test_bad_requests(imitating: Running, path: str, body: Any) -> None:
+    answer = imitating.ask(path, body)
+    assert (answer.status, list(answer.json)) == (413 if "a" * 99 in str(body) else 400, [FORM_OF_ERROR[path]])
+    if path == "/v1/chat/completions":
+        assert set(answer.json["error"]) == {"message", "type", "param", "code"}
 
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -286,5 +251,4 @@ def test_fuzz(imitating: Running, path: str, body: Any) -> None:
     fields = body if isinstance(body, dict) else {"text": body, "q": body, "messages": body}
     answer = imitating.ask(path, BODIES[path] | fields)
     assert answer.status in (200, 400, 413, 429, 503), answer.text
-    form = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}[path]
-    assert answer.status == 200 or list(answer.json) == [form]
+    assert answer.status == 200 or list(answer.json) == [FORM_OF_ERROR[path]]
