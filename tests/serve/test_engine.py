@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
-from pathlib import Path
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.captions.events import Caption, Update
-from redraft.captions.talk import load_talk
-from redraft.decoding.types import TARGET
-from redraft.models import shipped_path
+from redraft.captions.events import Update
 from redraft.serve.engine import Engine, Stopped
-from redraft.serve.lanes import Answer, Lane, SlotPool
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
-from redraft.serve.service import Service
-from redraft.serve.settings import ServeSettings
-from redraft.translator import Translator
-from tests.serve.fakes import CURVE, CachedModel, Rig
+from tests.serve.fakes import CachedModel, Rig
 
 
 def test_commands_while_translating() -> None:
@@ -94,49 +83,6 @@ def test_cancelled_command() -> None:
     assert engine.call(lambda: 7).result(10) == 7
     assert not done
     engine.stop()
-
-
-def shown(model: Path, target: str, updates: list[Update]) -> list[tuple[str, str]]:
-    """Finals of a stream that has the model to itself."""
-    options = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)
-    with Translator.open(str(model), to=[target], method="ar", engine=options) as translator:
-        events = [event for update in updates for event in translator.translate(update)]
-    return [(event.utterance, event.text) for event in events if isinstance(event, Caption) and event.final]
-
-
-def keep(found: list[tuple[str, str]], _: Lane, answer: Answer) -> None:
-    found += [(event.utterance, event.text) for event in answer.events if isinstance(event, Caption) and event.final]
-
-
-def test_llama_cpp() -> None:
-    talk = [update for update in load_talk() if update.utterance in {"1", "2", "3"}]
-    path = shipped_path("demo-tiny")
-    options = LlamaOptions(context_length=256, slots=4, threads=1, gpu_layers=0, exact=True)
-    model = LlamaCpp(path, options)
-    backends = {TARGET: model}
-    service = Service(backends, ServeSettings(methods=("ssbd", "ar")), CURVE)
-    passes: list[PassReport] = []
-    scheduler = Scheduler(backends, SlotPool(backends, 4), Load(1.0, CURVE), budget(CURVE), passes.append)
-    finals: dict[Lane, list[tuple[str, str]]] = {}
-    lanes: list[tuple[Lane, str]] = []
-    for number in range(6):  # more than there are slots
-        target, method = ("de", "ja", "zh")[number % 3], ("ssbd", "ar")[number % 2]
-        wish = Wanted(targets=(target,), method=method, options={"beta": 0} if method == "ssbd" else {})
-        found: list[tuple[str, str]] = []
-        (lane,) = service.lanes(wish, partial(keep, found))
-        finals[lane] = found
-        lanes.append((lane, target))
-        scheduler.add(lane)
-    for update in talk:
-        for lane, _ in lanes:
-            scheduler.offer(lane, update, scheduler.clock())
-            scheduler.step()
-    while scheduler.step():
-        pass
-    alone = {target: shown(path, target, talk) for target in ("de", "ja", "zh")}
-    assert all(finals[lane] == alone[target] for lane, target in lanes)
-    assert max(each.requests for each in passes) == 4
-    model.close()
 
 
 def test_lag_includes_waiting() -> None:

@@ -61,9 +61,5 @@ def test_own_address() -> None:
 def test_viewers_only() -> None:
     shown = greeted(viewers_only=True, fanout="redis://127.0.0.1", rooms={"hall-1": ()})
     assert "viewers of sessions on other servers" in shown and "ssbd" not in shown
-    assert [place in shown for place in ("9000/watch", "9000/overlay", "9000/docs", "Page")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert "9000/watch" in shown and "9000/overlay" in shown
+    assert "9000/docs" not in shown and "Page" not in shown

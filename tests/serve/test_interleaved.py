@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.captions.events import Update
-from redraft.decoding.types import Rows, Score
-from tests.serve.interleaved import compare, talks
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.formats.read import prefixes
+from redraft.captions.session import EMPTY
+from redraft.decoding.drive import run
+from redraft.decoding.types import TARGET, Rows, Score
+from redraft.serve.lanes import Answer, Lane, SlotPool
+from redraft.serve.protocol import Wanted
+from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
+from redraft.serve.service import Service
+from redraft.serve.settings import ServeSettings
+from tests.serve.fakes import CURVE
 
 pytest.importorskip("gguf")
 
 WORDS = "we saw her duck under the old table and it was there again in the rain".split()
+#: Methods with options that make their acceptance exact.
+EXACT = {"ar": {}, "ssbd": {"beta": 0}, "redraft": {"beta": 0}, "pld": {}}
+OPTIONS = partial(LlamaOptions, context_length=256, threads=1, gpu_layers=0, exact=True)
 
 
 @pytest.fixture(scope="module")
@@ -26,24 +38,91 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def streams(sessions: int) -> list[list[Update]]:
-    chance = random.Random(0)
-    sentences = [f"{number} {' '.join(chance.choices(WORDS, k=chance.randint(2, 6)))}" for number in range(sessions)]
-    return talks(sentences, sessions)
+    """A sentence for every session, revealed three words at a time."""
+    chance, found = random.Random(0), []
+    for number in range(sessions):
+        parts = prefixes(f"{number} {' '.join(chance.choices(WORDS, k=chance.randint(2, 6)))}", 3)
+        found.append([Update(str(number), seq, text, seq == len(parts) - 1) for seq, text in enumerate(parts)])
+    return found
+
+
+def wishes(sessions: int) -> Iterator[Wanted]:
+    """Sessions take turns in methods and languages."""
+    for number in range(sessions):
+        method, target = list(EXACT)[number % 4], ("de", "ja")[number // 4 % 2]
+        yield Wanted(targets=(target,), method=method, options=EXACT[method], max_tokens=8)
+
+
+def service(model: LlamaCpp) -> Service:
+    return Service({TARGET: model}, ServeSettings(methods=tuple(EXACT), max_tokens=128), CURVE)
+
+
+def final(answer: Answer) -> str | None:
+    """The text that ends an utterance; empty for an empty translation."""
+    for event in answer.events:
+        if isinstance(event, Caption) and event.final:
+            return event.text
+        if isinstance(event, Failure) and event.message == EMPTY:
+            return ""
+    return None
+
+
+def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], list[PassReport]]:
+    """Finals of sessions on one scheduler."""
+    passes: list[PassReport] = []
+    scheduler = Scheduler(
+        {TARGET: model}, SlotPool({TARGET: model}, slots), Load(1.0, CURVE), budget(CURVE), passes.append
+    )
+    found: dict[Lane, str] = {}
+
+    def answered(lane: Lane, answer: Answer) -> None:
+        if (text := final(answer)) is not None:
+            found[lane] = text
+
+    makes = service(model)
+    lanes = [lane for wish in wishes(sessions) for lane in makes.lanes(wish, answered)]
+    for lane in lanes:
+        scheduler.add(lane)
+    chance, left = random.Random(0), streams(sessions)
+    while any(left):
+        place = chance.choice([place for place, updates in enumerate(left) if updates])
+        scheduler.offer(lanes[place], left[place].pop(0), scheduler.clock())
+        if chance.random() < 0.3:  # faster than the model, so that passes are full and updates are passed over
+            scheduler.step()
+    while scheduler.step():
+        pass
+    return [found[lane] for lane in lanes], passes
+
+
+def alone(path: Path, sessions: int) -> list[str]:
+    """Finals of sessions that have the model to themselves."""
+    model, found = LlamaCpp(path, OPTIONS()), []
+    makes = service(model)
+    for wish, stream in zip(wishes(sessions), streams(sessions), strict=True):
+        (lane,) = makes.lanes(wish, lambda *_: None)
+        slot, text = model.open_slot(), None
+        for update in stream:
+            events = run(lane.translation.translate(update), model, slot)
+            text = final(Answer("", update, events, 0.0, lane.translation.tally))
+        model.close_slot(slot)
+        found.append(text or "")
+    model.close()
+    return found
 
 
 def test_200_sessions(model: Path) -> None:
-    found = compare(model, streams(200), ["de", "ja"], max_tokens=8)
-    assert (found.finals, found.differing) == (200, 0)
-    assert found.different > 150  # so that a mix-up would show
-    assert found.most_requests > 20
+    shared = LlamaCpp(model, OPTIONS(slots=32))
+    found, passes = together(shared, 200, 32)
+    shared.close()
+    assert found == alone(model, 200)
+    assert len(set(found)) > 150  # so that a mix-up would show
+    assert max(each.requests for each in passes) > 20
 
 
 class Brittle(LlamaCpp):
     """Fails now and then after its cache was changed, where several sessions share a pass."""
 
-    def __init__(self, path: Path, options: LlamaOptions) -> None:
-        super().__init__(path, options)
-        self.chance, self.failed = random.Random(1), 0
+    chance, failed = random.Random(1), 0
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         rows = super().score(requests)
@@ -54,12 +133,7 @@ class Brittle(LlamaCpp):
 
 
 def test_failing_passes(model: Path) -> None:
-    opened: list[Brittle] = []
-
-    def brittle(path: Path, options: LlamaOptions) -> LlamaCpp:
-        opened.append(Brittle(path, options))
-        return opened[0]
-
-    found = compare(model, streams(40), ["de", "ja"], slots=8, max_tokens=8, backend=brittle)
-    assert (found.finals, found.differing) == (40, 0)
-    assert opened[0].failed > 5
+    brittle = Brittle(model, OPTIONS(slots=8))
+    found, _ = together(brittle, 40, 8)
+    brittle.close()
+    assert found == alone(model, 40) and brittle.failed > 5

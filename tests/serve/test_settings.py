@@ -25,9 +25,8 @@ def test_allowed_values() -> None:
     assert allowed("port") == "a whole number from 0 to 65535"
     assert allowed("ping_seconds") == "a number above 0 and at most 600"
     assert allowed("methods") == "a list of at least 1 string"
-    assert [allowed(name) for name in ("log_text", "keys", "host", "template")] == [
-        *("true or false", "a path", "a string", "a string")
-    ]
+    kinds = {"log_text": "true or false", "keys": "a path", "host": "a string", "template": "a string"}
+    assert {name: allowed(name) for name in kinds} == kinds
     assert all(map(allowed, ServeSettings.model_fields))
 
 

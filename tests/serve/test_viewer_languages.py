@@ -96,7 +96,6 @@ def test_invalid_language(server: Running, path: str, wrong: str) -> None:
     with server.socket(f"{path}?language=de&language={wrong}") as viewer:
         error = viewer.hear()
         assert (error["type"], error["code"], error["fatal"]) == ("error", "option", True)
-        assert error["message"].startswith("language '") and "use a BCP 47 tag such as de" in error["message"]
         with pytest.raises(ConnectionClosed):
             viewer.hear()
 
@@ -113,11 +112,8 @@ def test_room_languages(server: Running) -> None:
                 socket.until("done")
         for each, languages in ((viewer, ["ja", "ja"]), (other, ["fr"])):
             heard = [message for _ in range(5) for message in each.until("room")]
-            assert [message["state"] for message in heard if message["type"] == "room"] == [
-                "waiting",
-                *("live", "over"),
-                *("live", "over"),
-            ]
+            states = [message["state"] for message in heard if message["type"] == "room"]
+            assert states == ["waiting", "live", "over", "live", "over"]
             assert [language for _, language, _ in finals(heard)] == languages
 
 

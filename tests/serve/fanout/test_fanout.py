@@ -42,15 +42,9 @@ def test_viewers_elsewhere(speakers: Running, viewers: Running) -> None:
             say(socket, "her duck", utterance="2", first=1)
             socket.say("end")
             heard = [before + each.until("done") for before, each in zip(heard, (here, there), strict=True)]
-        assert (
-            sorted(finals(heard[0]))
-            == sorted(finals(heard[1]))
-            == sorted(
-                (utterance, target, expected(text, target))
-                for utterance, text in (("1", "we saw her"), ("2", "her duck"))
-                for target in ("de", "ja")
-            )
-        )
+        texts = {"1": "we saw her", "2": "her duck"}
+        both = [(name, target, expected(text, target)) for name, text in texts.items() for target in ("de", "ja")]
+        assert sorted(finals(heard[0])) == sorted(finals(heard[1])) == sorted(both)
         about = viewers.ask(f"/v1/sessions/{name}").json
         assert about == {"session": name, "source": "en", "targets": ["de", "ja"], "done": True}
         for form in ("txt", "srt", "vtt", "jsonl"):
@@ -142,7 +136,6 @@ def test_viewers_do_not_translate(redis: RedisServer, viewers: Running) -> None:
     with viewers.socket() as socket:
         refused = socket.start()
         assert (refused["code"], refused["fatal"]) == ("missing", True)
-        assert refused["message"].startswith("this server only serves viewers")
     answer = viewers.ask("/v1/translate", {"text": "we saw", "targets": ["de"]})
     assert (answer.status, answer.json["error"]["code"]) == (404, "missing")
     assert viewers.ask("/v1/offer").json["error"]["code"] == "capacity"

@@ -40,7 +40,6 @@ def test_one_session_on_all_replicas(redis: RedisServer, speakers: Running) -> N
         name = talk(first, "we saw")
         refused = second.start(room=ROOM)
         assert (refused["code"], refused["fatal"]) == ("room", True)
-        assert refused["message"].startswith("room 'hall-1' is in use")
         eventually(lambda: room_of(others).get("session") == name)
         later = talk(third, "her duck", take_over=True)
         assert first.until("error")[-1]["code"] == "replaced"
@@ -69,7 +68,6 @@ def test_room_owner_on_all_replicas(redis: RedisServer, tmp_path: Path) -> None:
             socket.say("end")
             socket.until("done")
         with two.socket() as socket:
-            refused = socket.start(room=ROOM, key=guest, take_over=True)
-            assert (refused["code"], refused["message"]) == ("room", "room 'hall-1' may not be used with this API key")
+            assert socket.start(room=ROOM, key=guest, take_over=True)["code"] == "room"
         with two.socket() as socket:
             talk(socket, "her duck", key=stage)
