@@ -15,7 +15,7 @@ from redraft.serve.security import new_key
 from tests.serve.servers import Running, running
 
 UPDATE = {"type": "update", "utterance": "1", "seq": 1, "text": "we saw"}
-START = {"type": "start", "targets": ["de"]}
+START: dict[str, Any] = {"type": "start", "targets": ["de"]}
 CORRECT = {"type": "correct", "utterance": "1", "language": "de"}
 AUDIO = {"type": "audio", "stream": "1"}
 FINAL = {"utterance": "1", "seq": 1, "language": "de", "text": "wir"}
@@ -92,7 +92,7 @@ def test_invalid_object() -> None:
     assert sentence == "text must be Unicode text, and has one half of a surrogate pair without the other"
 
 
-REFUSED = [
+REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"type": "end"}, "the first message must be `start`, not `end`"),
     ({**START, "protocol": 2}, "protocol must be 1, not 2"),
     ({**START, "targets": ["xx-nonsense"]}, "target 'xx-nonsense' is not known"),

@@ -75,33 +75,29 @@ class Admission:
         Raises:
             Refused: there is no capacity, or the request asks for something that is not allowed.
         """
-        if self._service is None:
+        service, made = self._service, dict[str, Lane]()
+        if service is None:
             raise self.refused("missing", VIEWERS_ONLY)
         with self._engines.chosen(len(wanted.targets)) as engine:
-            return engine, await self._lanes(self._service, engine, wanted, engine.answers_to(answered))
+            tell = engine.answers_to(answered)
 
-    async def _lanes(
-        self, service: Service, engine: Engine, wanted: Wanted, tell: Callable[[Lane, Answer], None]
-    ) -> dict[str, Lane]:
-        made: dict[str, Lane] = {}
+            def make() -> None:
+                lanes = service.lanes(wanted, tell)  # first, since invalid requests do not depend on capacity
+                self._engines.admit(engine, lanes)
+                made.update((lane.translation.language, lane) for lane in lanes)
 
-        def make() -> dict[str, Lane]:
-            lanes = service.lanes(wanted, tell)  # first, since invalid requests do not depend on capacity
-            self._engines.admit(engine, lanes)
-            made.update((lane.translation.language, lane) for lane in lanes)
-            return made
-
-        try:
-            return await asyncio.wrap_future(engine.call(make))
-        except asyncio.CancelledError:  # the client has gone, but the engine may have added the lanes
-            engine.post(lambda: engine.remove(made.values()))
-            raise
-        except Stopped:
-            raise self.refused("engine", STOPPED) from None
-        except RedraftError as error:
-            raise self.refused("option", str(error)) from None
-        except Refused as refusal:
-            raise self.refused(refusal.code, refusal.sentence) from None
+            try:
+                await asyncio.wrap_future(engine.call(make))
+            except asyncio.CancelledError:  # the client has gone, but the engine may have added the lanes
+                engine.post(lambda: engine.remove(made.values()))
+                raise
+            except Stopped:
+                raise self.refused("engine", STOPPED) from None
+            except RedraftError as error:
+                raise self.refused("option", str(error)) from None
+            except Refused as refusal:
+                raise self.refused(refusal.code, refusal.sentence) from None
+            return engine, made
 
 
 #: Timeout of a translation in seconds.

@@ -236,7 +236,7 @@ class Hub:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         self.rooms.find(name)  # rejects unknown rooms first
         if self.fanout:
-            await self.fanout.enter_room(name)
+            await self.fanout.refresh(name)
         return self.rooms.find(name)
 
     async def enter(self, name: str, viewer: Outbox) -> Room:

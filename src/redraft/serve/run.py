@@ -51,7 +51,9 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column()
     places = [(name, place) for name, place in _PLACES.items() if name in _FOR_VIEWERS or not settings.viewers_only]
-    for name, (path, about) in [*places, *_rooms(settings)]:
+    for number, room in enumerate(settings.rooms):
+        places.append(("" if number else "Rooms", (f"/watch/{room}", "captions of the session in this room")))
+    for name, (path, about) in places:
         address = url(host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
@@ -59,12 +61,6 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     for line in _remarks(settings):
         console.print(f"  {line}", style="dim", highlight=False, markup=False)
     console.print()
-
-
-def _rooms(settings: ServeSettings) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the path and description of each room in the settings."""
-    for number, room in enumerate(settings.rooms):
-        yield "" if number else "Rooms", (f"/watch/{room}", "captions of whatever session is in the room")
 
 
 def _name(settings: ServeSettings) -> str:

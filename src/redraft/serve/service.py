@@ -20,7 +20,7 @@ from redraft.captions.source import check_policy
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.method import Choice, Method, Option
+from redraft.decoding.method import Choice, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError, RedraftError
@@ -168,7 +168,10 @@ def offer_of(service: Service, *, key: bool) -> Offer:
     sources, targets = service.languages
     return Offer(
         methods=allowed.methods,
-        about={name: _method(method) for name, method in service.methods.items()},
+        about={
+            name: OfferedMethod(summary=method.summary, options=tuple(map(_option, method.options)))
+            for name, method in service.methods.items()
+        },
         source_languages=sources,
         target_languages=targets,
         most_targets=allowed.targets,
@@ -192,10 +195,6 @@ def offered_recogniser(spec: str, language: str) -> str:
     name, _, model = spec.partition(":")
     public = model in getattr(all_recognisers().get(name), "MODELS", ())
     return spec if public else name
-
-
-def _method(method: Method) -> OfferedMethod:
-    return OfferedMethod(summary=method.summary, options=tuple(map(_option, method.options)))
 
 
 def _option(option: Option | Choice) -> OfferedOption:

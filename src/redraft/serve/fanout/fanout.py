@@ -204,7 +204,7 @@ class Fanout:
         with suppress(*TROUBLE):
             if publisher.forgotten:
                 await self.shared.leave(room, session)
-        await self._refresh(room)
+        await self.refresh(room)
 
     def resumed(self, session: LiveSession) -> None:
         """The owner of a session has connected to this replica again."""
@@ -234,7 +234,7 @@ class Fanout:
         self._publishers.pop(session, None)
         self._lost_to(session)
         if session.begin.room:
-            self._soon(self._refresh(session.begin.room))
+            self._soon(self.refresh(session.begin.room))
 
     async def _put_offer(self) -> None:
         if not self._settings.viewers_only:
@@ -304,23 +304,18 @@ class Fanout:
         if publisher is not None and session.begin.room:
             self._soon(publisher.beat())
 
-    async def enter_room(self, name: str) -> None:
-        """Look up a room's session before a viewer is admitted."""
-        with suppress(Refused):
-            await self._refresh(name)
-
     async def follow_room(self, name: str) -> None:
         """Follow the sessions that start in a room on other replicas."""
 
         async def look(text: str | None) -> None:
-            self._soon(self._refresh(name))
+            self._soon(self.refresh(name))
 
         self._followed.add(name)
         if room_key(name) not in self._listener:
             await self._listener.add(room_key(name), look)
 
-    async def _refresh(self, name: str) -> None:
-        """Show a room's session if it is on another replica."""
+    async def refresh(self, name: str) -> None:
+        """Show a room's session if it is on another replica; do nothing while Redis cannot be reached."""
         with suppress(Refused, *TROUBLE):
             session = await self.shared.session(name)
             shown = self._rooms.find(name).session
