@@ -39,11 +39,7 @@ class Admission:
         return Refused(code, sentence)
 
     def check_working(self) -> None:
-        """Check that the server can translate.
-
-        Raises:
-            Refused: the server serves only viewers, is stopping, or an engine has failed.
-        """
+        """Raise `Refused` if the server serves only viewers, is stopping, or an engine has failed."""
         if not self._engines.all:
             raise self.refused("missing", VIEWERS_ONLY)
         if self.draining:
@@ -52,11 +48,7 @@ class Admission:
             raise self.refused("engine", STOPPED)
 
     def owner(self, key: str | None) -> str:
-        """Return the owner of an API key; empty if the server has no keys.
-
-        Raises:
-            Refused: the key is missing or unknown.
-        """
+        """Return the owner of an API key; empty if none are needed.  Raises `Refused` if it is missing or unknown."""
         if self.keys is None:
             return ""
         if not key:
@@ -105,12 +97,7 @@ _SECONDS = 60
 
 
 class Exchange:
-    """Sends updates to lanes and waits for the answers.  The caller must send one update at a time.
-
-    Args:
-        admission: counts refusals.
-        asked: pending answers; `Exchanges.sweep` fails them if the engine stops.
-    """
+    """Sends updates to lanes, one at a time, and waits for the answers; `Exchanges.sweep` fails those in ``asked``."""
 
     engine: Engine
     lanes: dict[str, Lane]
@@ -131,11 +118,7 @@ class Exchange:
         self.engine.remove(self.lanes.values())
 
     async def ask(self, update: Update) -> dict[str, list[Event]]:
-        """Translate an update; return the captions and failures by language.
-
-        Raises:
-            Refused: the engine has stopped, or did not answer in time.
-        """
+        """Return captions and failures by language.  Raises `Refused` if the engine has stopped or is too slow."""
         loop = asyncio.get_running_loop()
         self._update = update
         found = self._waiting = {language: loop.create_future() for language in self.lanes}
@@ -151,11 +134,7 @@ class Exchange:
 
 
 class Exchanges:
-    """All exchanges of a server.
-
-    Args:
-        admit: checks whether an address may open another exchange; raises `Refused` if not.
-    """
+    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one."""
 
     def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
         self._admission, self._engines, self._admit = admission, engines, admit
@@ -164,11 +143,7 @@ class Exchanges:
         self.kept: dict[Exchange, str] = {}
 
     async def once(self, wanted: Wanted, text: str, address: str) -> dict[str, list[Event]]:
-        """Translate one text; return the captions and failures by language.
-
-        Raises:
-            Refused: the server is full, or the request asks for something that is not allowed.
-        """
+        """Return captions and failures of a text by language.  Raises `Refused` if it is impossible or not allowed."""
         exchange = await self._open(wanted, address)
         try:
             return await exchange.ask(Update("1", 0, text, final=True))
@@ -176,11 +151,7 @@ class Exchanges:
             exchange.close()
 
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
-        """Open an exchange that stays open until `close` and counts as a session.
-
-        Raises:
-            Refused: the server is full, or the request asks for something that is not allowed.
-        """
+        """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
         exchange = await self._open(wanted, address)
         self.kept[exchange] = address
         return exchange

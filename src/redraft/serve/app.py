@@ -78,11 +78,7 @@ async def _check_fanout(settings: ServeSettings) -> None:
 
 
 def open_hub(settings: ServeSettings) -> Hub:
-    """Return the hub, with the models loaded unless the server has only viewers.
-
-    Raises:
-        RedraftError: a model or a recogniser in the settings cannot be used.
-    """
+    """Return the hub, with its models unless it serves only viewers.  Raises `RedraftError` if one cannot be used."""
     if settings.viewers_only:
         return make_hub(settings, None, [])
     with interrupt.ends_process():

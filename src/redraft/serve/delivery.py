@@ -318,12 +318,7 @@ class Delivery:
             self.owner = None
 
     def tell(self, message: str, key: object = None, *, language: str | None = None) -> None:
-        """Send a message to everyone; it replaces a queued one with the same key.
-
-        Args:
-            key: see `Outbox.put`.
-            language: the language that it is about; None for all of them.
-        """
+        """Send a message to everyone, or to those who want ``language``; see `Outbox.put` for the key."""
         for outbox in self._outboxes(language):
             outbox.put(message, key and self._place(key))
 

@@ -182,12 +182,7 @@ def _log(done: Future[Any]) -> None:
 
 
 class Engines:
-    """The engines of a server.
-
-    Args:
-        engines: at least one.
-        most: maximum number of lanes on all engines together.
-    """
+    """The engines of a server; ``most`` is the maximum number of lanes on all of them together."""
 
     def __init__(self, engines: Sequence[Engine], most: int) -> None:
         self.all = tuple(engines)
@@ -218,10 +213,7 @@ class Engines:
 
     @contextmanager
     def chosen(self, wanted: int) -> Iterator[Engine]:
-        """Choose the engine with the fewest lanes, and reserve ``wanted`` lanes there while the block runs.
-
-        Call it on the server's event loop; sessions that start at the same time see each other's reservations.
-        """
+        """Choose the engine with the fewest lanes, and reserve ``wanted`` lanes there while the block runs."""
         engine = min(self.all, key=lambda each: each.scheduler.lanes + self._coming[each])
         self._coming[engine] += wanted
         try:

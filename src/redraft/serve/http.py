@@ -139,11 +139,7 @@ def flag(request: Request, name: str, *, default: bool) -> bool:
 
 
 async def read_bytes(request: Request, most: int | None = None) -> bytes:
-    """Read a body of at most ``most`` bytes; None uses the operator's limit.
-
-    Raises:
-        Refused: the body is larger.
-    """
+    """Read a body of at most ``most`` bytes, or the operator's limit.  Raises `Refused` if it is larger."""
     most = request.app.state.hub.settings.message_bytes if most is None else most
     body = bytearray()
     async for piece in request.stream():
@@ -167,11 +163,7 @@ def text_of(body: bytes, content_type: str) -> str:
 
 
 async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, most: int | None = None) -> T:
-    """Read a message from a JSON body.
-
-    Raises:
-        Refused: the body is missing or invalid.
-    """
+    """Read a message of one of these kinds from a JSON body.  Raises `Refused` if it is missing or invalid."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused("protocol", "the content type must be application/json")
     try:

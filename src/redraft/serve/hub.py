@@ -223,11 +223,7 @@ class Hub:
     # Viewers, of sessions on any replica
 
     async def session_named(self, name: str) -> Session:
-        """Return the session with a public name.
-
-        Raises:
-            Refused: the session does not exist, or Redis cannot be reached.
-        """
+        """Return the session with a public name.  Raises `Refused` if it does not exist, or Redis cannot be reached."""
         if name not in self._by_name and self.fanout and (found := await self.fanout.find(name)):
             return found
         return self.find(name)
@@ -248,11 +244,7 @@ class Hub:
         return room
 
     def check_places(self, session: Session) -> None:
-        """Check that a session can have another viewer here.
-
-        Raises:
-            Refused: the maximum number of viewers is reached.
-        """
+        """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
         if session.delivery.audience >= most:
             raise self.admission.refused("limit", f"all {most} places for viewers of this session are taken")

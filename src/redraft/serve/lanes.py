@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class _Running:
+class Running:
     """The update being translated: its generator, and its target passes so far."""
 
     waiting: Waiting
@@ -78,18 +78,14 @@ class Lane:
         self.coalesced = self.abandoned = 0
         self._tell = tell
         self._waiting: list[Waiting] = []
-        self._running: _Running | None = None
+        #: The update being translated.
+        self.running: Running | None = None
         self._gave_up_last = False
 
     @property
     def idle(self) -> bool:
         """Whether no update is queued or being translated."""
-        return self._running is None and not self._waiting
-
-    @property
-    def running(self) -> bool:
-        """Whether an update is being translated."""
-        return self._running is not None
+        return self.running is None and not self._waiting
 
     def offer(self, update: Update, now: float, *, rest: bool = False) -> None:
         """Queue an update whose lag counts from ``now``; it replaces queued partial updates of the same utterance.
@@ -104,8 +100,8 @@ class Lane:
             since = min(since, older.since)
             self._waiting.remove(older)
             self.coalesced += 1
-        if self._running and _superseded(self._running.waiting.update, update) and self._pays():
-            since = min(since, self._running.waiting.since)
+        if self.running and _superseded(self.running.waiting.update, update) and self._pays():
+            since = min(since, self.running.waiting.since)
             self._give_up()
             self._gave_up_last = True
             self.abandoned += 1
@@ -118,7 +114,7 @@ class Lane:
         a share of the average passes as the average share of accepted output.  Two updates in a row are never
         cancelled, so that captions appear even if updates come faster than they are translated.
         """
-        tally, running = self.translation.tally, self._running
+        tally, running = self.translation.tally, self.running
         if running is None or not tally.updates or self._gave_up_last:
             return False
         expected = tally.passes / tally.updates
@@ -128,29 +124,29 @@ class Lane:
         """Start translating the next queued update; it may complete without a pass."""
         waiting = self._waiting.pop(0)
         translation = self.translation
-        self._running = _Running(waiting, translation.rest() if waiting.rest else translation.translate(waiting.update))
+        self.running = Running(waiting, translation.rest() if waiting.rest else translation.translate(waiting.update))
         self._send(None, now)
 
     def advance(self, rows: Rows | None, now: float) -> None:
         """Continue with the rows that the update asked for."""
-        if self._running and self.score and self.score.model == TARGET:
-            self._running.passes += 1
+        if self.running and self.score and self.score.model == TARGET:
+            self.running.passes += 1
         self._send(rows, now)
 
     def _send(self, rows: Rows | None, now: float) -> None:
-        running = self._running
+        running = self.running
         if running is None:
             return
         try:
             self.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
         except StopIteration as stop:
-            self._running = self.score = None
+            self.running = self.score = None
             self._done(running.waiting, stop.value, now)
 
     def fail(self, message: str, now: float) -> None:
         """Answer the current update with a failure; the previous output is kept for the next one."""
-        if self._running:
-            waiting, update = self._running.waiting, self._running.waiting.update
+        if self.running:
+            waiting, update = self.running.waiting, self.running.waiting.update
             self._give_up()
             failure = Failure(message, None, update.utterance, update.seq, self.translation.language)
             self._done(waiting, [failure], now)
@@ -167,9 +163,9 @@ class Lane:
 
     def _give_up(self) -> None:
         # Nothing to undo in the cache: the next request is compared with it id by id.
-        if self._running:
-            self._running.asking.close()
-            self._running = self.score = None
+        if self.running:
+            self.running.asking.close()
+            self.running = self.score = None
 
 
 def _superseded(older: Update, newer: Update) -> bool:
@@ -178,11 +174,7 @@ def _superseded(older: Update, newer: Update) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """One sequence in the cache of every model.
-
-    Attributes:
-        held: token ids in the cache by model.
-    """
+    """One sequence in the cache of every model, with the token ids that it holds."""
 
     numbers: dict[str, int]
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -228,11 +220,7 @@ class SlotPool:
         return len(self._owned)
 
     def take(self, owner: Hashable, idle: Callable[[Hashable], bool]) -> Slot | None:
-        """Return the owner's slot: the one it has, a free one, or that of an idle owner; None if all are busy.
-
-        Args:
-            idle: returns whether an owner can give up its slot.
-        """
+        """Return the owner's slot, a free one, or that of another owner who is ``idle``; None if all are busy."""
         if owner not in self._owned:
             former = None if self._free else next((each for each in self._owned if idle(each)), None)
             if not self._free and former is None:

@@ -298,10 +298,7 @@ class LiveSession:
         return self.audio
 
     def _recognised(self, update: events.Update, since: float | None) -> None:
-        """Accept recognised text.
-
-        Without ``since``, it ends an utterance after its recogniser, which a full session accepts too.
-        """
+        """Accept recognised text; the end of an utterance that a full session still accepts has no ``since``."""
         if since is not None:
             self.check_room()
         self.accept(update, since=since)

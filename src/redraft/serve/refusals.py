@@ -87,12 +87,7 @@ def tag_of(kind: Any) -> str:
 
 
 def describe(error: ValidationError, *kinds: type) -> str:
-    """Describe what is wrong with a message.
-
-    Args:
-        error: pydantic's error; only its first problem is described.
-        kinds: allowed message types; with several, the ``type`` field decides.
-    """
+    """Describe pydantic's first problem; with several allowed ``kinds`` of messages, their ``type`` decides."""
     first = error.errors(include_url=False, include_input=False)[0]
     path, problem = list(first["loc"]), first["type"]
     if problem == "json_invalid":

@@ -31,11 +31,7 @@ _MOST_ROOMS = 10_000
 
 
 def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None:
-    """Check the rooms that the operator assigns to API keys.
-
-    Raises:
-        OptionError: a room's name is invalid, or a key does not exist.
-    """
+    """Raise `OptionError` if the name of a room in the settings is invalid, or its key does not exist."""
     for room, names in rooms.items():
         if not re.fullmatch(ROOM_NAME, room):
             raise OptionError(f"setting rooms: the name of a room must be {ROOM_RULE}, not {room!r}")
@@ -115,14 +111,7 @@ class Rooms:
 
     @contextmanager
     def taken(self, name: str, owner: str, *, take_over: bool) -> Iterator[Room]:
-        """Reserve a room for a session that starts in the block.
-
-        Args:
-            take_over: whether to take it from a session that is in use.
-
-        Raises:
-            Refused: the room is in use, or this key may not use it.
-        """
+        """Reserve a room for a session that starts in the block.  Raises `Refused` if it cannot have it."""
         room = self.find(name)
         keys = self._assigned.get(name, ())
         if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
@@ -142,11 +131,7 @@ class Rooms:
             self._tidy(room)
 
     def enter(self, name: str, viewer: Outbox, most: int) -> Room:
-        """Admit a viewer to a room, which need not have a session.
-
-        Raises:
-            Refused: the room does not exist, or is full.
-        """
+        """Admit a viewer to a room, even without a session.  Raises `Refused` if it does not exist or is full."""
         room = self.find(name)
         if len(room.viewers) >= most:
             raise self._refused("limit", f"all {most} places for viewers of this room are taken")

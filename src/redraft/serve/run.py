@@ -106,10 +106,7 @@ _USER_TIMEOUT = 30_000
 
 
 class CaptionServer(uvicorn.Server):
-    """Uvicorn with a graceful shutdown: after SIGTERM or SIGINT final captions are translated and delivered first.
-
-    A second signal ends it at once.
-    """
+    """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

@@ -58,10 +58,7 @@ class Part:
 
 
 def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
-    """Return the largest number of new tokens that one pass processes within ``seconds``.
-
-    The result is between `LEAST_BUDGET` and `MOST_BUDGET`.
-    """
+    """Return how many new tokens a pass processes within ``seconds``, from `LEAST_BUDGET` to `MOST_BUDGET`."""
     low, high = LEAST_BUDGET, MOST_BUDGET
     while low < high:
         middle = (low + high + 1) // 2
@@ -260,7 +257,7 @@ class Scheduler:
         """Start queued updates up to the limit; return the lanes that wait for rows, with their slots."""
         ready: list[tuple[Lane, Slot]] = []
         busy = sorted(self._busy, key=attrgetter("turn"))
-        room = self._most - sum(lane.running for lane in busy)
+        room = self._most - len([lane for lane in busy if lane.running])
         for lane in busy:
             if not lane.running and room <= 0:
                 continue
@@ -269,7 +266,7 @@ class Scheduler:
                 continue
             if not lane.running:
                 self._guarded(lane, lane.begin)
-                room -= lane.running
+                room -= lane.running is not None
             if lane.score is not None:
                 ready.append((lane, slot))
         return ready

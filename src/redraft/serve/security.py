@@ -110,11 +110,7 @@ def new_key(path: Path, name: str) -> str:
 
 
 class Rate:
-    """A token bucket.
-
-    Args:
-        burst: capacity in tokens, at least 1.
-    """
+    """A token bucket that holds up to ``burst`` tokens, at least 1."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock

@@ -159,11 +159,7 @@ class Offer(Message):
 
 
 def offer_of(service: Service, *, key: bool) -> Offer:
-    """Return what clients may ask of the models.
-
-    Args:
-        model: name or path of the model as set by the operator; clients get its name only, never a path.
-    """
+    """Return what clients may ask of the models."""
     allowed = service.settings
     sources, targets = service.languages
     return Offer(

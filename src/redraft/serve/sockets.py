@@ -115,11 +115,7 @@ async def _next_frame(websocket: WebSocket) -> str | bytes:
 
 
 def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
-    """Parse a client's message.
-
-    Raises:
-        Refused: it is longer than ``most`` bytes, or is not a message of this protocol.
-    """
+    """Parse a client's message.  Raises `Refused` if it is longer than ``most`` bytes, or invalid."""
     if isinstance(frame, bytes):
         raise Refused("protocol", "the message must be a JSON object in a text frame, not in a binary one")
     if len(frame.encode()) > most:

@@ -142,11 +142,7 @@ class Transcript:
         self._changed = asyncio.Event()
 
     def text(self, form: str, targets: Sequence[str]) -> str:
-        """Export all captions that readers may see.
-
-        Args:
-            form: one of `FORMS`.
-        """
+        """Export all captions that readers may see, in one of `FORMS`."""
         out = io.StringIO()
         writer = _writer(form, out, targets)
         for utterance, row in list(self._rows.items()):
@@ -172,10 +168,7 @@ class Transcript:
         return "\n".join("\n".join([titles[key], "", *lines.values(), ""]) for key, lines in parts.items() if lines)
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
-        """Yield the export in pieces as it grows; an utterance is added once it has ended in all these languages.
-
-        Later corrections do not change pieces that were already yielded.
-        """
+        """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
         out = io.StringIO()
         writer, written = _writer(form, out, targets), 0
         while True:
@@ -226,11 +219,7 @@ log = logging.getLogger(__name__)
 
 
 class Archive:
-    """Writes final captions to files.  Write errors are only logged: clients get their captions in any case.
-
-    Args:
-        folder: where to write; None writes nothing.
-    """
+    """Writes final captions to a folder; None writes nothing.  Errors are only logged: clients get captions anyway."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -270,11 +259,7 @@ class Archive:
 
 
 class SessionFile:
-    """The file of one session, which another server or an earlier run may have written to already.
-
-    Attributes:
-        outdated: whether it must be rewritten because captions in it were corrected, hidden or translated again.
-    """
+    """The file of a session, perhaps from an earlier run; ``outdated`` if captions in it have changed."""
 
     def __init__(self, archive: Archive, name: str) -> None:
         self.outdated = False
@@ -332,11 +317,7 @@ class Past:
 
 
 class PastSessions:
-    """The transcripts of past sessions, up to `MOST` and `MOST_BYTES`; beyond that, the oldest are dropped.
-
-    Args:
-        seconds: how long each is kept; 0 keeps none.
-    """
+    """Transcripts of past sessions, kept for ``seconds``; beyond `MOST` and `MOST_BYTES` the oldest go."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock

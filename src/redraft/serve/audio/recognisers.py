@@ -182,11 +182,7 @@ class Recognisers:
         return sentence
 
     def run(self, work: Coroutine[Any, Any, None], over: Callable[[], object]) -> asyncio.Task[None]:
-        """Start a task that takes a place, and for which `close` waits.
-
-        Args:
-            over: called once the task has ended for any reason, even before it began, and its place is free.
-        """
+        """Start a task that takes a place; ``over`` is called once it has ended for any reason and has left it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -206,11 +202,7 @@ def command_of(settings: ServeSettings, language: str) -> list[str]:
 
 
 def check_recognition(settings: ServeSettings) -> None:
-    """Check the recogniser in the settings.
-
-    Raises:
-        OptionError: no recogniser has this name, or a punctuation model is set without a recogniser.
-    """
+    """Raise `OptionError` if no recogniser has this name, or a punctuation model is set without one."""
     if settings.recogniser is not None:
         check_recogniser(settings.recogniser)
     elif settings.punctuation is not None:

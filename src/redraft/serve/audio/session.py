@@ -35,11 +35,7 @@ _KEPT = 200
 
 
 class Gaps:
-    """Converts a recogniser's sample counts to positions in a stream with gaps.
-
-    Args:
-        first: position of the first sample that the recogniser gets.
-    """
+    """Converts a recogniser's sample counts to positions in a stream with gaps, which begins at ``first``."""
 
     def __init__(self, first: int) -> None:
         #: Number of samples given to the recogniser.
@@ -270,11 +266,7 @@ class SessionAudio:
     # From the client
 
     def begin(self, wanted: protocol.Audio) -> None:
-        """Start or resume a stream.
-
-        Raises:
-            Refused: there is no recogniser, all are taken, or another stream has not ended.
-        """
+        """Start or resume a stream.  Raises `Refused` if no recogniser is free, or another stream has not ended."""
         if not self._recognisers.offered:
             raise Refused("audio", NO_RECOGNISER)
         if self._finishing:
@@ -301,11 +293,7 @@ class SessionAudio:
         self._send_position()
 
     def take(self, frame: bytes) -> None:
-        """Accept samples.
-
-        Raises:
-            Refused: they cannot be used; if there is no stream for them, only the first time.
-        """
+        """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
         if not self._recognisers.offered:
             self._refuse_once(NO_RECOGNISER)
         elif _is_json(frame):

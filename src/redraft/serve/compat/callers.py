@@ -263,11 +263,7 @@ class _Known:
 
 
 class Callers:
-    """All callers of the imitated APIs.  Use it on the server's event loop only.
-
-    Args:
-        hub: admits and translates; exchanges count towards its limit on sessions.
-    """
+    """All callers of the imitated APIs, on the server's event loop; exchanges count as sessions."""
 
     def __init__(self, hub: Hub, clock: Callable[[], float] = time.monotonic) -> None:
         self.hub, self._clock = hub, clock
@@ -275,12 +271,7 @@ class Callers:
         hub.swept.append(self.sweep)
 
     async def replies(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
-        """Translate the texts of one request in order.
-
-        Raises:
-            Refused: the server is full or a limit is reached, a text cannot be translated, or the client has
-                disconnected.
-        """
+        """Translate the texts of a request in order.  Raises `Refused` if it is impossible or the client has gone."""
         besides: set[int] = set()
         known = self._of(caller)
         known.busy += 1

@@ -84,11 +84,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
 
 
 def _key(callers: Callers, request: Request, otherwise: object = "") -> str:
-    """Return the API key from the header, or the field that older clients use, after checking it.
-
-    Raises:
-        Refused: a key is required and missing or unknown.
-    """
+    """Return the API key from the header, or the field of older clients.  Raises `Refused` if it is wrong."""
     header = request.headers.get("authorization", "")
     given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
     key = given if isinstance(given, str) else ""

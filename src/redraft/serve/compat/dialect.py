@@ -55,11 +55,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
-    """Return routes that send all errors, including 405, in the format of the imitated API.
-
-    Args:
-        refuse: makes the error response; its second argument is the status that our own API would use.
-    """
+    """Return routes by path; ``refuse`` makes the response to a refusal, given the status of our own API."""
 
     def answering(method: str, endpoint: Endpoint) -> Endpoint:
         async def answer(request: Request) -> Response:

@@ -260,11 +260,7 @@ class Fanout:
         return None if mirror.gone else mirror
 
     async def offer(self) -> str:
-        """Return what session replicas offer, as JSON.
-
-        Raises:
-            Refused: no replica has published its offer yet, or Redis cannot be reached.
-        """
+        """Return what session replicas offer, as JSON.  Raises `Refused` if it is not known."""
         with suppress(*TROUBLE):
             if found := await self._store.offer():
                 return found

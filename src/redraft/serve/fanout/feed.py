@@ -29,10 +29,7 @@ _PASSING = ('{"type":"partial"', '{"type":"stats"')
 
 
 class FeedOutbox(Outbox):
-    """The outbox for all viewers on other replicas.
-
-    It outlives this replica, and even finished sessions may be corrected.
-    """
+    """The outbox for viewers on other replicas: it outlives this one, and corrections come after the end."""
 
     def close(self, code: int, reason: str) -> None:
         """Do nothing: viewers elsewhere stay connected when the session's connections are closed."""
@@ -103,11 +100,7 @@ class Publisher:
                 self._feed = self.session.delivery.feed = None
 
     async def _epoch(self) -> bool:
-        """Write the log from its start, then new messages, until it must be rewritten.
-
-        Returns:
-            False if the session's owner has connected to another replica.
-        """
+        """Write the log until it must be rewritten; return False if the owner has gone to another replica."""
         name, store = self.session.name, self._store
         first = await store.begin(name, _about(self.session), self.since)
         store.worked()

@@ -125,11 +125,7 @@ def room_key(name: str) -> str:
 
 
 def parse_news(text: str) -> Entry:
-    """Parse a published event; its message is empty if it only announces the length of the log.
-
-    Raises:
-        ValueError: the text is invalid.
-    """
+    """Parse a published event; an empty message announces the length of the log.  Raises `ValueError` if invalid."""
     position, _, message = text.partition(" ")
     return Entry(Position.parse(position), message)
 
@@ -310,11 +306,7 @@ _LEAVING = 0.5
 
 
 class SharedRooms:
-    """The rooms of all replicas.
-
-    Args:
-        owned: whether a room belongs to the API key that used it first.
-    """
+    """The rooms of all replicas; with ``owned``, a room belongs to the API key that used it first."""
 
     def __init__(self, store: Store, *, owned: bool) -> None:
         self._owned = owned
