@@ -16,7 +16,11 @@ import pytest
 from redraft.captions.talk import load_talk
 from tests.serve.servers import SECONDS
 
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+expect = sync_api.expect
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("there is no chromium", allow_module_level=True)
 #: What root needs.
 SANDBOX = ["--no-sandbox"] if os.geteuid() == 0 else []
 
@@ -53,9 +57,6 @@ window.WebSocket = class {
 @contextmanager
 def chromium(*arguments: str) -> Iterator[Any]:
     """A browser while the block lasts; expectations of its pages are waited for as long as all else."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
     sync_api.expect.set_options(timeout=1000 * SECONDS)
     with sync_api.sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*SANDBOX, *arguments])

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from redraft.serve.security import new_key
-from tests.serve.browsers import CHROMIUM, SENTENCES, finals, play, session_of, wait_for_finals
+from tests.serve.browsers import SENTENCES, expect, finals, play, session_of, wait_for_finals
 from tests.serve.servers import running
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 FOCUSED = "document.activeElement.name"
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.serve.browsers import CHROMIUM, final, finals, session_of, until, wait_for_finals
+from tests.serve.browsers import expect, final, finals, session_of, until, wait_for_finals
 from tests.serve.servers import Running
 from tests.serve.test_faults import eventually
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 
 def type_in(page: Any, *sentences: str, room: str = "") -> None:

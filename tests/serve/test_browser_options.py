@@ -7,20 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, play, session_of, shortened, wait_for_finals, watch_sent
+from tests.serve.browsers import expect, play, session_of, shortened, wait_for_finals, watch_sent
 from tests.serve.servers import Running, running
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
-    ("beta", "none", "beta must be a number from 0 to 1, not 'none'"),
-    ("floor", "-1", "floor must be a number from 0 to 1, not -1.0"),
     ("mask_k", "101", "mask_k must be a whole number from 0 to 100"),
-    ("mask_k", "two", "mask_k must be a whole number from 0 to 100"),
-    ("mask_margin", "-1.5", "mask_margin must be a number from -1 to 1"),
     ("context", "5", "context must be at most 4, not 5"),
     ("glossary", "duck", 'glossary: "duck" must be a term, "=" and its translation'),
     ("glossary", "duck = Ente", "glossary: this model does not follow instructions"),

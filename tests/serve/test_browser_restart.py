@@ -8,12 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, session_of, until, wait_for_finals
+from tests.serve.browsers import expect, session_of, until, wait_for_finals
 from tests.serve.servers import running
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 SIZES = ((390, 844), (800, 900), (1000, 800), (1280, 800))
 #: Sums up layout shift (https://wicg.github.io/layout-instability/) that no click or key explains.

@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.serve.browsers import CHROMIUM, final, finals, until, wait_for_finals
+from tests.serve.browsers import expect, final, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
 from tests.serve.test_faults import eventually
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 
 def speak(socket: Socket, *texts: str, first: int = 0) -> None:

@@ -15,16 +15,12 @@ import pytest
 
 from redraft.speech.audio import RATE
 from tests.cli.test_serve import served
-from tests.serve.browsers import CHROMIUM, SANDBOX, chromium, final, finals, session_of, until
+from tests.serve.browsers import CHROMIUM, SANDBOX, chromium, expect, final, finals, session_of, until
 from tests.serve.conftest import DESKTOP
 from tests.serve.hearing import SENTENCE, command
 from tests.serve.servers import Running, running
 from tests.serve.test_faults import eventually
 from tests.speech.recognisers import dickens
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 PHONE = {"width": 360, "height": 740}
 #: Keeps what the page has got of the microphone, and what it is to be refused.
@@ -248,22 +244,19 @@ def test_reload_while_speaking(server: Running, speaker: Callable[..., Any]) -> 
     expect(page.locator("#microphone")).not_to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("refusal", "state", "sentence"),
-    [
+def test_no_microphone(speaker: Callable[..., Any], server: Running) -> None:
+    page = speaker()
+    for refusal, state, sentence in (
         ("NotAllowedError", "denied", "The browser does not allow this page to use the microphone."),
         ("NotFoundError", "error", "No microphone was found."),
         ("NotReadableError", "error", "The microphone cannot be used. Perhaps another program is using it."),
         ("AbortError", "error", "The microphone cannot be opened: no"),
-    ],
-)
-def test_no_microphone(speaker: Callable[..., Any], refusal: str, state: str, sentence: str, server: Running) -> None:
-    page = speaker()
-    page.evaluate(f"window.refusal = '{refusal}'")
-    page.click("#listen")
-    microphone(page, state)
-    expect(page.locator("#problem")).to_contain_text(sentence)
-    expect(page.locator("#listen")).to_have_text("Listen")
+    ):
+        page.evaluate(f"window.refusal = '{refusal}'")
+        page.click("#listen")
+        expect(page.locator("#problem")).to_contain_text(sentence)
+        microphone(page, state)
+        expect(page.locator("#listen")).to_have_text("Listen")
     page.evaluate("window.refusal = ''")
     page.click("#listen")
     microphone(page, "listening")
@@ -365,9 +358,8 @@ def test_no_recogniser_offered(visit: Callable[..., Any], browser: Any) -> None:
         context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_phone(server: Running, speaker: Callable[..., Any], scheme: str) -> None:
-    page = speaker(viewport=PHONE, has_touch=True, is_mobile=True, color_scheme=scheme)
+def test_phone(server: Running, speaker: Callable[..., Any]) -> None:
+    page = speaker(viewport=PHONE, has_touch=True, is_mobile=True)
     page.click("#listen")
     microphone(page, "listening")
     wait_for(page, 1)
@@ -387,8 +379,7 @@ def test_phone(server: Running, speaker: Callable[..., Any], scheme: str) -> Non
     expect(page.locator("header")).not_to_be_visible()
 
 
-@pytest.mark.parametrize("rate", [8_000, 22_050, 44_100, 48_000, 96_000])
-def test_resampling(visit: Callable[..., Any], rate: int) -> None:
+def test_resampling(visit: Callable[..., Any]) -> None:
     page = visit()
     resample = """async ([rate, pitch]) => {
       const { Resampler } = await import("/js/resample.js");
@@ -399,14 +390,15 @@ def test_resampling(visit: Callable[..., Any], rate: int) -> None:
       return made;
     }"""
     time = np.arange(RATE) / RATE
-    for pitch in (300, 3000, 6500 if rate > RATE else 1000):
-        made = np.array(page.evaluate(resample, [rate, pitch]))
-        assert RATE - 200 <= len(made) <= RATE  # the rest waits for what follows
-        wanted = np.sin(2 * np.pi * pitch * time)[: len(made)]
-        assert np.abs(made - wanted)[200:].max() < 0.01
-    if rate > RATE:  # what 16 kHz cannot hold is left out, and does not come back as something else
-        made = np.array(page.evaluate(resample, [rate, 9500]))
-        assert np.abs(made[200:]).max() < 0.01
+    for rate in (8_000, 22_050, 44_100, 48_000, 96_000):
+        for pitch in (300, 3000, 6500 if rate > RATE else 1000):
+            made = np.array(page.evaluate(resample, [rate, pitch]))
+            assert RATE - 200 <= len(made) <= RATE  # the rest waits for what follows
+            wanted = np.sin(2 * np.pi * pitch * time)[: len(made)]
+            assert np.abs(made - wanted)[200:].max() < 0.01
+        if rate > RATE:  # what 16 kHz cannot hold is left out, and does not come back as something else
+            made = np.array(page.evaluate(resample, [rate, 9500]))
+            assert np.abs(made[200:]).max() < 0.01
 
 
 @pytest.mark.slow

@@ -8,14 +8,10 @@ from typing import Any
 import pytest
 
 from redraft.serve.protocol import new_token, public_name
-from tests.serve.browsers import CHROMIUM, finals, wait_for_finals
+from tests.serve.browsers import expect, finals, wait_for_finals
 from tests.serve.fanout.conftest import RedisServer
 from tests.serve.servers import Running
 from tests.serve.test_sockets import expected, say
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-expect = sync_api.expect
 
 
 @pytest.fixture
