@@ -236,7 +236,7 @@ def test_languages_share_a_table(root: Path) -> None:
             strict=True,
         )
     )
-    text = page([german, japanese], root)
+    text = page([german, japanese], root).replace("\N{NO-BREAK SPACE}", " ")
     assert text.count("| 1.50 · 1.25 |") == 1 and text.count("| 1.50 · – |") == 1
     assert "\nGerman · Japanese." in text
 

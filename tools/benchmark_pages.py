@@ -26,7 +26,7 @@ MORE = {
 }
 #: Benchmark -> the columns that answer its question; all languages of a data set share a table.
 SHOWN = {
-    "ssbd": ("method", "mask", "chrf", "ne_display", "draft_acceptance", "pass_speedup", "speedup"),
+    "ssbd": ("method", "mask", "chrf", "ne_display", "pass_speedup", "speedup"),
     "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
     "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
     "jacobi": ("method", "pass_speedup", "speedup"),
@@ -149,7 +149,7 @@ def _cells(line: Sequence[Row], field: str, form: str) -> str:
     if field == "method":
         return next(cell(row, field, form) for row in line if row)
     found = [cell(row, field, form, bounds=len(line) == 1) for row in line]
-    return found[0] if len(set(found)) == 1 else " · ".join(found)
+    return found[0] if len(set(found)) == 1 else "\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}".join(found)
 
 
 def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
