@@ -19,7 +19,7 @@ from pathlib import Path
 
 from redraft.models import shipped_path
 from redraft.signature import file_hash
-from redraft_bench.bench.data import RECOGNISED
+from redraft_bench.bench.data import RECOGNISED, TUNED
 from redraft_bench.bench.read import ENDING, LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,9 +58,11 @@ class Run:
 
 def runs() -> Iterator[Run]:
     """Yield all runs, the most important ones first."""
-    for data in ("talk", *RECOGNISED):
+    for data in ("talk", *(name for name in RECOGNISED if name != TUNED)):
         for language in LANGUAGES:
-            yield Run("stream", data, language, 0)
+            yield Run("stream", data, language, 24 if data == "talk" else 0)
+    for language in LANGUAGES:
+        yield Run("stream", "recogniser", language, 8)
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)

@@ -74,7 +74,7 @@ MADE = {
     "acl-second": Spoken(ACL, 108, 116, "am_michael"),
     "acl-noise": Spoken(ACL, 108, 116, "am_michael", noise=10.0),
     "acl-whisper": Spoken(ACL, 108, 116, "am_michael", recogniser="whisper"),
-    "tatoeba": Spoken(TATOEBA, 0, 17, "bf_emma"),
+    "tatoeba": Spoken(TATOEBA, 0, 13, "bf_emma"),
     "talk-whisper": Spoken(recogniser="whisper", recording=RECORDING),
 }
 

@@ -23,7 +23,11 @@ STREAMS = Path(str(files(__package__))) / "streams"
 #: Name of such a stream -> what it is.
 RECOGNISED = {
     "dickens": "a reading of Dickens by a person, as Moonshine tiny hears it",
+    "acl": "a talk of ACL 60/60, spoken by Kokoro, as Moonshine tiny hears it",
+    "acl-second": "another talk of ACL 60/60 in another voice, as Moonshine tiny hears it",
 }
+#: The one on which `--source` was tuned, which no benchmark reports.
+TUNED = "acl"
 TALKS = ("acl6060.talks", "recogniser")
 
 
@@ -68,7 +72,7 @@ def open_stream(
     elif name == "acl6060.talks":
         stream = talk_stream(languages=(to,), lag=lag, limit=limit)
     elif name == "recogniser":
-        stream = recogniser_stream(languages=(to,), limit=limit)
+        stream = replace(recogniser_stream(languages=(to,), limit=limit), name=name)
     elif Path(name).is_file():
         stream = Stream.load(Path(name), form)
         stream = replace(stream, segments=stream.segments[: limit or None])
