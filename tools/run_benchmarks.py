@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 #: Further options of a table.  With exact kernels, tables on whole sentences can hold exact methods to the ids of `ar`.
 OPTIONS = {"aasd": ("--drafts", "demo-tiny", "--exact"), "cold": ("--exact",), "jacobi": ("--exact",)}
+#: Data of the table ``stream`` -> number of utterances.
+STREAMS = {"talk": 24, **{name: 0 for name in RECOGNISED if name != TUNED}, "recogniser": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,9 @@ class Run:
 
 def runs() -> Iterator[Run]:
     """Yield all runs, the most important ones first."""
-    for data in ("talk", *(name for name in RECOGNISED if name != TUNED)):
+    for data, limit in STREAMS.items():
         for language in LANGUAGES:
-            yield Run("stream", data, language, 24 if data == "talk" else 0)
-    for language in LANGUAGES:
-        yield Run("stream", "recogniser", language, 8)
+            yield Run("stream", data, language, limit)
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)
