@@ -16,7 +16,7 @@ from redraft.signature import file_hash
 from redraft_bench.bench.read import read_results
 from tools import build_benchmarks as build
 from tools.benchmark_pages import page
-from tools.checks import below, checks
+from tools.checks import below
 
 RECORDED = Path(__file__).parent / "measure" / "bench" / "recorded.jsonl"
 ROWS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
@@ -81,28 +81,6 @@ def test_pages_and_pictures_of_no_result_are_noticed_and_removed(root: Path) -> 
     assert not [*folder.glob("ssbd-*"), *folder.glob("old*")]
 
 
-def test_the_index_says_what_each_table_answers_and_its_figures(root: Path) -> None:
-    index = build.documents(root)[root / "docs" / "benchmarks" / "README.md"]
-    assert "## Live captions\n\n- [Methods on a stream" in index and "\n- [Effect of the bias](beta.md): " in index
-    assert "faster and calmer captions, at a cost in quality. *Measured on earlier weights.*\n" in index
-    assert "- Flores-200 devtest, to German and Japanese: `ssbd beta=0.2` speed-up 1.77, by passes " in index
-
-
-def test_another_model_has_a_table_a_command_and_pictures_of_its_own(root: Path) -> None:
-    pytest.importorskip("matplotlib")
-    save(root, "beta", "de", FACTS.replace("redraft-demo-q8_0", "other"))
-    saved = root / "benchmarks" / "results" / "beta-de.rows.jsonl"
-    saved.rename(saved.with_name("beta-de-other.rows.jsonl"))
-    save(root, "beta", "de")
-    build.write(root)
-    page = (root / "docs" / "benchmarks" / "beta.md").read_text(encoding="utf-8")
-    assert "## Flores-200 devtest, to German\n" in page
-    assert "## Flores-200 devtest, to German, by other\n" in page
-    assert "--to de --to ja --limit 8 --threads 1" in page and "--to de --model other.gguf --limit 8" in page
-    for name in ("flores200.devtest-speed", "flores200.devtest-other-speed"):
-        assert (root / "docs" / "benchmarks" / f"beta-{name}.svg").exists()
-
-
 def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) -> None:
     pytest.importorskip("matplotlib")
     build.write(root)
@@ -118,25 +96,6 @@ def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) ->
 def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
     assert build.documents(tmp_path) == {}
     assert build.stale(tmp_path) == []
-
-
-def test_the_pages_hold_tables_signatures_and_notes(root: Path) -> None:
-    pages = build.documents(root)
-    first, second = (pages[root / "docs" / "benchmarks" / f"{name}.md"] for name in ("ssbd", "beta"))
-    assert first.startswith("# Methods on a stream, language by language (Tables 2 and 6 of SSBD v2)\n")
-    assert second.startswith("# Effect of the bias (Table 3 of SSBD v2)\n")
-    assert "## Flores-200 devtest, to German\n" in second and "## Flores-200 devtest, to Japanese\n" in second
-    assert "| method | chrF | NE | NE shown | A/D | A/O | passes | speed-up | by passes | × limit |\n" in second
-    assert "| ssbd beta=0.2 | 35.6 | 0.60 | 0.60 | 88.6% | 74.4% | 751 | 1.77 |" in second
-    signature = (
-        f'<details markdown="1"><summary>Signature</summary>\n\n`{FACTS}|processor:not recorded`  \n\n</details>'
-    )
-    assert second.count(signature) == 2
-    assert second.index("Our models differ") > second.rindex("beta-flores200.devtest-speed.svg")
-    assert "Our models differ" not in first
-    index = pages[root / "docs" / "benchmarks" / "README.md"]
-    assert "- **A/D**: share of the drafted tokens that were accepted, without those of a repetition" in index
-    assert "COMET" not in index
 
 
 def test_streams_of_recognisers_are_summed_up_on_their_page_and_in_the_readme(root: Path) -> None:
@@ -183,41 +142,12 @@ def test_long_tables_are_folded(root: Path) -> None:
     assert "rows</summary>" not in page([result], root)
 
 
-def test_replays_say_so(root: Path) -> None:
-    save(root, "ssbd", "de", replay=True)
-    pages = build.documents(root)
-    plain, replayed = (pages[root / "docs" / "benchmarks" / f"{name}.md"] for name in ("ssbd", "replay-ssbd"))
-    assert "(replay)" not in plain
-    assert replayed.startswith("# Replay: ")
-    assert "## Flores-200 devtest, to German (replay)\n" in replayed
-    assert "| ssbd beta=0.2 (replay) |" in replayed
-
-
 def save_live(root: Path, bench: str, rows: list[dict[str, Any]], **more: Any) -> None:
     """Rows of a load test; what all share counts after what is given."""
     shared = {"bench": bench, "data": "talk", "target_language": "de,ja", "signature": "redraft:0"}
     lines = [{**row, "caption_lag_p95_ms": 412.5, "ne_units": 0.21, **shared} for row in rows]
     text = "".join(json.dumps(line) + "\n" for line in [*lines, *([{**shared, **more}] if more else [])])
     (root / "benchmarks" / "results" / f"{bench}-talk.rows.jsonl").write_text(text, encoding="utf-8")
-
-
-def test_load_tests_have_their_tables_and_a_plot(root: Path) -> None:
-    pytest.importorskip("matplotlib")
-    settings = ("slots=64", "slots=64 batch_lanes=1")
-    rows = [{"method": "ssbd", "options": text, "talks": talks} for text, talks in zip(settings, (48, 9), strict=True)]
-    trials = {"ssbd slots=64": [[1, 90], [64, None]], "ssbd slots=64 batch_lanes=1": [[1, 95], [16, 2500]]}
-    save_live(root, "capacity", rows, trials=trials)
-    save_live(root, "load", [{**rows[0], "admission": "on", "refused": 7, "refusals": "capacity 7"}])
-    build.write(root)
-    folder = root / "docs" / "benchmarks"
-    search, load = ((folder / f"{name}.md").read_text(encoding="utf-8") for name in ("capacity", "load"))
-    assert search.startswith("# How many live talks a server carries\n")
-    assert search.count("## the demo talk, to German and Japanese\n") == 1
-    assert "| ssbd slots=64 batch_lanes=1 | 9 | 412 | 0.21 |" in search
-    assert "| on | 48 | 7 | 412 |" in load
-    picture = (folder / "capacity-talk-talks.svg").read_text(encoding="utf-8")
-    assert "batch_lanes=1" in picture and "slots=64 batch_lanes=1" not in picture  # what all have says nothing
-    assert build.stale(root) == []
 
 
 def test_trials_that_are_none_are_refused(root: Path) -> None:
@@ -239,43 +169,3 @@ def test_languages_share_a_table(root: Path) -> None:
     text = page([german, japanese], root).replace("\N{NO-BREAK SPACE}", " ")
     assert text.count("| 1.50 · 1.25 |") == 1 and text.count("| 1.50 · – |") == 1
     assert "\nGerman · Japanese." in text
-
-
-def test_one_command_measures_all_languages(root: Path) -> None:
-    pages = build.documents(root)
-    for bench in ("ssbd", "beta"):
-        page = pages[root / "docs" / "benchmarks" / f"{bench}.md"]
-        assert re.findall(r"^```sh\n(.*)\n```$", page, re.MULTILINE) == [
-            f"redraft bench run {bench} --data flores200.devtest --to de --to ja --limit 8 --threads 1"
-        ]
-
-
-def test_threads_are_shown_with_what_else_ran(tmp_path: Path) -> None:
-    row = {"model": "demo", "busy": 1, "setting": "default", "updates_per_second": 56.816, "of_one_thread": 1.1}
-    line = json.dumps({**row, "of_best": 0.96, "signature": "redraft:0|processor:any"})
-    (tmp_path / "threads.jsonl").write_text(f"{line}\n", encoding="utf-8")
-    (found,) = checks(tmp_path)
-    page = found.page()
-    assert found.headline() == "of the best 96%"
-    assert "| demo | 1 | default | 56.8 | 96% |" in page
-    assert "`redraft:0|processor:any`" in page
-
-
-def test_language_model_leads(root: Path) -> None:
-    row: dict[str, Any] = {"target_language": "de", "method": "ar", "options": "", "draft_acceptance": None}
-    row |= {
-        "target_passes": 82,
-        "pass_speedup": 1.0,
-        "seconds": 2.65,
-        "speedup": 1.0,
-        "model_share": 0.9896,
-        "limit_distance": 1.428,
-    }
-    row |= {"ne_output": 1.39, "ne_display": 1.39, "chrf": 16.0, "chrf_low": 12.0, "chrf_high": 20.0}
-    line = json.dumps({**row, "signature": "redraft:0|processor:any"})
-    (root / "benchmarks" / "results" / "language_model.jsonl").write_text(f"{line}\n", encoding="utf-8")
-    pages = build.documents(root)
-    index = pages[root / "docs" / "benchmarks" / "README.md"]
-    assert index.index("(language_model.md)") < index.index("(ssbd.md)")
-    page = pages[root / "docs" / "benchmarks" / "language_model.md"]
-    assert "| de | ar |  | 82 | 1.00 | 3 | 1.00 | 99.0% | 1.43 | 1.39 | 1.39 | 16.0 (12.0–20.0) |" in page

@@ -26,7 +26,7 @@ from redraft_bench.eval.sets import lag_stream, load_set
 
 pytestmark = pytest.mark.slow
 
-SEGMENTS = 4
+SEGMENTS = 2
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def talk(shipped: LlamaCpp) -> dict[str, tuple[TableLine, Any]]:
         Contender("ssbd", "de", (("beta", 0.2),), Mask(3, display_only=False)),
     ]
     runs = open_runs(shipped, contenders)
-    compare(runs, [update for update in load_talk() if int(update.utterance) <= 12])
+    compare(runs, [update for update in load_talk() if int(update.utterance) <= 8])
     for run in runs:
         run.system.close()
     table = lines(runs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +51,6 @@ def test_a_command_follows_the_signature_and_is_understood(bench: str, signature
 def program() -> click.Context:
     """The first parent of a command: it keeps its settings for good."""
     return click.Context(cli, **cli.context_settings)
-
-
-def test_a_misheard_stream_needs_an_option() -> None:
-    misheard = replace(result("seed:7"), data="flores200.devtest.perturbed")
-    assert reproduce([misheard]) == "redraft bench run beta --data flores200.devtest --noise --to de --seed 7"
-    assert misheard.name == "Flores-200 devtest, misheard at first, to German"
-
-
-def test_a_revised_stream_needs_its_rate() -> None:
-    revised = replace(result("seed:7"), data="flores200.devtest.revised-0.55")
-    expected = "redraft bench run beta --data flores200.devtest --revisions 0.55 --to de --seed 7"
-    assert reproduce([revised]) == expected
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from redraft.backends import machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
-from tools import check_size, compilers, setup_env
+from tools import compilers, setup_env
 
 ROOT = Path(__file__).parents[1]
 
@@ -84,19 +83,6 @@ class TestBuild:
         assert folder != newer
         monkeypatch.setattr(setup_env, "features", lambda: "avx2")
         assert newer != setup_env.wheel_folder("1.0", cache)
-
-    def test_wheel_serves_every_clone(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: Compiler
-    ) -> None:
-        cache = {"XDG_CACHE_HOME": str(tmp_path)}
-        here = setup_env.wheel_folder("1.0", setup_env.build_environment(cache))
-        copy = tmp_path / "a clone" / "prefetch.cmake"
-        copy.parent.mkdir()
-        shutil.copy(setup_env.PREFETCH, copy)
-        monkeypatch.setattr(setup_env, "PREFETCH", copy)
-        assert setup_env.wheel_folder("1.0", setup_env.build_environment(cache)) == here
-        copy.write_text("# others\n", encoding="utf-8")
-        assert setup_env.wheel_folder("1.0", setup_env.build_environment(cache)) != here
 
     @pytest.mark.parametrize(
         ("version", "more", "features", "flags"),
@@ -199,21 +185,6 @@ class TestEngine:
         assert built[-1] == "removing llama-cpp-python"
         assert list(folder.iterdir()) == []
 
-    def test_the_wheel_is_tested_with_the_shipped_model(
-        self, monkeypatch: pytest.MonkeyPatch, built: list[str]
-    ) -> None:
-        asked = []
-
-        def examine(model: Path, python: str, path: list[str]) -> SelfTestResult:
-            asked.append(
-                (model.is_file(), python, [str(Path(each, "redraft", "__init__.py").is_file()) for each in path])
-            )
-            return SelfTestResult("right", True)
-
-        monkeypatch.setattr(selftest, "examine", examine)
-        setup_env.install_engine(Path("some/python"), "1.0")
-        assert asked == [(True, str(Path("some/python")), ["True"])]
-
 
 def test_what_is_missing_is_named_with_the_command_that_brings_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,14 +201,6 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
     monkeypatch.setattr(sys, "version_info", (3, 10, 4))
     with pytest.raises(SystemExit, match=r"must be 3\.11 or newer"):
         setup_env.check_python()
-
-
-def test_a_long_command_says_that_it_still_runs(capfd: pytest.CaptureFixture[str]) -> None:
-    setup_env.run([sys.executable, "-c", "import time; print('noise'); time.sleep(0.5)"], "waiting", beat_s=0.1)
-    lines = capfd.readouterr().out.splitlines()
-    assert lines[0] == "* waiting"
-    assert lines[1].startswith("  still at it after 0 min 0")
-    assert "noise" not in lines
 
 
 def test_a_command_that_is_stopped_shows_no_traceback(
@@ -298,22 +261,3 @@ def alive(process: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def test_a_command_that_fails_shows_its_last_lines(capfd: pytest.CaptureFixture[str]) -> None:
-    script = "import sys; print(*range(100), sep='\\n', flush=True); sys.exit('no compiler')"
-    with pytest.raises(SystemExit, match="this failed, see above: building"):
-        setup_env.run([sys.executable, "-c", script], "building")
-    shown = capfd.readouterr().err.splitlines()
-    assert "no compiler" in shown
-    assert "50" not in shown
-
-
-def test_too_large_an_installation_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "large.bin").write_bytes(b"x" * 100_000)
-    found = check_size.sizes(tmp_path)
-    assert 100_000 <= found["torch"] < 200_000
-    assert check_size.complaints(found) == ["the default install must not bring torch"]
-    assert check_size.complaints(Counter(numpy=200_000_000)) == []
-    assert check_size.complaints(Counter(numpy=200_600_000)) == ["site-packages must stay below 200 MB and has 201 MB"]

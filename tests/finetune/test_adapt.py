@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM  # noqa: E402
 
 from redraft.backends.hf.model import open_hf  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
-from redraft.errors import CapabilityError, ModelError  # noqa: E402
+from redraft.errors import CapabilityError  # noqa: E402
 from redraft_train import adapt as adapting  # noqa: E402
 from redraft_train import lora  # noqa: E402
 from redraft_train.adapt import FineTuning, adapt, best_outputs, make_examples  # noqa: E402
@@ -165,12 +165,6 @@ def test_the_output_that_is_nearest_to_the_translation_is_learnt(tmp_path: Path)
 
 
 class TestRefusals:
-    def test_a_model_that_ends_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(HfTeacher, "outputs", lambda self, prompts, *_: [None] * len(prompts))
-        with pytest.raises(ModelError, match="model 'qwen3' has finished none of its outputs"):
-            adapt(teacher("qwen3").backend, SOURCES, settings(tmp_path / "new"))
-        assert not (tmp_path / "new").exists()
-
     def test_a_model_without_a_place_for_lora(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def refused(*_: object) -> None:
             raise ValueError("Target modules all-linear not found in the base model. Please check.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from recipe.align import (  # noqa: E402
 )
 from recipe.calibrate import Calibration, batches, draw, limit, outputs  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair, held_out  # noqa: E402
-from recipe.examples import MAX_LENGTH, Mixture  # noqa: E402
+from recipe.examples import Mixture  # noqa: E402
 from recipe.export import write_gguf  # noqa: E402
 from recipe.generate import generate  # noqa: E402
 from recipe.loop import Phase, Trainer  # noqa: E402
@@ -37,7 +36,7 @@ from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.draft.previous import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
-from redraft.errors import CapabilityError, ModelError, OptionError  # noqa: E402
+from redraft.errors import CapabilityError, ModelError  # noqa: E402
 from tests.gguf_models import write_llama  # noqa: E402
 from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
 
@@ -142,30 +141,6 @@ class TestCalibration:
         assert draw(pairs, tokenizer, 300, seed=1, held_out=False, mixture=MIXTURE) == drawn
         assert draw(pairs, tokenizer, 300, seed=2, held_out=False, mixture=MIXTURE) != drawn
 
-    def test_a_corpus_that_is_exhausted_gives_what_it_has(self, tokenizer) -> None:
-        few = {"de": [Pair("one", "EINS", "de", 1.0)]}
-        drawn = draw(few, tokenizer, 50, seed=0, held_out=True, mixture=MIXTURE)
-        assert 1 <= len(drawn) < 50
-        assert all(each.held_out for each in drawn)
-
-    def test_outputs_fit_into_an_example(self) -> None:
-        for length in range(2, MAX_LENGTH - 1):
-            assert 2 <= limit(range(length)) <= MAX_LENGTH - length
-        assert limit(range(10)) == 36
-
-    def test_batches_are_of_one_length_and_hold_everything(self) -> None:
-        asked = [Calibration("de", False, (1,) * length) for length in (3, 5, 3, 9) for _ in range(100)]
-        groups = batches(asked)
-        assert sorted(len(each.prompt) for group in groups for each in group) == sorted(len(e.prompt) for e in asked)
-        assert all(len({len(each.prompt) for each in group}) == 1 for group in groups)
-        assert max(map(len, groups)) == calibrate.ROWS
-
-    def test_an_unfinished_output_is_no_example(self) -> None:
-        assert Calibration("de", False, (1, 7, 4), (8, 9)).example(2) == ([1, 7, 4, 8, 9, 2], 2)
-        assert Calibration("de", False, (1, 7, 4), ()).example(2) == ([1, 7, 4, 2], 2)
-        with pytest.raises(ValueError, match="unfinished"):
-            Calibration("de", False, (1, 7, 4)).example(2)
-
 
 class TestReuse:
     """The file of outputs, with decoding in this process."""
@@ -210,17 +185,6 @@ class TestReuse:
         assert len(decoded) == 30
         assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
 
-    def test_another_question_is_asked_anew(self, toys: Path, tokenizer, asked, decoded, tmp_path: Path) -> None:
-        file = tmp_path / "outputs.jsonl"
-        calibrate.calibrate(toys / "large.gguf", tokenizer, asked, file, 1)
-        del decoded[:]
-        calibrate.calibrate(toys / "large.gguf", tokenizer, asked[:30], file, 1)
-        assert len(decoded) == 30
-        assert len(file.read_bytes().splitlines()) == 31
-        del decoded[:]
-        calibrate.calibrate(toys / "small.gguf", tokenizer, asked[:30], file, 1)
-        assert len(decoded) == 30
-
 
 class TestAgreement:
     def test_a_model_agrees_with_itself_and_another_does_not(self, toys: Path, pairs, tokenizer) -> None:
@@ -242,22 +206,6 @@ class TestAgreement:
         fast = Phase(tokens=20_000, prefix=0, decay=1.0, batch=256, rate=1e-2, embedding_rate=1e-2, warmup_steps=3)
         tuned = agreement(fine_tune(small, examples, tokenizer, fast), iter(once))
         assert tuned.agreement > agreement(small, iter(once)).agreement + 0.1
-
-    def test_no_outputs_agree_in_nothing(self, tokenizer) -> None:
-        assert agreement(Decoder(SMALL), GivenExamples([], tokenizer, 256, 0).once()).positions == 0
-
-
-def test_examples_come_round_whole_and_in_new_orders(tokenizer) -> None:
-    examples = [([1, 10 + index, 4, 200, 2], 2) for index in range(50)]
-    stream = iter(GivenExamples(examples, tokenizer, 160, seed=0))
-    rounds = []
-    for _ in range(2):
-        ids: list[int] = []
-        while len(ids) < 50:
-            ids += next(stream).ids[:, 1].tolist()
-        rounds.append(ids)
-    assert sorted(rounds[0]) == sorted(rounds[1]) == list(range(10, 60))
-    assert rounds[0] != rounds[1]
 
 
 def test_what_is_learnt_was_not_held_out(toys: Path, tmp_path: Path, tokenizer, monkeypatch) -> None:
@@ -304,19 +252,6 @@ class TestRefusals:
             common_tokenizer(toys / "large.gguf", tmp_path / "fewer.gguf")
         with pytest.raises(CapabilityError, match="vocabulary differs from the large one's, though both have 300"):
             common_tokenizer(toys / "large.gguf", tmp_path / "other.gguf")
-
-    def test_data_that_lack_a_file(self, toys: Path, tmp_path: Path) -> None:
-        asked = Settings(
-            toys / "large.gguf", toys / "small.gguf", tmp_path, tmp_path / "out.gguf", ("de",), 10, 10, 1000
-        )
-        with pytest.raises(OptionError, match=r"data: no en-de\.\*tsv\.gz in .*; see docs/training.md"):
-            align(asked)
-
-    def test_data_without_pairs_to_measure_by(self, toys: Path, tmp_path: Path) -> None:
-        write_pairs(tmp_path, toy_pairs(1))
-        asked = replace(settings(toys, tmp_path / "out.gguf"), data=tmp_path)
-        with pytest.raises(OptionError, match="has too few pairs of language 'de'"):
-            align(asked)
 
     def test_a_large_model_that_ends_nothing(self, toys: Path, tmp_path: Path, monkeypatch) -> None:
         monkeypatch.setattr("recipe.align.calibrate", lambda _large, _tokenizer, asked, _file, _processes: asked)

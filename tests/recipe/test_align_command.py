@@ -14,7 +14,6 @@ for library in ("torch", "tokenizers", "gguf", "tqdm"):
 from recipe import align  # noqa: E402
 from recipe.__main__ import recipe  # noqa: E402
 from recipe.agreement import Agreement  # noqa: E402
-from recipe.corpus import LANGUAGES  # noqa: E402
 
 
 def run(*arguments: str) -> Result:
@@ -53,15 +52,6 @@ def test_a_folder_without_data_is_refused_before_anything_is_written(paths: list
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_model_that_is_not_the_recipes(paths: list[str], tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    for language in LANGUAGES:
-        (tmp_path / "train" / f"en-{language}.tsv.gz").touch()
-    (tmp_path / "text.gguf").write_text("no model")
-    assert "is not a GGUF file\n" in run(*paths, "--small", str(tmp_path / "text.gguf")).stderr
-    assert "model 'wonder' is neither a name nor a file" in run(*paths, "--large", "wonder").stderr
-
-
 @pytest.fixture
 def aligned(monkeypatch: pytest.MonkeyPatch) -> list[align.Settings]:
     """Alignment that only notes its settings."""
@@ -88,13 +78,3 @@ def test_json_has_a_row_a_language_with_the_signature(paths: list[str], aligned:
     assert (rows[0]["sentences"], rows[0]["unfinished"], rows[0]["positions"]) == (1200, 3, 120)
     for part in ("model:out.gguf@", "data:calibration@0123456789ab", "large:redraft-demo-q8_0.gguf", "seed:7"):
         assert part in rows[0]["signature"]
-
-
-def test_the_table_and_the_defaults(paths: list[str], aligned: list[align.Settings]) -> None:
-    done = run(*paths)
-    assert done.exit_code == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == ["to", "de", "zh", "ja"]
-    assert done.stdout.splitlines()[1].split() == ["de", "1200", "3", "120", "25.0%", "50.0%", "3.500", "2.250"]
-    (settings,) = aligned
-    assert (settings.sentences, settings.tokens, settings.processes) == (30_000, 3_000_000, 2)
-    assert "30900 sources for the large model, 3M tokens for the small one, 2 x 1 thread" in done.stderr

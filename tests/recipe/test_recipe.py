@@ -21,7 +21,7 @@ from recipe.export import write_gguf  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
 from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
-from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, Stage  # noqa: E402
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
 from recipe.stages import FINAL, adopt, taught, work  # noqa: E402
 from recipe.teach import Distillation, every_source  # noqa: E402
@@ -83,12 +83,6 @@ class TestCommand:
         assert recipe(out, "--only", "demo", "--processes", "1", "--no-export").exit_code == 0
         assert (out / "demo" / FINAL).exists()
 
-    def test_a_format_that_is_none_is_refused_before_anything_is_trained(self, out: Path) -> None:
-        result = recipe(out, "--format", "Q9")
-        assert result.exit_code == 2
-        assert "'Q9' is not one of 'F32', 'F16', 'BF16', 'Q8_0', 'Q4_0', 'Q4_K_M'" in result.output
-        assert not (out / "demo").exists()
-
     def test_a_stage_begins_with_a_gguf(self, out: Path, monkeypatch) -> None:
         small(monkeypatch)
         write_pairs(out, toy_pairs(60))
@@ -102,19 +96,6 @@ class TestCommand:
         train_tokenizer({"de": [Pair("other words", "ANDERE", "de", 1.0)]}, 270, 100).save(str(out / "tokenizer.json"))
         with pytest.raises(ModelError, match="has another vocabulary than"):
             adopt(out / "toy.gguf", out, "demo-mbr")
-
-    def test_budget_of_a_gpu(self, out: Path, monkeypatch) -> None:
-        """All stages begin and end in their shares of the time, and leave models to export."""
-        small(monkeypatch)
-        write_pairs(out, toy_pairs(60))
-        write_gguf(Decoder(SHAPE), load_tokenizer(out / "tokenizer.json"), out / "toy.gguf", "toy", {})
-        Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / "teacher-examples.npz")
-        settings = ["--begin", str(out / "toy.gguf"), "--budget", "0.02", "--processes", "1", "--no-export"]
-        done = recipe(out, *settings)
-        assert done.exit_code == 0, done.output
-        assert [name for name in GPU_SHARES if (out / name / FINAL).exists()] == list(GPU_SHARES)
-        assert sum(GPU_SHARES.values()) + GPU_SHARES["demo-taught"] <= 0.9
-        assert "leave out --only" in recipe(out, *settings, "--only", "demo").output
 
     def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
         result = recipe(out, "--only", "demo-taught")

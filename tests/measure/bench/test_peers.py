@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
-from redraft.captions.events import Failure, Update
+from redraft.captions.events import Update
 from redraft.captions.prompt import PLAIN_KEY
 from redraft.captions.style import Style
-from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError
+from redraft.errors import ModelError, OptionError
 from redraft.models import shipped_path
-from redraft_bench.bench.peers import PEERS, get_peer, open_peer, version
+from redraft_bench.bench.peers import PEERS, open_peer
 from redraft_bench.bench.peers.engine import PassLog
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.retranslate import Task
@@ -169,13 +167,6 @@ def test_a_folder_of_transformers_is_opened_too(
     assert step.tokens == expected[0].tokens
 
 
-def test_a_model_that_transformers_cannot_read(open_: Opened) -> None:
-    for needed in ("torch", "transformers", "gguf"):
-        pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
-    with pytest.raises(ModelError, match="cannot be loaded by transformers"):
-        open_("transformers", Path(__file__))
-
-
 def test_the_limit_cuts_and_is_reported_once(open_: Opened) -> None:
     for name in ("llama-cpp-python", "llama-cpp-python-lookup", "local-agreement"):
         system = open_(name, max_tokens=3)
@@ -183,23 +174,6 @@ def test_the_limit_cuts_and_is_reported_once(open_: Opened) -> None:
         assert len(step.tokens) == len(step.passes) + step.accepted == 3 and not step.finished
         assert [failure.message for failure in failures] == ["the translation was cut at 3 tokens"]
         assert (none, len(again)) == ([], 1)
-
-
-@pytest.mark.parametrize("name", ["llama-cpp-python", "local-agreement"])
-def test_a_source_too_long_leaves_what_stood_there(name: str, open_: Opened) -> None:
-    system = open_(name)
-    before = system.translate(UPDATES[1])[0]
-    step, (failure,) = system.translate(Update("1", 2, "dog " * CONTEXT, final=True))
-    assert isinstance(failure, Failure) and failure.message.startswith("the source is too long: its prompt has ")
-    assert (step.text + step.unstable, step.passes) == (before.text + before.unstable, ())
-    assert step.unstable == ""  # it is final all the same
-
-
-def test_a_blank_source_is_an_empty_caption(open_: Opened) -> None:
-    system = open_("llama-cpp-python")
-    step, failures = system.translate(Update("1", 0, " \n", final=True))
-    assert (step.text, step.tokens, step.passes, step.finished, failures) == ("", (), (), True, [])
-    assert system.caption is not None and system.caption.final
 
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
@@ -265,39 +239,11 @@ def test_what_is_forced_counts_as_output() -> None:
     assert passes[:5] == [12, 12, 7, 2, 0] and not any(passes[5:])
 
 
-class Circling(Prompted):
-    """Says the same token for ever."""
-
-    def logits(self, ids: Sequence[int]) -> np.ndarray:
-        return np.eye(self.vocabulary)[2]
-
-
-def test_a_loop_is_left_to_the_limit() -> None:
-    model, update = Circling(), Update("1", 0, "abc")
-    led_out = MethodSystem(model, Contender("ar", "de", max_tokens=30)).translate(update)[0]
-    step = LocalAgreement(Task(model, "de", Style(), 30, 512)).translate(update)[0]
-    # 24 passes find the loop; two decode its first token again, and the end.
-    assert len(led_out.tokens) == 1
-    assert len(led_out.passes) == 24 + 2 < len(step.passes) == len(step.tokens) == 30
-
-
-def test_an_utterance_that_has_ended_starts_anew(open_: Opened) -> None:
-    system = open_("llama-cpp-python")
-    last = UPDATES[4]
-    assert all(system.translate(last)[0].passes for _ in range(2))
-
-
 def test_local_agreement_keeps_what_it_showed_when_the_source_is_taken_back(open_: Opened) -> None:
     system = open_("local-agreement")
     shown = [system.translate(UPDATES[n])[0] for n in (1, 2)][1].text
     step, failures = system.translate(Update("1", 3, ""))
     assert (step.text, step.unstable, failures) == (shown, "", []) and shown
-
-
-@pytest.mark.parametrize("n", [1, 11, 2.5, "two"])
-def test_agreement_of_too_few_or_many_is_refused(n: object, open_: Opened) -> None:
-    with pytest.raises(OptionError, match="^n must be a whole number from 2 to 10, not "):
-        open_("local-agreement", options={"n": n})
 
 
 def test_the_passes_of_a_log() -> None:
@@ -327,11 +273,6 @@ def test_a_prompt_that_is_held_whole_costs_no_pass_for_its_first_token() -> None
     assert log.passes(7, 1, finished=True) == (Pass(7, 1, 0, 0, 0),)
 
 
-def test_an_assistant_is_needed(open_: Opened) -> None:
-    with pytest.raises(CapabilityError, match="'transformers-assistant' drafts with a small model"):
-        open_("transformers-assistant", small=None)
-
-
 def test_bad_input(open_: Opened, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="^peer 'gpt' is not known; known peers: llama-cpp-python, "):
         open_("gpt")
@@ -349,20 +290,3 @@ def test_bad_input(open_: Opened, tmp_path: Path) -> None:
     broken.write_bytes(b"GGUF" + bytes(64))
     with pytest.raises(ModelError, match="cannot be loaded by llama-cpp-python"):
         open_("llama-cpp-python", broken)
-
-
-def test_a_library_that_is_absent_is_named(open_: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "transformers.utils", raising=False)
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match=r"'transformers' needs transformers, .*'\.\[hf,gguf\]'"):
-        open_("transformers")
-
-
-def test_versions() -> None:
-    import llama_cpp
-
-    assert version("llama-cpp-python-lookup") == f"llama-cpp-python {llama_cpp.__version__}"
-    assert version("local-agreement").startswith("redraft ")
-    assert all(get_peer(name).summary for name in PEERS)
-    with pytest.raises(OptionError, match="is not known"):
-        version("gpt")

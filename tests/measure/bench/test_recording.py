@@ -52,18 +52,6 @@ def test_small_models_and_unknown_passes_are_left_out_by_name(tmp_path: Path) ->
     ]
 
 
-def test_nothing_to_replay(tmp_path: Path) -> None:
-    path = write(tmp_path, record("bild, de", 0, *DRAFTED, draft_passes=4))
-    with pytest.raises(InputError, match="contains no segment of a method whose passes can be replayed"):
-        read_recording(path)
-    path.write_text("")
-    with pytest.raises(InputError, match="contains no segment"):
-        read_recording(path)
-    path.write_text("{}\n")
-    with pytest.raises(InputError, match="line 1: this is not a record"):
-        read_recording(path)
-
-
 @pytest.mark.parametrize(
     "passes",
     [

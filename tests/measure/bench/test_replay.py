@@ -19,13 +19,10 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.machine import processor
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.captions.events import Update
-from redraft.captions.stabilise import Mask
-from redraft.decoding import cost
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
 from redraft.models import shipped_path
-from redraft_bench.bench.read import read_results
 from redraft_bench.bench.recording import Recording, read_recording
-from redraft_bench.bench.replay import FIELDS, Player, replay, rows, signature, write_rows
+from redraft_bench.bench.replay import FIELDS, Player, replay, rows, signature
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.measure import compare, open_runs
 from redraft_bench.eval.meter import Meter
@@ -127,15 +124,6 @@ class TestPasses:
         assert after.without_times() == before.without_times()
         assert [step.seconds for step in after.steps] == [21, 7 + 3]
 
-    def test_a_failing_backend_gets_its_slot_back(self, backend: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(_requests: object) -> None:
-            raise MemoryError
-
-        monkeypatch.setattr(backend, "score", fail)
-        with pytest.raises(MemoryError):
-            Player(backend, random.Random(0)).play(record(AR, 0, *ONE_BY_ONE))
-        assert backend.open_slot() == 0
-
 
 class TestRows:
     def test_figures_of_a_model_with_known_costs(self, backend: Timed) -> None:
@@ -154,16 +142,6 @@ class TestRows:
         assert names == [[True, "ar", "", "de"], [True, "ssbd", "beta=0.2", "de"]]
         assert {*first} == {*FIELDS, "bench", "data", "replay", "seconds"}
 
-    def test_recorded_times_are_of_no_account(self, backend: Timed) -> None:
-        both = record(AR, 0, *ONE_BY_ONE), record(SSBD, 0, *DRAFTED)
-        slow = replace(both[1], steps=tuple(replace(step, seconds=1e6) for step in both[1].steps))
-        assert rows(*replay(backend, recording(*both))) == rows(*replay(backend, recording(both[0], slow)))
-
-    def test_swapped_labels_swap_the_ranking(self, backend: Timed) -> None:
-        swapped = recording(record(SSBD, 0, *ONE_BY_ONE), record(AR, 0, *DRAFTED))
-        found = {row["method"]: row["speedup"] for row in rows(*replay(backend, swapped))}
-        assert found == {"ar": 1, "ssbd": round(31 / 34, 3)}
-
     def test_median_over_segments_beside_the_pooled_speed_up(self, backend: Timed) -> None:
         long = [(3, [PassRecord(0, 10, 0, 0, 0)]), (3, [PassRecord(8, 95, 93, 93, 2)])]
         segments = [(DRAFTED, ONE_BY_ONE)] * 2 + [(long, ONE_BY_ONE)]
@@ -176,38 +154,6 @@ class TestRows:
         assert row["speedup_median"] == round(34 / 31, 3)
         assert row["speedup"] == round(3 * 34 / (31 + 31 + 12 + 97), 3)
 
-    def test_without_a_baseline_there_is_no_speed_up(self, backend: Timed) -> None:
-        (row,) = rows(*replay(backend, recording(record(SSBD, 0, *DRAFTED))))
-        assert (row["speedup"], row["speedup_median"]) == (None, None)
-
-    def test_the_report_reads_what_is_written(self, backend: Timed, tmp_path: Path) -> None:
-        languages = ("de", "ja")
-        given = [record(f"{name}, {to}", 0, *DRAFTED) for to in languages for name in ("ar", "ssbd beta=0.2")]
-        played, curve = replay(backend, recording(*given))
-        table = rows(played, curve, "a talk on qwen3-4b")
-        write_rows(table, curve, "replay:a.records.jsonl|seed:0", tmp_path, "replay-a")
-        assert {path.name for path in tmp_path.iterdir()} == {f"replay-a-{to}.rows.jsonl" for to in languages}
-        results = read_results(tmp_path)
-        for result, language, mine in zip(results, languages, (table[:2], table[2:]), strict=True):
-            assert (result.bench, result.data, result.language) == ("replay", "a talk on qwen3-4b", language)
-            assert result.replayed and result.curve == curve
-            assert [{k: v for k, v in row.items() if k != "signature"} for row in result.rows] == mine
-
-    @pytest.mark.parametrize(
-        "contender",
-        [
-            Contender("ar", "de"),
-            Contender("ssbd", "zh-CN", (("beta", 0.2), ("floor", 0.1)), Mask(3)),
-            Contender("cd", "ja", (), Mask(5, "words", display_only=False)),
-            Contender("redraft", "de", (("name", "a, b"),)),
-        ],
-        ids=lambda contender: contender.name,
-    )
-    def test_names_are_taken_apart(self, backend: Timed, contender: Contender) -> None:
-        (row,) = rows(*replay(backend, recording(record(contender.name, 0, *DRAFTED))))
-        wanted = contender.method, contender.settings, contender.masking, contender.language
-        assert tuple(row[name] for name in ("method", "options", "mask", "target_language")) == wanted
-
 
 class TestTurns:
     def test_contenders_take_turns_in_an_order_that_reverses(self, backend: Timed) -> None:
@@ -219,32 +165,6 @@ class TestTurns:
         ]
         replay(backend, recording(*given))
         assert [each.new for each in backend.passes if each.new >= 200] == [200, 300, 300, 200] * 2
-
-    @pytest.mark.parametrize(("segments", "samples"), [(1, 1), (5, 5), (7, 7), (21, 7), (27, 9)])
-    def test_the_curve_is_sampled_throughout(self, backend: Timed, segments: int, samples: int) -> None:
-        replay(backend, recording(*(record(AR, n, (1, [PassRecord(0, 200, 0, 0, 0)])) for n in range(segments))))
-        largest = [each.new for each in backend.passes].count(cost.SIZES[-1])
-        assert largest == samples + 1  # the first is not counted
-
-    def test_the_seed_decides_the_ids(self) -> None:
-        given = recording(record(SSBD, 0, *DRAFTED))
-        runs = []
-        for seed in (0, 0, 1):
-            backend = Timed()
-            replay(backend, given, seed=seed)
-            runs.append(backend.asked)
-        assert runs[0] == runs[1] != runs[2]
-
-    def test_progress_is_shown(self, backend: Timed) -> None:
-        given = recording(*(record(AR, n, *ONE_BY_ONE) for n in range(3)))
-        seen: list[range] = []
-
-        def show(numbers: range) -> range:
-            seen.append(numbers)
-            return numbers
-
-        replay(backend, given, show=show)
-        assert seen == [range(3)]
 
 
 def test_signature_begins_with_replay(tmp_path: Path) -> None:

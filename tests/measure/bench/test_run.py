@@ -13,7 +13,7 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.errors import InputError
-from redraft_bench.bench.results import acceptance, chrf_change, finish
+from redraft_bench.bench.results import chrf_change, finish
 from redraft_bench.bench.run import Bench, BenchModels
 from redraft_bench.bench.tables import TABLES, Table
 from redraft_bench.eval.contender import Contender
@@ -68,14 +68,6 @@ def test_every_segment_is_recorded_by_every_line(done: Bench) -> None:
         assert all(step.seconds >= step.model_seconds > 0 for step in record.steps)
 
 
-def test_a_run_that_is_repeated_differs_in_its_times_only(done: Bench, tmp_path: Path) -> None:
-    again = bench(tmp_path)
-    again.run()
-    first, second = (list(read_records(each.file(".records.jsonl"))) for each in (done, again))
-    assert [each.without_times() for each in first] == [each.without_times() for each in second]
-    assert first != second
-
-
 def test_a_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
     def first_two(segments: Sequence[int]) -> Iterator[int]:
         yield from segments[:2]
@@ -128,13 +120,6 @@ def test_rows_have_figures_quality_and_a_signature(done: Bench) -> None:
     assert len(written) == 4
     assert all(each["signature"] == line for each in written)
     assert written[-1]["curve"]["sizes"][0] == 1
-
-
-def test_acceptance_by_position_falls(done: Bench) -> None:
-    counts = acceptance(done.lines()[1])
-    kept = [each[0] for each in counts]
-    assert counts[0][1] > 0
-    assert kept == sorted(kept, reverse=True)
 
 
 def test_every_table_has_the_baseline_first_and_no_line_twice() -> None:

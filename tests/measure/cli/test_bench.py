@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from redraft_bench.bench.tables import TABLES
-from redraft_bench.eval import columns
 from tests.cli.conftest import Run
 
 #: One thread.
@@ -71,11 +69,6 @@ def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: P
     assert done.rows[1]["same_as_ar"] == 2
 
 
-def test_every_column_of_every_table_has_a_heading() -> None:
-    for each in TABLES.values():
-        assert set(each.columns) <= set(columns.COLUMNS)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -100,24 +93,6 @@ def test_a_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tm
     assert redraft(*command).status == 0
     talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
     assert "another run" in redraft(*command).err
-
-
-def test_a_stream_is_written_and_read_again(redraft: Run, talk: Path, tmp_path: Path) -> None:
-    done = redraft("bench", "stream", str(tmp_path / "copy.jsonl"), "--data", str(talk))
-    assert "2 segments, 4 updates" in done.out
-    assert [json.loads(line)["text"] for line in (tmp_path / "copy.jsonl").read_text().splitlines()] == [
-        line["text"] for line in LINES
-    ]
-
-
-def test_a_log_for_another_scorer(redraft: Run, talk: Path, tmp_path: Path) -> None:
-    redraft("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
-    (records,) = tmp_path.glob("*.records.jsonl")
-    wrong = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "nosuch")
-    assert "--line must be one of: ar, de" in wrong.err
-    done = redraft("bench", "export", str(records), str(tmp_path / "log"), "--line", "ar, de", "--format", "simuleval")
-    assert done.status == 0, done.err
-    assert (tmp_path / "log" / "instances.log").read_text().count("\n") == 2
 
 
 def test_another_systems_log_is_scored(redraft: Run, tmp_path: Path) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from redraft.cli.main import cli
-from redraft.errors import RedraftError, install
-from redraft_bench.bench.read import read_results
+from redraft.errors import RedraftError
 from redraft_bench.eval.record import PassRecord, Record, Step, write_records
 from tests.cli.conftest import Run
 
@@ -55,11 +53,6 @@ class TestShape:
         assert done.status == 0
         assert done.rows[0]["new_tokens"] == 1
 
-    def test_the_list_of_models_is_as_before(self, redraft: Run) -> None:
-        done = redraft("models", "--json")
-        assert done.status == 0
-        assert done.rows[0]["model"] == "demo"
-
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
@@ -90,15 +83,6 @@ class TestReplay:
             assert part in first["signature"]
         assert "redraft: bild, de is left out, since the passes of a small model" in done.stderr
 
-    def test_the_table_says_what_it_is(self, records: Path, tmp_path: Path) -> None:
-        out = tmp_path / "new" / "folder"
-        done = run("--records", records, "--model", "demo", "--threads", 1, "--limit", 1, "--out", out)
-        assert done.exit_code == 0, done.output
-        (result,) = read_results(out)
-        assert (result.data, len(result.rows)) == ("a on redraft-demo-q8_0.gguf", 2)
-        assert done.stdout.startswith("Replay: ")
-        assert "ssbd" in done.stdout and "|segments:1|" in done.stdout
-
     def test_a_shape_on_transformers(self, records: Path) -> None:
         pytest.importorskip("transformers", reason="the hf extra is not installed")
         done = run("--records", records, "--shape", "tiny", "--device", "cpu", "--threads", 1, "--json")
@@ -108,12 +92,6 @@ class TestReplay:
             "|model:tiny-float32-cpu|weights:random|shape:qwen3-2x256|dtype:float32|engine:transformers|"
             in row["signature"]
         )
-
-    def test_without_transformers(self, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "redraft_bench.bench.replay_hf", raising=False)
-        monkeypatch.setitem(sys.modules, "torch", None)
-        said = refusal("--records", records, "--shape", "tiny")
-        assert said == f"--shape needs torch of the hf extra: {install('hf')}"
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -130,8 +108,3 @@ class TestReplay:
     def test_refusals(self, records: Path, arguments: list[str], words: list[str]) -> None:
         said = refusal("--records", records, *arguments)
         assert [word for word in words if word not in said] == []
-
-    def test_a_gpu_that_is_not_there(self, records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("llama_cpp.llama_supports_gpu_offload", lambda: False)
-        said = refusal("--records", records, "--model", "demo", "--device", "cuda")
-        assert said.startswith("device cuda is not available: use cpu or auto")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -60,21 +59,9 @@ def test_scores_and_what_the_library_is_given(library: Library) -> None:
     }
 
 
-def test_a_checkpoint_file_is_not_downloaded(library: Library, tmp_path: Path) -> None:
-    path = tmp_path / "model.ckpt"
-    path.touch()
-    assert comet(["a"], ["b"], ["c"], model=str(path)).model == str(path)
-    assert (library.downloaded, library.loaded) == ([], [str(path)])
-
-
 def test_an_absent_model_is_named_with_the_way_to_get_it(library: Library) -> None:
     with pytest.raises(ModelError, match="Unbabel/none of COMET cannot be had .*huggingface-cli download Unbabel/none"):
         comet(["a"], ["b"], ["c"], model="Unbabel/none")
-
-
-def test_texts_must_be_as_many(library: Library) -> None:
-    with pytest.raises(ValueError, match="zip"):
-        comet(["a"], ["b", "c"], ["d"])
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

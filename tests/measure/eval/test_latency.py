@@ -71,29 +71,10 @@ def test_atd_of_speech_counts_tokens_of_a_fixed_length() -> None:
     assert atd([0.5, 0.5], source_unit=0.3, target_unit=0.0) == pytest.approx((0.2 + 0) / 2)
 
 
-def test_atd_of_what_was_shown_before_anything_was_read() -> None:
-    assert atd([0, 1]) == pytest.approx((1 - 0 + 2 - 1) / 2)
-
-
 def test_atd_is_computation_aware_by_when_tokens_are_shown() -> None:
     assert atd([0.3, 0.6], [0.4, 0.8], source_unit=0.3, target_unit=0.0) == pytest.approx((0.1 + 0.2) / 2)
     with pytest.raises(ValueError, match="zip"):
         atd([1, 2], [1])
-
-
-def test_an_empty_translation_has_no_lag() -> None:
-    assert [al([], 3, 3), laal([], 3, 3), dal([], 3), ap([], 3, 3), atd([])] == [None] * 5
-
-
-def test_an_empty_reference_leaves_what_can_be_said_without_it() -> None:
-    assert al([1, 2], 2, 0) is None
-    assert ap([1, 2], 2, 0) is None
-    assert laal([1, 2], 2, 0) == laal([1, 2], 2, 2)
-
-
-def test_an_empty_source_leaves_no_pace() -> None:
-    assert al([0, 0], 0, 2) == dal([0, 0], 0) == 0
-    assert ap([0, 0], 0, 2) is None
 
 
 @given(DELAYS, st.floats(0.5, 60), st.integers(1, 30))

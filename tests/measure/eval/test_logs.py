@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from redraft.errors import InputError
 from redraft_bench.eval.logs import write_simuleval, write_simulstream
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.stream_laal import stream_laal
@@ -64,13 +63,6 @@ def test_the_updates_of_a_recording_have_one_id(tmp_path: Path) -> None:
     ]
     assert [line["id"] for line in found] == sorted(line["id"] for line in found)
     assert len(found) == 2 + sum(len(each.steps) for each in records)
-
-
-def test_simulstream_needs_times(tmp_path: Path) -> None:
-    records, stream = by_chance(4, "de", timed=False)
-    with pytest.raises(InputError, match="utterance '0' lacks one: give the stream a rate"):
-        write_simulstream(tmp_path, records, stream, "de")
-    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("language", ["de", "zh"])
@@ -144,15 +136,6 @@ def test_words_for_simuleval(tmp_path: Path) -> None:
     assert (found["delays"], found["elapsed"], found["source_length"]) == ([1, 3], [0, 0], 3)
     assert found["reference"] is None
     assert json.loads((tmp_path / "config.yaml").read_text(encoding="utf-8"))["source_type"] == "text"
-
-
-def test_segments_without_a_place_are_left_out_for_simuleval(tmp_path: Path) -> None:
-    lost, placed = record(0, ["a"], times=[1.0]), record(1, ["b"], times=[2.0])
-    stream = Stream("any", (segment_of(lost, "a", "de"), segment_of(placed, "b", "de", (1.0, 2.0))))
-    write_simuleval(tmp_path, [lost, placed], stream, "de")
-    assert [(line["index"], line["prediction"]) for line in lines(tmp_path / "instances.log")] == [(0, "b")]
-    with pytest.raises(InputError, match="segments with start and end; 'any' has none"):
-        write_simuleval(tmp_path, [lost], stream, "de")
 
 
 @renamed

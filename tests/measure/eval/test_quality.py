@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.error import URLError
 
 import pytest
 
 from redraft.errors import ModelError, OptionError
-from redraft_bench.eval.quality import CHOICES, quality, statistics
+from redraft_bench.eval.quality import quality, statistics
 
 HYPOTHESES = ["Ich habe einen Hund.", "Das ist nicht gut!", "", "Sie kam spät nach Hause."]
 REFERENCES = ["Ich habe einen Hund.", "Das ist gar nicht so gut.", "Nichts", "Sie ist spät nach Hause gekommen."]
@@ -18,11 +17,6 @@ CHINESE = ["我今天去公园。", "你好GPT 你好"], ["今天我去了公园
 @pytest.fixture(autouse=True)
 def sacrebleu() -> None:
     pytest.importorskip("sacrebleu")
-
-
-def test_a_perfect_translation() -> None:
-    found = quality(REFERENCES, REFERENCES, "de")
-    assert (found.bleu, found.chrf) == pytest.approx((100, 100))
 
 
 def test_scores_are_sacrebleus() -> None:
@@ -41,14 +35,6 @@ def test_the_language_decides_on_the_tokenizer(language: str, tokenizer: str) ->
     assert found == quality(*CHINESE, "de", tokenizer)
 
 
-def test_japanese_by_words_where_asked_for() -> None:
-    pytest.importorskip("MeCab")
-    texts = ["犬を飼っています。"], ["犬を飼っている。"]
-    found = quality(*texts, "ja", "ja-mecab")
-    assert "tok:ja-mecab" in found.signature
-    assert found.bleu != quality(*texts, "ja").bleu
-
-
 @pytest.mark.parametrize("tokenizer", [None, "zh", "char", "intl"])
 def test_what_segments_add_makes_the_score(tokenizer: str | None) -> None:
     for texts in ((HYPOTHESES, REFERENCES), CHINESE):
@@ -64,27 +50,6 @@ def test_what_segments_add_makes_the_score(tokenizer: str | None) -> None:
 def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
     with pytest.raises(OptionError, match="13a, char, flores101, flores200, intl, ja-mecab, zh, not 'moses'"):
         quality(HYPOTHESES, REFERENCES, "de", "moses")
-
-
-def test_sacrebleu_knows_all_tokenizers() -> None:
-    from sacrebleu.metrics import BLEU
-
-    assert set(CHOICES) <= set(BLEU.TOKENIZERS)
-
-
-def test_a_flores_model_in_sacrebleus_folder_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sentencepiece = pytest.importorskip("sentencepiece")
-    from sacrebleu.tokenizers import tokenizer_spm
-
-    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(tmp_path))
-    (tmp_path / "models").mkdir()
-    with (tmp_path / "models" / "flores200sacrebleuspm").open("wb") as model:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(REFERENCES), model_writer=model, vocab_size=30, minloglevel=2
-        )
-    found = quality(HYPOTHESES, REFERENCES, "de", "flores200")
-    assert "tok:flores200" in found.signature
-    assert found.bleu > quality(HYPOTHESES, REFERENCES, "de").bleu  # pieces of words are easier to find
 
 
 @pytest.mark.parametrize("tokenizer", ["flores101", "flores200"])

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.errors import OptionError
 from redraft.translator import Translator
 
 segments = pytest.importorskip("simuleval.data.segments")
@@ -89,17 +88,6 @@ def test_every_sentence_is_an_utterance_of_its_own(monkeypatch: pytest.MonkeyPat
     assert len({each.utterance for each in made._translator.updates}) == 2
 
 
-def test_chinese_is_written_by_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = agent("--to", "zh-CN", "--lag", "1", captions=["我有", "我有一只", "我没有狗。"], monkeypatch=monkeypatch)
-    assert [*written(made, "1 2 3")] == [(2, "我有"), (3, "有狗。")]
-
-
-def test_an_empty_sentence_is_ended_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = agent("--to", "de", captions=[""], monkeypatch=monkeypatch)
-    answer = made.pushpop(segments.EmptySegment(finished=True))
-    assert answer.finished and not answer.content
-
-
 def test_a_failure_is_logged_and_the_last_caption_stays(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -120,11 +108,6 @@ def test_options_reach_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (given["model"], given["draft_model"], given["to"], given["method"]) == ("m", "d", ["ja"], "ar")
     assert (given["options"], given["mask"].k, given["engine"].threads) == ({"beta": 0.1}, 2, 1)
     assert given["style"].source == "de"
-
-
-def test_a_lag_of_no_words_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OptionError, match="lag must be a whole number of 1 or more, not 0"):
-        agent("--to", "de", "--lag", "0", monkeypatch=monkeypatch)
 
 
 def test_simuleval_finds_the_agent() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Update
 from redraft.cli.shared.stream import updates as updates_of
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError
 from redraft_bench.eval.stream import Segment, Stream, beside
 
 PARTIAL, FINAL = Update("u", 0, "one", time=0.0), Update("u", 1, "one two", True, 0.5)
@@ -70,15 +70,6 @@ def test_what_is_saved(tmp_path: Path) -> None:
     ]
 
 
-def test_a_stream_of_which_nothing_more_is_known_has_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    STREAM.save(path)
-    plain = Stream("mine", (Segment((FINAL,)),))
-    plain.save(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["mine.jsonl"]
-    assert Stream.load(path) == plain
-
-
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     line = '{{"utterance": "{0}", "seq": {1}, "text": "{0}{1}", "final": {2}}}\n'
@@ -91,15 +82,6 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         (Update("b", 3, "b3", True),),
         (Update("c", 0, "c0"), Update("c", 1, "c0", True)),
     ]
-
-
-def test_a_file_of_simulstreaming(tmp_path: Path) -> None:
-    path = tmp_path / "talk.jsonl"
-    path.write_text('{"emission_time": 1, "text": " a"}\n{"emission_time": 2, "text": " b", "is_final": true}\n')
-    (segment,) = Stream.load(path, "simulstreaming").segments
-    assert segment.updates == (Update("1", 0, "a", False, 1.0), Update("1", 1, "a b", True, 2.0))
-    with pytest.raises(OptionError, match="form must be one of jsonl, simulstreaming, not 'lines'"):
-        Stream.load(path, "lines")
 
 
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -186,13 +168,6 @@ def test_a_segment_refuses(changes: dict[str, Any], message: str) -> None:
 def test_a_stream_refuses(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(STREAM, **changes)
-
-
-def test_references_cannot_change_behind_its_back() -> None:
-    references = {"de": "eins"}
-    segment = Segment((FINAL,), references)
-    references["de"] = "zwei"
-    assert segment.references == {"de": "eins"}
 
 
 # --- the hash

@@ -10,7 +10,7 @@ from redraft.errors import InputError, MissingExtra
 from redraft_bench.eval import stream_laal as module
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.stream_laal import StreamLaal, stream_laal
-from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
+from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, record, segment_of
 
 needs_mweralign = pytest.mark.skipif(find_spec("mweralign") is None, reason="mweralign is not installed")
 
@@ -66,47 +66,13 @@ def test_segments_without_a_reference_still_give_their_captions() -> None:
 
 
 @needs_mweralign
-def test_chinese_is_cut_between_characters() -> None:
-    made = record(0, ["今天 天气很好我去公园"], times=[3.0])
-    other = record(1, ["。"], times=[4.0])
-    segments = (
-        segment_of(made, "今天天气很好", "zh", (0.0, 2.0), "talk"),
-        segment_of(other, "我去公园 。", "zh", (2.0, 4.0), "talk"),
-    )
-    found = stream_laal([made, other], Stream("any", segments), "zh-CN")
-    assert (found.segments, found.empty) == (2, 0)
-    lags = (3.0, (1 + (1 - 0.4) + (1 - 0.8) + (1 - 1.2) + (2 - 1.6)) / 5)
-    assert found.ideal == pytest.approx(sum(lags) / 2)
-
-
-@needs_mweralign
 def test_nothing_to_score_is_refused() -> None:
     empty = record(0, [""], times=[1.0])
     with pytest.raises(InputError, match="needs captions; those of 'any' in de are empty"):
         stream_laal([empty], Stream("any", (segment_of(empty, "eins", "de", (0.0, 1.0)),)), "de")
 
 
-def test_references_and_places_are_needed() -> None:
-    made = record(0, ["eins"], times=[1.0])
-    for segment in (segment_of(made, " ", "de", (0.0, 1.0)), segment_of(made, "eins", "de")):
-        with pytest.raises(InputError, match="start, end and a reference in ja; 'any' has none"):
-            stream_laal([made], Stream("any", (segment,)), "ja")
-
-
-def test_times_are_needed() -> None:
-    records, stream = by_chance(4, "de", timed=False)
-    with pytest.raises(InputError, match="a time for every update; utterance '0' lacks one"):
-        stream_laal(records, stream, "de")
-
-
 def test_the_library_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'packages/redraft-bench\[stream-laal\]'"):
-        stream_laal([GOLDEN], GOLDEN_STREAM, "de")
-
-
-def test_a_library_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: name)
-    monkeypatch.setattr(module, "_ALIGN", "raise SystemExit('out of luck')")
-    with pytest.raises(InputError, match="could not fit the captions to the references: 'out of luck'"):
         stream_laal([GOLDEN], GOLDEN_STREAM, "de")

@@ -53,19 +53,6 @@ def test_gold_times_are_those_of_the_last_word() -> None:
     assert len(apart) == len(stream.updates) and 0 < sum(apart) / len(apart) < 0.3 and max(apart) < 1.5
 
 
-def test_a_limited_talk_is_the_beginning_of_the_talk() -> None:
-    whole, part = talk_stream(RECOGNISED, words="gold"), talk_stream(RECOGNISED, words="gold", limit=5)
-    assert part.segments == whole.segments[:5]
-
-
-def test_times_grow_within_a_segment_and_lag_0_gives_it_whole() -> None:
-    for segment in talk_stream(lag=1, languages=[]).segments:
-        times = [update.time for update in segment.updates if update.time is not None]
-        assert len(times) == len(segment.updates) and times == sorted(times)
-        assert segment.references == {}
-    assert all(len(segment.updates) == 1 for segment in talk_stream(lag=0).segments)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -146,12 +133,6 @@ def test_references_are_those_of_what_was_said() -> None:
         "There are also some functions on which we gain.",
     ]
     assert all((segment.start, segment.end) == (None, None) for segment in without)
-
-
-def test_a_limited_stream_is_the_beginning_of_the_stream() -> None:
-    assert recogniser_stream(limit=7).segments == recogniser_stream().segments[:7]
-    with pytest.raises(OptionError, match="limit must be a whole number of 0 or more, not -1"):
-        recogniser_stream(limit=-1)
 
 
 def test_a_real_voice_recognised() -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from redraft.captions.events import Caption, Update
 from redraft.client import ServerError
-from redraft_bench.bench.tables import LIVE
-from redraft_bench.eval import columns
 from redraft_bench.loadtest.crowd import Outcome, Plan
 from redraft_bench.loadtest.figures import beyond, row
-from redraft_bench.loadtest.gauges import Sample, memory_slope, slope
+from redraft_bench.loadtest.gauges import Sample
 from redraft_bench.loadtest.hearing import Hearing
 from redraft_bench.loadtest.search import greatest
 
@@ -24,19 +21,6 @@ def sample(time: float, megabytes: float, cpu: float = 0.0, passes: float = 0.0)
     values = dict(zip(names, (1e6 * megabytes, cpu, passes), strict=True))
     held = dict.fromkeys(("redraft_sessions", "redraft_languages", "redraft_slots_in_use"), 2.0)
     return Sample(time, {**values, **held, "redraft_pass_requests_sum": 3 * passes}, cpu / 10)
-
-
-def test_a_slope_is_that_of_the_line_through_the_points() -> None:
-    assert slope([(0, 5), (30, 6), (60, 7)]) == pytest.approx(2)
-    assert slope([(0, 0), (60, 6), (120, 6)]) == pytest.approx(3)  # least squares
-    assert slope([(1, 5), (1, 6)]) is None and slope([]) is None
-
-
-def test_memory_that_is_taken_at_the_start_does_not_count() -> None:
-    warming = [sample(second, 100 + 5 * second) for second in range(30)]
-    assert memory_slope([*warming, *(sample(second, 250) for second in range(30, 121))]) == pytest.approx(0)
-    assert memory_slope([sample(second, 100 + second / 60) for second in range(121)]) == pytest.approx(1)
-    assert memory_slope([]) is None
 
 
 @pytest.mark.parametrize(
@@ -90,17 +74,6 @@ def test_figures_of_a_run() -> None:
     assert found["late_p95_ms"] == pytest.approx(2) and found["left_over"] == 0
 
 
-def test_what_a_system_does_not_tell_is_not_taken_for_nothing() -> None:
-    done = outcome()
-    done.samples = [
-        replace(each, values={name: value for name, value in each.values.items() if "process" not in name})
-        for each in done.samples
-    ]
-    found = row(done)
-    assert [found[name] for name in ("server_mb", "server_mb_slope", "server_cpu")] == [None] * 3
-    assert found["client_cpu"] == pytest.approx(0.05) and len(beyond(found, None, 1.0)) == 1
-
-
 def test_bounds_that_are_broken_are_told_in_words() -> None:
     good = row(outcome())
     assert beyond(good, None, None) == beyond(good, 2.0, 0.5) == []
@@ -112,9 +85,3 @@ def test_bounds_that_are_broken_are_told_in_words() -> None:
     left = row(outcome(broken=[ServerError("connection", "gone")], left={"sessions": 1, "lanes": 2, "slots": 2}))
     assert [sentence.split()[0] for sentence in beyond(left, None, None)] == ["1", "5"]
     assert left["breaks"] == "connection 1"
-
-
-def test_every_column_of_the_tables_is_a_figure_with_a_heading() -> None:
-    figures = {*row(outcome()), "method", "options", "admission"}
-    assert set(LIVE) <= figures
-    assert figures - {"options"} <= set(columns.COLUMNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redraft.decoding.types import Draft, Provenance
-from redraft_bench.viz.ddg import SOURCE, Graph, Guess, graph
+from redraft_bench.viz.ddg import SOURCE, Graph, graph
 from redraft_bench.viz.trace import Trace
 from tests.fakes import END, RandomModel, greedy
 from tests.measure.viz.traces import decoded, iterations, step
@@ -31,17 +31,6 @@ def test_tokens_of_one_iteration_do_not_depend_on_each_other() -> None:
     assert found.iterations == 4  # the last one confirms
 
 
-def test_probabilities_are_those_of_the_iteration_that_resolved_a_token() -> None:
-    found = graph(iterations([PAD] * 3, [5, 9, 9], [5, 6, 7], [5, 6, 7]))
-    assert [token.probability for token in found.tokens] == [0.1, 0.2, 0.3]
-    assert found.grid[0] == (Guess(5, 0.1), Guess(9, 0.2), Guess(9, 0.3))
-
-
-def test_a_token_right_by_chance_that_changes_again_is_not_resolved() -> None:
-    found = graph(iterations([PAD] * 3, [5, 9, 7], [5, 6, 8], [5, 6, 7]))
-    assert resolved(found) == [1, 2, 3]
-
-
 def test_a_token_waits_for_the_last_to_be_resolved_of_those_before_it() -> None:
     # The third token is known at once, so the fourth waits for the second and not for its neighbour.
     found = graph(iterations([PAD] * 4, [5, 9, 7, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
@@ -51,41 +40,11 @@ def test_a_token_waits_for_the_last_to_be_resolved_of_those_before_it() -> None:
     assert [token.parallel for token in found.tokens] == [True, False, True, False]
 
 
-def test_what_the_initial_guess_holds_is_resolved_before_the_first_iteration() -> None:
-    found = graph(iterations([5, 9, 7, PAD], [5, 6, 7, 8], [5, 6, 7, 8]))
-    assert resolved(found) == [0, 1, 0, 1]
-    assert waited_for(found) == [SOURCE, 0, SOURCE, 2]
-    assert found.tokens[0].probability == 0.1
-
-
-def test_end_tokens_behind_the_end_of_a_guess_count_for_nothing() -> None:
-    found = graph(iterations([PAD] * 3, [5, END, END], [5, 6, END], [5, 6, END]))
-    assert found.grid[0] == (Guess(5, 0.1), Guess(END, 0.2), None)
-    assert resolved(found) == [1, 2, 2]
-    assert waited_for(found) == [SOURCE, 0, 0]
-
-
-def test_a_prefix_that_is_kept_at_once_is_settled() -> None:
-    # Fast-forward: the second pass starts behind the two tokens that the first one gave.
-    trace = Trace(
-        frozenset({END}), [step(0, [5, 9], [5, 6, 9], 1, 6), step(2, [9], [7, 8], 0, 7), step(3, [], [8], 0, 8)]
-    )
-    found = graph(trace)
-    # The first token was in the draft already, which is the initial guess here.
-    assert resolved(found) == [0, 1, 2, 2]
-    assert found.grid[1][:2] == (None, None)
-
-
 def test_branches_are_refused() -> None:
     trace = Trace(frozenset({END}), [step(0, [5, 6], [5, 6, 7], 2, 7)])
     object.__setattr__(trace.steps[0], "draft", Draft((5, 6), (-1, -1), (Provenance.PROMPT,) * 2))
     with pytest.raises(ValueError, match="without branches"):
         graph(trace)
-
-
-def test_a_token_that_is_not_the_targets_best_is_refused() -> None:
-    with pytest.raises(ValueError, match="exact acceptance"):
-        graph(Trace(frozenset({END}), [step(0, [5], [6, 7], 1, 7)]))
 
 
 @pytest.mark.parametrize("stopping", ["paper", "fast-forward"])

@@ -72,17 +72,3 @@ def test_an_update_without_a_pass_says_why() -> None:
         "line 4 is broken",
     ]
     assert not any(row.cells or row.passes for row in rows)
-
-
-def test_a_translation_that_was_cut_is_shown_with_a_note() -> None:
-    (row,) = rows_of([Update("u", 0, "one")], {0: (trace(step(0, [], [2], 0, 2)), [Failure("was cut")])})
-    assert [cell.text for cell in row.cells] == [" <b>"]
-    assert row.note == "was cut"
-
-
-def test_no_more_updates_are_read_than_are_shown() -> None:
-    def items() -> object:
-        yield Update("u", 0, "")
-        raise AssertionError("read too far")
-
-    assert len([*view(items(), lambda _update: [], [], lambda _token: b"", 1)]) == 1  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from redraft.decoding.types import Provenance
 from redraft_bench.viz import figure
 from redraft_bench.viz.ddg import graph
 from redraft_bench.viz.drafts import ORIGINS, Cell, DraftRow
-from redraft_bench.viz.draw import COLORS, draw_drafts, draw_graph
+from redraft_bench.viz.draw import draw_drafts
 from redraft_bench.viz.labels import width
 from redraft_bench.viz.page import NAMES, drafts_page, graph_page
 from redraft_bench.viz.trace import Given, Token
@@ -81,49 +81,10 @@ def test_pages_fetch_nothing(page: str) -> None:
     assert "prefers-color-scheme: dark" in page
 
 
-def test_every_origin_has_a_name_a_colour_and_a_meaning() -> None:
-    assert {*ORIGINS} == {*NAMES} == {*COLORS} == {*Provenance, *Given}
-    page = drafts_page(ROWS, "a", "b")
-    for name in NAMES.values():
-        assert page.count(f"--{name}: #") == 2  # light and dark
-
-
 def words(path: Path) -> list[str]:
     """The texts of an SVG file."""
     found = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
     return ["".join(each.itertext()) for each in found]
-
-
-def test_the_graph_as_svg_holds_every_word(tmp_path: Path) -> None:
-    path = tmp_path / "graph.svg"
-    assert draw_graph(GRAPH, LABELS, "a <source>", "$1 and $2", "4 tokens").save(path) == ""
-    shown = words(path)
-    for text in ("a <source>", "→ $1 and $2", "4 tokens", "source", *(LABELS[token.token] for token in GRAPH.tokens)):
-        assert text in shown
-    assert [text for text in shown if re.fullmatch(r"0\.\d\d", text)] == ["0.10", "0.20", "0.30", "0.40"]
-    again = tmp_path / "again.svg"
-    draw_graph(GRAPH, LABELS, "a <source>", "$1 and $2", "4 tokens").save(again)
-    assert again.read_bytes() == path.read_bytes()
-
-
-def test_the_drafts_as_svg_hold_every_word(tmp_path: Path) -> None:
-    path = tmp_path / "drafts.svg"
-    draw_drafts(ROWS, "a heading", "3 updates").save(path)
-    shown = words(path)
-    for text in ("a heading", "3 updates", "1.0", "1.1", "a <source>", "<b>", "$5", "1/1", "line 3 <is> broken"):
-        assert text in shown
-    assert ORIGINS[Provenance.PREVIOUS] in shown
-    assert ORIGINS[Given.BONUS] not in shown
-
-
-def test_png_files_are_png_files_of_a_size_that_can_be_drawn(tmp_path: Path) -> None:
-    path = tmp_path / "sheet.png"
-    sheet = figure.Sheet(10, 2000)
-    sheet.text(1, 1999, "the end")
-    sheet.save(path)
-    content = path.read_bytes()
-    assert content.startswith(b"\x89PNG")
-    assert 50_000 < int.from_bytes(content[20:24], "big") < 1 << 16
 
 
 def test_long_texts_are_broken_into_lines(tmp_path: Path) -> None:
@@ -138,11 +99,6 @@ def test_long_texts_are_broken_into_lines(tmp_path: Path) -> None:
     assert words(path).count("nine") == 40
 
 
-def test_an_empty_stream_can_be_drawn(tmp_path: Path) -> None:
-    draw_drafts([], "a", "b").save(tmp_path / "empty.png")
-    Reader(drafts_page([], "a", "b"))
-
-
 def test_characters_that_no_font_has_are_named_and_nothing_warns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,11 +108,3 @@ def test_characters_that_no_font_has_are_named_and_nothing_warns(
         sheet.text(1, 1, "漢字 漢 x")
         assert sheet.save(tmp_path / name) == "漢字"
     assert "漢字 漢 x" in words(tmp_path / "sheet.svg")
-
-
-def test_a_second_font_that_is_installed_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure, "CJK_FONTS", ("no such font", "STIXGeneral"))
-    sheet = figure.Sheet(20, 3)
-    sheet.text(1, 1, "a 𝒜")  # a letter that STIXGeneral has and DejaVu Sans Mono has not
-    assert sheet.save(tmp_path / "sheet.svg") == ""
-    assert "STIXGeneral" in (tmp_path / "sheet.svg").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.types import Draft, Provenance, Verdict
-from redraft_bench.viz.trace import Given, Trace, TracedPass
+from redraft.decoding.types import Provenance
+from redraft_bench.viz.trace import Given, Trace
 from tests.fakes import END, RandomModel, greedy
 from tests.measure.viz.traces import decoded, step
 
@@ -63,24 +63,3 @@ def test_tokens_know_where_they_came_from() -> None:
         (2, 3, Given.ALONE),
     ]
     assert [token.refused for token in trace.tokens] == [(), (), ((7, 0.5),), (), (), ()]
-
-
-def test_all_branches_at_the_divergence_were_refused() -> None:
-    #      4 - 5
-    # root    `6      after 4 the target wanted 7
-    draft = Draft((4, 5, 6), (-1, 0, 0), (Provenance.PROMPT,) * 3)
-    best = ((4, 0.9), (7, 0.8), (1, 0.1), (1, 0.1))
-    trace = Trace(frozenset({END}), [TracedPass(0, draft, (0.9, 0.05, 0.1), best, Verdict((0,), 7), 0.8)])
-    assert trace.tokens[1].refused == ((5, 0.05), (6, 0.1))
-    assert (trace.drafted, trace.accepted) == (2, 1)
-
-
-def test_an_end_token_inside_a_draft_ends_the_output() -> None:
-    trace = Trace(frozenset({END}), [step(0, [5, END, 6], [5, END, 6, 7], 3, 7)])
-    assert [token.id for token in trace.tokens] == [5, END]
-    assert trace.accepted == 1
-
-
-def test_a_rule_that_holds_back_settles_nothing() -> None:
-    trace = Trace(frozenset({END}), [step(0, [5, 5], [6, 6, 6], 0, None), step(0, [6, 6], [6, 6, 6], 2, 6)])
-    assert [(token.id, token.number) for token in trace.tokens] == [(6, 2), (6, 2), (6, 2)]
