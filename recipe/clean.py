@@ -21,7 +21,7 @@ _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\u3005\u3007]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LATIN_WORD = re.compile(r"[A-Za-zÀ-ɏ][A-Za-zÀ-ɏ'’-]*")
 _FOREIGN = re.compile(r"[\u0400-\u04ff\u0590-\u06ff\u0900-\u0dff\u0e00-\u0e7f\uac00-\ud7af]")
-#: Full-width letters and digits, half-width katakana; their compatibility forms are the usual ones.
+#: Full-width letters and digits, half-width katakana; their compatibility forms are the common ones.
 _WIDE = re.compile(r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f]+")
 _SPACES = re.compile(r"\s+")
 #: Half-width marks after a Chinese or Japanese character.

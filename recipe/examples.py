@@ -19,7 +19,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from recipe.corpus import LANGUAGE_SHARES, Pair
 from recipe.tokenizer import BOS, EOS, PAD, target_tag
 from recipe.unfinished import unfinished
-from redraft_train.spoken import heard
+from redraft_train.spoken import as_recognised
 
 #: Ids of an example, and the position of its first target.
 Example: TypeAlias = tuple[list[int], int]
@@ -168,7 +168,7 @@ class ExampleStream(IterableDataset[Batch]):
             others = self._random.choice(self._pairs[language]).source.split() if noisy else ()
             source, target = cut_in_proportion(source, target, language, self._random, others)
         if self._random.random() < self._mixture.spoken:
-            source = heard(source, self._random)
+            source = as_recognised(source, self._random)
         return source, target
 
     def _batch(self, examples: list[Example], length: int) -> Batch:

@@ -59,7 +59,7 @@ class TiedCrossEntropy(torch.autograd.Function):
     """Mean cross-entropy of ``hidden @ weight.T`` in chunks of rows.
 
     The gradients are computed in the forward pass, so the (n, vocabulary) logits are never stored; on a CPU this is
-    twice as fast as the usual implementation, which is limited by memory bandwidth.
+    twice as fast as the plain implementation, which is limited by memory bandwidth.
     """
 
     #: Rows per chunk by device: with their logits, they fit a CPU's cache or fill a GPU.

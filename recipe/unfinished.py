@@ -53,20 +53,20 @@ def shares(utterances: Iterable[Sequence[str]]) -> Iterator[tuple[str, float]]:
     """Yield the share of each kind of ending among the texts of utterances before their last one."""
     counts: Counter[str] = Counter()
     for *texts, final in utterances:
-        said = _words(final)
+        spoken = _words(final)
         for text in filter(_words, texts):
             words = _words(text)
             end = text.rstrip()[-1]
             counts[f"ends with {end if end in '.,?' else 'no mark'}"] += 1
             blocks = [
-                each for each in SequenceMatcher(None, words, said, autojunk=False).get_matching_blocks() if each.size
+                each for each in SequenceMatcher(None, words, spoken, autojunk=False).get_matching_blocks() if each.size
             ]
             right, place = (blocks[-1].a + blocks[-1].size, blocks[-1].b + blocks[-1].size) if blocks else (0, 0)
             counts["texts"] += 1
             if right < len(words):
                 counts["wrong"] += 1
                 counts[f"wrong words: {min(3, len(words) - right)}"] += 1
-                counts["cut"] += place < len(said) and said[place].startswith(words[right])
+                counts["cut"] += place < len(spoken) and spoken[place].startswith(words[right])
     yield from ((name, count / counts["texts"]) for name, count in sorted(counts.items()))
 
 

@@ -210,8 +210,7 @@ def _columns(result: Result) -> list[str]:
     if bench_of(result) in SHOWN:
         return filled(result.rows, SHOWN[bench_of(result)])
     columns = {**{name: each.columns for name, each in TABLES.items()}, **dict.fromkeys(LOAD_TESTS, LIVE)}
-    usual = columns.get(result.bench, STREAMED)
-    wanted = {*usual, *MORE.get(result.bench, ())}
+    wanted = {*columns.get(result.bench, STREAMED), *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
 
 

@@ -20,10 +20,10 @@ _FIRST_RIGHT_GCC = (13, 2, 1)
 
 def compiler(language: str, environment: Mapping[str, str]) -> list[str]:
     """Return the compiler command for a language of `LANGUAGES`; empty if there is none."""
-    variable, usual = LANGUAGES[language]
+    variable, defaults = LANGUAGES[language]
     chosen = re.search(rf"-DCMAKE_{language}_COMPILER(?::\w+)?=(\S+)", environment.get("CMAKE_ARGS", ""))
     command = shlex.split(chosen[1] if chosen else environment.get(variable, ""))
-    found = [[name] for name in usual if shutil.which(name)]
+    found = [[name] for name in defaults if shutil.which(name)]
     return command or next(iter(found), [])
 
 

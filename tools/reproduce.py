@@ -27,8 +27,8 @@ def reproduce(group: Sequence[Result]) -> str:
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
             words += [word for name in names for word in (option, name)]
-    for option, usual in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
-        words += [f"--{option}", facts[option]] if facts.get(option, usual) not in (usual, "none") else []
+    for option, default in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
+        words += [f"--{option}", facts[option]] if facts.get(option, default) not in (default, "none") else []
     return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
 
 

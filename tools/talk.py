@@ -108,13 +108,13 @@ def voice(voices: Path, name: str) -> Callable[[str], Samples]:
 
 def speak(voices: Path) -> None:
     """Write the recording."""
-    said_by = {speaker: voice(voices, name) for speaker, name in VOICES.items()}
+    voice_of = {speaker: voice(voices, name) for speaker, name in VOICES.items()}
     with library("soundfile").SoundFile(
         RECORDING, "w", SPOKEN_RATE, 1, format="OGG", subtype="OPUS", compression_level=COMPRESSION
     ) as recording:
-        for said in sentences(SCRIPT.read_text("utf-8")):
-            silence = np.zeros(round(said.pause * SPOKEN_RATE), np.float32)
-            audio = np.concatenate((said_by[said.speaker](said.text), silence))
+        for line in sentences(SCRIPT.read_text("utf-8")):
+            silence = np.zeros(round(line.pause * SPOKEN_RATE), np.float32)
+            audio = np.concatenate((voice_of[line.speaker](line.text), silence))
             # libsndfile crashes when minutes are written to Ogg at once.
             for start in range(0, len(audio), SPOKEN_RATE):
                 recording.write(audio[start : start + SPOKEN_RATE])

@@ -29,7 +29,7 @@ from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import Encode, Session, Translation
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import DEFAULT_SOURCE
-from redraft.captions.stabilise import USUAL, Mask
+from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width
@@ -83,7 +83,7 @@ class Translator:
         *,
         method: str | Method = "ssbd",
         options: Mapping[str, Value] | None = None,
-        mask: Mask = USUAL,
+        mask: Mask = DEFAULT_MASK,
         style: Style = Style(),
         max_tokens: int = 256,
         small: Backend | None = None,
@@ -137,7 +137,7 @@ class Translator:
         to: Sequence[str],
         method: str | Method = "ssbd",
         options: Mapping[str, Value] | None = None,
-        mask: Mask = USUAL,
+        mask: Mask = DEFAULT_MASK,
         style: Style = Style(),
         max_tokens: int = 256,
         source: str = DEFAULT_SOURCE,

@@ -11,7 +11,7 @@ import pytest
 from redraft.backends import load
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_backend, open_contexts, usual_contexts
+from redraft.backends.load import default_contexts, open_backend, open_contexts
 from redraft.backends.quantise import quantise
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
@@ -54,12 +54,12 @@ def test_weights_are_loaded_once_and_freed_last(model: Path) -> None:
 
 def test_small_models_on_the_cpu_run_on_every_core(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
-    assert usual_contexts(str(model), 0) == 4
+    assert default_contexts(str(model), 0) == 4
     with monkeypatch.context() as patched:
         patched.setattr(load, "on_gpu", lambda layers: True)
-        assert usual_contexts(str(model), -1) == 1
+        assert default_contexts(str(model), -1) == 1
     monkeypatch.setattr(load, "SMALL_MODEL", model.stat().st_size - 1)
-    assert usual_contexts(str(model), 0) == 1
+    assert default_contexts(str(model), 0) == 1
 
 
 @pytest.mark.parametrize(("cores", "given", "each"), [(5, 0, 2), (1, 0, 1), (5, 3, 3)])

@@ -15,7 +15,7 @@ from redraft.cli import main
 from redraft.errors import install
 from redraft.speech import lag
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.recogniser import Heard
+from redraft.speech.recogniser import Recognised
 from tests.cli.conftest import Run
 from tests.speech.recognisers import Scripted, dickens
 
@@ -79,7 +79,7 @@ def test_slow_recogniser_says_so(
     monkeypatch.setattr(lag, "LATE", 0.5)
     hear = scripted.hear
 
-    def slowly(samples: Samples) -> Iterator[Heard]:
+    def slowly(samples: Samples) -> Iterator[Recognised]:
         time.sleep(0.05)  # twice as long as the audio at this speed
         yield from hear(samples)
 

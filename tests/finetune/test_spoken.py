@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from redraft_train.spoken import as_spoken, heard
+from redraft_train.spoken import as_recognised, as_spoken
 
 
 def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> None:
@@ -15,7 +15,7 @@ def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> N
 
 def test_recognisers_write_without_capitals_and_with_hesitations() -> None:
     generator = random.Random(0)
-    written = {heard("Tom, I like it.", generator) for _ in range(300)}
+    written = {as_recognised("Tom, I like it.", generator) for _ in range(300)}
     assert {"tom I like it", "tom i like it"} <= written
     assert any(text.startswith("uh ") or " um " in text for text in written)
     assert "tom tom I like it" in written

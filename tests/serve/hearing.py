@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.recogniser import Heard
+from redraft.speech.recogniser import Recognised
 from redraft.speech.worker import Worker
 from tests.conftest import ROOT
 from tests.speech.recognisers import Scripted
@@ -32,7 +32,7 @@ class Slow(Scripted):
         super().__init__(4, sentence=SENTENCE)
         self._while = while_exists
 
-    def hear(self, samples: Samples) -> Iterator[Heard]:
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
         while self._while.exists():
             time.sleep(0.02)
         yield from super().hear(samples)
@@ -41,7 +41,7 @@ class Slow(Scripted):
 class Crashing(Scripted):
     """Ends its process after a while, as a segmentation fault does."""
 
-    def hear(self, samples: Samples) -> Iterator[Heard]:
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
         yield from super().hear(samples)
         if self.heard > 2.7:
             os.kill(os.getpid(), 9)

@@ -216,7 +216,7 @@ def test_engines_by_cores(
 ) -> None:
     from redraft.serve import ray_app
 
-    monkeypatch.setattr(ray_app, "usual_contexts", lambda name, gpu_layers: 8)
+    monkeypatch.setattr(ray_app, "default_contexts", lambda name, gpu_layers: 8)
     found = ray_app.fitted(ServeSettings(model="demo-tiny", **given), cores)
     assert (found.engines, found.threads) == (engines, threads)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.recogniser import Heard, Hypothesis
+from redraft.speech.recogniser import Hypothesis, Recognised
 
 #: The voice that is understood best of those that were tried.
 VOICE = ("-v", "en-us+klatt4", "-s", "140")
@@ -39,7 +39,7 @@ class Scripted:
     def heard(self) -> float:
         return self.samples / RATE
 
-    def hear(self, samples: Samples) -> Iterator[Heard]:
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
         before = int(self.heard / self.seconds)
         self.samples += len(samples)
         if self.dies_after is not None and self.heard > self.dies_after:
@@ -47,7 +47,7 @@ class Scripted:
         for word in range(before, int(self.heard / self.seconds)):
             yield self._at(word, (word + 1) % self.words == 0)
 
-    def finish(self) -> Iterator[Heard]:
+    def finish(self) -> Iterator[Recognised]:
         word = int(self.heard / self.seconds)
         if word % self.words:
             yield self._at(word - 1, final=True)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from redraft.errors import InputError, OptionError
-from redraft.speech.dialect import Dialect, Said, find_dialect, pcm
+from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect, pcm
 from redraft.speech.dialects import sherpa, vosk, whisperlivekit
 
 SOUND = np.array([0, 0.5, -1, 2], np.float32)
 
 
-def read(dialect: Dialect, *messages: Any) -> list[Said]:
+def read(dialect: Dialect, *messages: Any) -> list[ServerHypothesis]:
     return [said for message in messages for said in dialect.read(json.dumps(message))]
 
 
@@ -50,11 +50,11 @@ class TestVosk:
             {"text": ""},
         )
         assert said == [
-            Said("", end=4 / 16_000),
-            Said("one"),
-            Said("one too"),
-            Said("one two", True, 0.84, 1.5),
-            Said("", True),
+            ServerHypothesis("", end=4 / 16_000),
+            ServerHypothesis("one"),
+            ServerHypothesis("one too"),
+            ServerHypothesis("one two", True, 0.84, 1.5),
+            ServerHypothesis("", True),
         ]
 
     @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ class TestSherpa:
             {**common, "text": "NIGHTFALL", "segment": 1, "is_final": True, "timestamps": [0.5], "start_time": 3.2},
         )
         assert said == [
-            Said("", False, 0.0, None),
-            Said("AFTER", False, 0.0, 0.64),
-            Said("AFTER EARLY", True, 0.0, 1.2),
-            Said("NIGHT", False, 3.2, 3.7),
-            Said("NIGHTFALL", True, 3.2, 3.7),
+            ServerHypothesis("", False, 0.0, None),
+            ServerHypothesis("AFTER", False, 0.0, 0.64),
+            ServerHypothesis("AFTER EARLY", True, 0.0, 1.2),
+            ServerHypothesis("NIGHT", False, 3.2, 3.7),
+            ServerHypothesis("NIGHTFALL", True, 3.2, 3.7),
         ]
         assert not dialect.over
         assert dialect.read("Done!") == [] and dialect.over
@@ -104,7 +104,13 @@ class TestSherpa:
             {"text": "", "segment": 1},
             {"text": "NIGHTFALL", "segment": 1},
         )
-        assert said == [Said("AFTER"), Said("AFTER EARLY"), Said("AFTER EARLY", True), Said(""), Said("NIGHTFALL")]
+        assert said == [
+            ServerHypothesis("AFTER"),
+            ServerHypothesis("AFTER EARLY"),
+            ServerHypothesis("AFTER EARLY", True),
+            ServerHypothesis(""),
+            ServerHypothesis("NIGHTFALL"),
+        ]
 
     def test_messages_that_are_none(self) -> None:
         for message, complaint in (
@@ -134,28 +140,30 @@ class TestWhisperLiveKit:
             state(line("Hello world. How are you? At 7.15 sharp", "0:00:01", "0:00:06")),
         )
         assert said == [
-            Said("Hello"),
-            Said("Hello world.", True, 1, 3),
-            Said("How"),
-            Said("How are you", start=1),
-            Said("How are you?", True, 1, 5),
-            Said("At 7. 15", start=1),
-            Said("At 7.15 sharp", start=1),
+            ServerHypothesis("Hello"),
+            ServerHypothesis("Hello world.", True, 1, 3),
+            ServerHypothesis("How"),
+            ServerHypothesis("How are you", start=1),
+            ServerHypothesis("How are you?", True, 1, 5),
+            ServerHypothesis("At 7. 15", start=1),
+            ServerHypothesis("At 7.15 sharp", start=1),
         ]
 
     def test_a_pause_or_another_speaker_ends_what_is_open(self) -> None:
         dialect = whisperlivekit.dialect()
         first = line("no full stop here", "0:00:01", "0:00:03")
-        assert read(dialect, state(first)) == [Said("no full stop here", start=1)]
+        assert read(dialect, state(first)) == [ServerHypothesis("no full stop here", start=1)]
         silent = line(None, "0:00:03", "0:00:09", speaker=-2)
-        assert read(dialect, state(first, silent)) == [Said("no full stop here", True, 1, 3)]
+        assert read(dialect, state(first, silent)) == [ServerHypothesis("no full stop here", True, 1, 3)]
         second = line("Me neither", "0:01:09", "0:01:10", speaker=2)
-        assert read(dialect, state(first, silent, second)) == [Said("Me neither", start=69)]
-        assert read(dialect, state(second, buffer="!")) == [Said("Me neither !", start=69)]  # lines leave at the front
+        assert read(dialect, state(first, silent, second)) == [ServerHypothesis("Me neither", start=69)]
+        assert read(dialect, state(second, buffer="!")) == [
+            ServerHypothesis("Me neither !", start=69)
+        ]  # lines leave at the front
 
     def test_chinese(self) -> None:
         said = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
-        assert said == [Said("你好。", True, 0, 2), Said("我是 你", start=0)]
+        assert said == [ServerHypothesis("你好。", True, 0, 2), ServerHypothesis("我是 你", start=0)]
 
     def test_a_server_that_takes_files_gets_one(self) -> None:
         dialect = whisperlivekit.dialect()

@@ -11,12 +11,12 @@ import pytest
 from redraft.captions.events import Failure, Update
 from redraft.errors import InputError, OptionError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.recogniser import Heard, Hypothesis, Names, transcribe
+from redraft.speech.recogniser import Hypothesis, Names, Recognised, transcribe
 from redraft.speech.registry import open_recogniser
 from tests.speech.recognisers import Scripted, silence
 
 
-def updates(*heard: Heard) -> list[tuple[str, int, str, bool, float | None]]:
+def updates(*heard: Recognised) -> list[tuple[str, int, str, bool, float | None]]:
     return [
         (each.utterance, each.seq, each.text, each.final, each.time)
         for each in Names().items(heard)
@@ -66,7 +66,7 @@ def test_a_recogniser_that_dies_loses_nothing_that_it_has_recognised() -> None:
 
 def test_a_recogniser_that_dies_at_the_end() -> None:
     class Dies(Scripted):
-        def finish(self) -> Iterator[Heard]:
+        def finish(self) -> Iterator[Recognised]:
             raise ValueError
 
     items = list(transcribe(silence(1.2), Dies(words=3)))

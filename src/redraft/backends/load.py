@@ -141,7 +141,7 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
     return backend
 
 
-def usual_contexts(name: str, gpu_layers: int) -> int:
+def default_contexts(name: str, gpu_layers: int) -> int:
     """Return the fastest number of contexts for many slots: one per core for small models on the CPU, otherwise one.
 
     With a large model, each context would read all weights from memory.  A server batches concurrent requests itself:

@@ -212,13 +212,13 @@ class AdaptiveThreads:
 
     def _judge(self, length: _Length, times: deque[float]) -> None:
         """End a trial after enough passes: adopt it if it saves time, otherwise wait longer before the next one."""
-        usual = median(length.times[length.home])
+        typical = median(length.times[length.home])
         seen = len(times) >= TRIAL
-        if seen and length.tried is not None and median(times) < usual * (1 - GAIN):
+        if seen and length.tried is not None and median(times) < typical * (1 - GAIN):
             length.upwards = length.tried > length.home
             length.home, length.wait = length.tried, max(SOON, length.wait // 4)
-        elif seen or times[-1] > STALL * usual or (len(times) > 1 and min(times) > WORSE * usual):
-            lost = sum(times) / usual - len(times)
+        elif seen or times[-1] > STALL * typical or (len(times) > 1 and min(times) > WORSE * typical):
+            lost = sum(times) / typical - len(times)
             length.wait = max(min(2 * length.wait, RARELY), int(lost / LOSS))
         else:
             return

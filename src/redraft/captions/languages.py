@@ -71,7 +71,7 @@ class Language:
             same if these are equal.  Variants and extensions (`de-1996`, `de-u-co-phonebk`) are ignored.
         code: the primary subtag, such as `de`.
         name: the English name for prompts: "German", "Chinese" (simplified, as in the SSBD paper), "Traditional
-            Chinese", "European Portuguese"; followed by the tag if script or territory has no usual name: "German
+            Chinese", "European Portuguese"; followed by the tag if script or territory has no common name: "German
             (de-AT)".
     """
 

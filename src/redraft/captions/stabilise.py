@@ -69,7 +69,7 @@ class Mask:
 
 
 #: The default mask: show only the model's own choices.
-USUAL = Mask(margin=0.0)
+DEFAULT_MASK = Mask(margin=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,8 +143,8 @@ def listen(
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import Sentences
 
-        with _blocks(file, device, rate, channels, speed, lag) as (blocks, heard):
-            announced = _announced(unheard.blocks(blocks), f"recogniser {recogniser}, audio from {heard}")
+        with _blocks(file, device, rate, channels, speed, lag) as (blocks, origin):
+            announced = _announced(unheard.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
             opened = isolated.isolated(recogniser, source, pause, punctuation)
             items = transcribe(announced, opened, Sentences() if sentences else None)
             items = lag.recognised(unheard.recognised(items))

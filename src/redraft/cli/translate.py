@@ -56,8 +56,8 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
             from redraft.speech.newest import newest
             from redraft.speech.servers import overhear
 
-            heard = overhear(form)
-            yield newest(in_sentences(heard) if sentences else heard)
+            items = overhear(form)
+            yield newest(in_sentences(items) if sentences else items)
             return
         with stream.opened(file, form) as source:
             items = _hinted(stream.updates(source, form, lag, rate), file, form)

@@ -13,7 +13,7 @@ from websockets.exceptions import WebSocketException
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.source import check_policy
-from redraft.captions.stabilise import USUAL, Mask
+from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
@@ -64,7 +64,7 @@ class Client:
         *,
         method: str | None = None,
         options: Mapping[str, Value] | None = None,
-        mask: Mask = USUAL,
+        mask: Mask = DEFAULT_MASK,
         style: Style = Style(),
         max_tokens: int | None = None,
         source: str | None = None,

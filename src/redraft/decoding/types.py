@@ -37,7 +37,7 @@ class Provenance(Enum):
     GENERATED = "generated text"
     MODEL = "small model"
     ITERATION = "last iteration"
-    RECYCLED = "what the model said before"
+    RECYCLED = "what the model predicted before"
 
     # Members are singletons; hashing their names, the default, is slower.
     __hash__ = object.__hash__

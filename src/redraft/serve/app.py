@@ -18,11 +18,11 @@ from redraft.backends.costs import pad_by_stored
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import (
     BRANCHES_OF_A_TREE,
+    default_contexts,
     on_transformers,
     open_backend,
     open_contexts,
     open_on_server,
-    usual_contexts,
 )
 from redraft.backends.remote.address import is_remote
 from redraft.decoding.backend import Backend
@@ -127,7 +127,7 @@ def _engines(settings: ServeSettings) -> int:
         most, why = 1, "a model of transformers has one"
     if settings.engines > most:
         raise OptionError(f"engines must be at most {most} here, not {settings.engines}: {why}")
-    return settings.engines or min(most, usual_contexts(settings.model, settings.gpu_layers))
+    return settings.engines or min(most, default_contexts(settings.model, settings.gpu_layers))
 
 
 def _share(slots: int, engines: int) -> int:

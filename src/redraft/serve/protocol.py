@@ -22,7 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
 from redraft.captions.formats.read import one_line, printable
-from redraft.captions.stabilise import USUAL, Mask
+from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.serve.refusals import CODES, describe
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class Wanted(Message):
     mask_k: int = Field(0, ge=0, le=100, description="units hidden at the end of partial captions")
     mask_unit: Literal["tokens", "words"] = "tokens"
     mask_margin: float = Field(
-        USUAL.margin,
+        DEFAULT_MASK.margin,
         ge=-1,
         le=1,
         description="hide from the first token whose lead over the runner-up is below this; -1 hides nothing",

@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from redraft.backends.load import usual_contexts
+from redraft.backends.load import default_contexts
 from redraft.backends.remote.address import is_remote
 from redraft.serve.admission import STOPPED
 from redraft.serve.app import check, make_app, open_hub
@@ -132,7 +132,7 @@ def fitted(settings: ServeSettings, cores: int) -> ServeSettings:
     """Return the settings of a replica with this number of cores; 0 leaves them unchanged."""
     if not cores or settings.threads or settings.viewers_only or is_remote(settings.model):
         return settings
-    engines = settings.engines or min(cores, usual_contexts(settings.model, settings.gpu_layers))
+    engines = settings.engines or min(cores, default_contexts(settings.model, settings.gpu_layers))
     return settings.model_copy(update={"engines": engines, "threads": max(1, cores // engines)})
 
 

@@ -154,10 +154,10 @@ def at_speed(
         clock: returns the time in seconds.
         sleep: waits for a number of seconds.
     """
-    start, heard = clock(), 0
+    start, played = clock(), 0
     for block in blocks:
-        heard += len(block)
-        if (wait := start + heard / RATE / speed - clock()) > 0:
+        played += len(block)
+        if (wait := start + played / RATE / speed - clock()) > 0:
             sleep(wait)
         yield block
 

@@ -22,7 +22,7 @@ ENTRY_POINT_GROUP = "redraft.recogniser_servers"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ServerHypothesis:
     """A server's hypothesis of the current utterance.
 
     Attributes:
@@ -60,7 +60,7 @@ class Dialect(Protocol):
     def audio(self, samples: Samples) -> bytes:
         """Return the message for a block of mono audio at 16 kHz."""
 
-    def read(self, message: str | bytes) -> Sequence[Said]:
+    def read(self, message: str | bytes) -> Sequence[ServerHypothesis]:
         """Return the hypotheses in a message, in order.
 
         Raises:

@@ -103,7 +103,7 @@ class Endpointer:
     def _wakes(self, frame: bytes, speech: bool) -> bool:
         """Whether an utterance starts with a frame; a single loud frame does not count."""
         self._before.append((frame, speech))
-        return speech and sum(heard for _, heard in list(self._before)[-_WINDOW:]) >= _SPEECH
+        return speech and sum(loud for _, loud in list(self._before)[-_WINDOW:]) >= _SPEECH
 
     def _is_over(self) -> bool:
         length = self._now - (self._start or 0.0)

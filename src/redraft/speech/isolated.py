@@ -22,7 +22,7 @@ from redraft.captions.events import Failure, Update
 from redraft.errors import InputError, ModelError, RedraftError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.dialect import pcm
-from redraft.speech.recogniser import Heard, Hypothesis, Recogniser
+from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
 from redraft.speech.registry import open_recogniser
 from redraft.speech.worker import arguments
 
@@ -75,22 +75,22 @@ class IsolatedRecogniser:
         """Seconds of audio recognised so far; the process may be seconds behind the audio that it was given."""
         return (self._origin + self._process.recognised) / RATE
 
-    def hear(self, samples: Samples) -> Iterator[Heard]:
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Yield what has been recognised meanwhile."""
         self._kept.append((self._samples, samples))
         self._samples += len(samples)
         self._forget(self._samples / RATE - _KEPT)
         try:
             self._process.feed(samples)
-            yield from self._heard(self._process.messages())
+            yield from self._recognised(self._process.messages())
         except _Died as death:
             yield from self._again(death)
 
-    def finish(self) -> Iterator[Heard]:
+    def finish(self) -> Iterator[Recognised]:
         """Yield the rest."""
         while True:
             try:
-                yield from self._heard(self._process.rest())
+                yield from self._recognised(self._process.rest())
                 return
             except _Died as death:
                 yield from self._again(death)
@@ -99,7 +99,7 @@ class IsolatedRecogniser:
         """End the process."""
         self._process.close()
 
-    def _heard(self, updates: Iterator[Update | Failure]) -> Iterator[Heard]:
+    def _recognised(self, updates: Iterator[Update | Failure]) -> Iterator[Recognised]:
         """Yield updates as hypotheses, with times from the start of the audio."""
         for update in updates:
             if isinstance(update, Failure):
@@ -114,7 +114,7 @@ class IsolatedRecogniser:
         while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= when * RATE:
             self._kept.popleft()
 
-    def _again(self, death: _Died) -> Iterator[Heard]:
+    def _again(self, death: _Died) -> Iterator[Recognised]:
         """Start the process again with the audio of the current utterance.
 
         Raises:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import Samples, library
-from redraft.speech.recogniser import Heard, Hypothesis, Recogniser
+from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
 
 
 def punctuator(folder: str) -> Callable[[str], str]:
@@ -53,11 +53,11 @@ class Punctuated:
     def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
         self._recogniser, self._punctuate = recogniser, punctuate
 
-    def hear(self, samples: Samples) -> Iterator[Heard]:
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Yield what a block of audio adds."""
         yield from self._all(self._recogniser.hear(samples))
 
-    def finish(self) -> Iterator[Heard]:
+    def finish(self) -> Iterator[Recognised]:
         """Yield the utterance that is still open, as final."""
         yield from self._all(self._recogniser.finish())
 
@@ -65,8 +65,8 @@ class Punctuated:
         """Release the recogniser's resources."""
         self._recogniser.close()
 
-    def _all(self, heard: Iterable[Heard]) -> Iterator[Heard]:
-        for each in heard:
+    def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
+        for each in recognised:
             if isinstance(each, Hypothesis) and each.text.strip():
                 text = self._punctuate(each.text)
                 each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))

@@ -31,7 +31,7 @@ class Hypothesis:
 
 
 #: A hypothesis, or a failure that did not end the recognition.
-Heard: TypeAlias = Hypothesis | Failure
+Recognised: TypeAlias = Hypothesis | Failure
 
 
 class Recogniser(Protocol):
@@ -40,10 +40,10 @@ class Recogniser(Protocol):
     Any exception may be raised: `transcribe` keeps what was recognised before, and reports a failure.
     """
 
-    def hear(self, samples: Samples) -> Iterable[Heard]:
+    def hear(self, samples: Samples) -> Iterable[Recognised]:
         """Return what a block of mono audio at 16 kHz adds, in order; empty if nothing has changed."""
 
-    def finish(self) -> Iterable[Heard]:
+    def finish(self) -> Iterable[Recognised]:
         """End the audio; return the utterance that is still open, as final."""
 
     def close(self) -> None:
@@ -66,22 +66,22 @@ class Names:
     _utterance: int = 1
     _last: Update | None = None
 
-    def update(self, heard: Hypothesis) -> Update | None:
+    def update(self, hypothesis: Hypothesis) -> Update | None:
         """Return the update for a hypothesis; None if nothing has changed.
 
         The first update of an utterance has its start as the time, where its subtitle starts; later ones have the end
         of the recognised audio.
         """
-        text, last = printable(heard.text).strip(), self._last
+        text, last = printable(hypothesis.text).strip(), self._last
         if last is None and not text:
             return None  # noise without words is not an utterance
-        if last is not None and not heard.final and text == last.text:
+        if last is not None and not hypothesis.final and text == last.text:
             return None
-        when = heard.end if last is not None or heard.final else heard.start
+        when = hypothesis.end if last is not None or hypothesis.final else hypothesis.start
         seq = 0 if last is None else last.seq + 1
-        made = Update(str(self._utterance), seq, text, heard.final, round(max(0.0, when), 3))
+        made = Update(str(self._utterance), seq, text, hypothesis.final, round(max(0.0, when), 3))
         self._last = made
-        if heard.final:
+        if hypothesis.final:
             self._utterance, self._last = self._utterance + 1, None
         return made
 
@@ -91,9 +91,9 @@ class Names:
             yield finished(self._last)
             self._utterance, self._last = self._utterance + 1, None
 
-    def items(self, heard: Iterable[Heard]) -> Iterator[Item]:
+    def items(self, recognised: Iterable[Recognised]) -> Iterator[Item]:
         """Yield updates and failures, in order."""
-        for each in heard:
+        for each in recognised:
             if isinstance(each, Failure):
                 yield each
             elif (update := self.update(each)) is not None:

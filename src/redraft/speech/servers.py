@@ -17,8 +17,8 @@ from redraft.captions.events import Failure
 from redraft.captions.formats.read import Item
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples, library
-from redraft.speech.dialect import Dialect, Said, find_dialect
-from redraft.speech.recogniser import Heard, Hypothesis, Names
+from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
+from redraft.speech.recogniser import Hypothesis, Names, Recognised
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
@@ -105,7 +105,7 @@ class Server:
         """Send a message; raises ``closed`` if the connection is lost."""
         self._socket.send(message)
 
-    def receive(self, timeout: float | None) -> Iterator[Said | Failure]:
+    def receive(self, timeout: float | None) -> Iterator[ServerHypothesis | Failure]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
         Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
@@ -141,7 +141,7 @@ class ServerRecogniser:
         self._samples = self._origin = 0
         self._start: float | None = None
 
-    def hear(self, samples: Samples) -> Iterator[Heard]:
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Send audio, and yield what has arrived."""
         self._kept.append((self._samples, samples))
         self._samples += len(samples)
@@ -158,7 +158,7 @@ class ServerRecogniser:
             else:
                 return
 
-    def finish(self) -> Iterator[Heard]:
+    def finish(self) -> Iterator[Recognised]:
         """End the audio, and yield the remaining hypotheses."""
         unsent: list[Samples] = []
         self._server.ending = True
@@ -189,36 +189,36 @@ class ServerRecogniser:
         self._origin = self._kept[0][0] if self._kept else self._samples
         return [block for _, block in self._kept]
 
-    def _waiting(self) -> Iterator[Heard]:
+    def _waiting(self) -> Iterator[Recognised]:
         """Yield what has arrived already."""
         with suppress(TimeoutError):
             while True:
-                yield from map(self._heard, self._server.receive(0))
+                yield from map(self._hypothesis, self._server.receive(0))
 
-    def _left(self) -> Iterator[Heard]:
+    def _left(self) -> Iterator[Recognised]:
         """Yield what arrived before the connection was lost."""
         with suppress(self._server.closed):
             yield from self._waiting()
 
-    def _rest(self) -> Iterator[Heard]:
+    def _rest(self) -> Iterator[Recognised]:
         """Yield everything until the server has finished."""
         try:
             while not self._server.dialect.over:
-                yield from map(self._heard, self._server.receive(ANSWER))
+                yield from map(self._hypothesis, self._server.receive(ANSWER))
         except TimeoutError:
             yield Failure(f"{self._server.url} has not ended the audio's last utterance within {ANSWER:g} s")
 
-    def _heard(self, said: Said | Failure) -> Heard:
-        if isinstance(said, Failure):
-            return said
+    def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:
+        if isinstance(found, Failure):
+            return found
         now, origin = self._samples / RATE, self._origin / RATE
-        end = now if said.end is None else min(now, origin + said.end)
-        if said.start is not None:
-            self._start = min(end, origin + said.start)
+        end = now if found.end is None else min(now, origin + found.end)
+        if found.start is not None:
+            self._start = min(end, origin + found.start)
         elif self._start is None:
             self._start = end
-        made = Hypothesis(said.text, self._start, end, said.final)
-        if said.final:
+        made = Hypothesis(found.text, self._start, end, found.final)
+        if found.final:
             self._start = None
             while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= end * RATE:
                 self._kept.popleft()
@@ -240,7 +240,7 @@ def _overheard(server: Server) -> Iterator[Item]:
     try:
         while not server.dialect.over:
             try:
-                said = list(server.receive(None))
+                found = list(server.receive(None))
             except server.closed:
                 yield from names.finish()
                 try:
@@ -250,15 +250,15 @@ def _overheard(server: Server) -> Iterator[Item]:
                     return
                 origin = time.monotonic() - began
                 continue
-            yield from names.items(_at(each, origin, time.monotonic() - began) for each in said)
+            yield from names.items(_at(each, origin, time.monotonic() - began) for each in found)
         yield from names.finish()
     finally:
         server.close()
 
 
-def _at(said: Said | Failure, origin: float, now: float) -> Heard:
+def _at(found: ServerHypothesis | Failure, origin: float, now: float) -> Recognised:
     """Convert a hypothesis to times from the start of the stream."""
-    if isinstance(said, Failure):
-        return said
-    start, end = (now if each is None else origin + each for each in (said.start, said.end))
-    return Hypothesis(said.text, start, end, said.final)
+    if isinstance(found, Failure):
+        return found
+    start, end = (now if each is None else origin + each for each in (found.start, found.end))
+    return Hypothesis(found.text, start, end, found.final)

@@ -2,9 +2,9 @@
 
     python -m redraft.speech.worker --recogniser moonshine --language en < talk.pcm
 
-Each line is an object with a ``type``: "heard", "update" with the fields of an `redraft.captions.events.Update`, or
+Each line is an object with a ``type``: "ready", "update" with the fields of an `redraft.captions.events.Update`, or
 "error" with a ``message``.  All have ``samples``, the number of samples recognised so far, and ``cpu``, the CPU seconds
-used.  The first line is "heard" once the recogniser is ready, or an error whose ``kind`` is the type of the exception.
+used.  The first line is "ready" once the recogniser is open, or an error whose ``kind`` is the type of the exception.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Worker:
         except Exception as error:
             self._say("error", message=reason(error), kind=type(error).__name__)
             return 1
-        self._say("heard")
+        self._say("ready")
         for item in transcribe(self._noted(pcm_blocks(self._audio, checked=True)), recogniser):
             if isinstance(item, Update):
                 self._say("update", **asdict(item))
             elif self._samples:  # without audio this is no error
                 self._say("error", message=item.message)
-        self._say("heard")
+        self._say("ready")
         return 0
 
     def _noted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
@@ -62,12 +62,12 @@ class Worker:
             self._samples += len(block)
             yield block
             if self._samples - self._told >= _REPORT * RATE:
-                self._say("heard")
+                self._say("ready")
 
     def _say(self, type: str, **fields: object) -> None:
         self._told = self._samples
-        said = {"type": type, **fields, "samples": self._samples, "cpu": round(time.process_time(), 3)}
-        self._out.write(json.dumps(said).encode() + b"\n")
+        message = {"type": type, **fields, "samples": self._samples, "cpu": round(time.process_time(), 3)}
+        self._out.write(json.dumps(message).encode() + b"\n")
         self._out.flush()
 
 

@@ -53,9 +53,9 @@ def outcome(**more: Any) -> Outcome:
     """Two talks of which one was refused; captions after the 10th second count, and lag 0.1 s to 2 s."""
     hearing = Hearing()
     for number in range(30):
-        hearing.said(Update(str(number), 0, "a"), float(number))
+        hearing.sent(Update(str(number), 0, "a"), float(number))
         lag = 9.0 if number < 10 else 0.1 * (number - 9)
-        hearing.heard(Caption(str(number), 0, "de", "ein", final=True), number + lag)
+        hearing.received(Caption(str(number), 0, "de", "ein", final=True), number + lag)
     samples = [sample(second, 50, second / 2, 10 * second) for second in range(0, 40, 2)]
     refused = [ServerError("capacity", "full: 97%"), ServerError("capacity", "full: 99%")]
     return Outcome(Plan(3, 30.0), 10.0, 30.0, [hearing, Hearing()], refused, samples=samples, late=[0.002], **more)

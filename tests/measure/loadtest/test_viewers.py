@@ -16,7 +16,7 @@ import pytest
 from redraft.client import ServerError
 from redraft.errors import OptionError
 from redraft_bench.loadtest import viewers
-from redraft_bench.loadtest.audience import Heard
+from redraft_bench.loadtest.audience import Arrivals
 from redraft_bench.loadtest.redis import RedisProcess
 from redraft_bench.loadtest.viewers import Seen, Show, figures
 
@@ -30,13 +30,13 @@ def wire(key: tuple[Any, ...], **more: Any) -> bytes:
 
 def found(tmp_path: Path, arrivals: list[tuple[int, bytes, float]], **show: Any) -> dict[str, Any]:
     """The row of two viewers to whom this came."""
-    heard = Heard()
+    record = Arrivals()
     for arrival in arrivals:
-        heard.add(*arrival)
-    heard.write(tmp_path / "heard.npz")
+        record.add(*arrival)
+    record.write(tmp_path / "arrivals.npz")
     cpu = {"alone": 0.1, "server": 0.2, "replicas": 0.25, "audience": 0.5}
     seen = Seen({PARTIAL: 9.5, FIRST: 10.0, JAPANESE: 10.5, SECOND: 11.0}, begun=9.0, ended=13.0, connected=2, cpu=cpu)
-    return dict(figures(Show(2, 2, 4.0, **show), seen, tmp_path / "heard.npz"))
+    return dict(figures(Show(2, 2, 4.0, **show), seen, tmp_path / "arrivals.npz"))
 
 
 def test_viewers_that_get_everything_once(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_what_is_lost_doubled_or_in_another_order_is_counted(tmp_path: Path) -> 
 
 
 def test_what_came_before_all_viewers_were_there_does_not_count_as_lag(tmp_path: Path) -> None:
-    heard = [(viewer, wire(key), 50.0) for key in (FIRST, SECOND) for viewer in (0, 1)]
-    row = found(tmp_path, heard)
+    arrivals = [(viewer, wire(key), 50.0) for key in (FIRST, SECOND) for viewer in (0, 1)]
+    row = found(tmp_path, arrivals)
     assert row["added_lag_p50_ms"] == pytest.approx(39_500)
     assert np.isclose(row["messages_a_second"], 0)
 
@@ -83,7 +83,7 @@ def test_viewers_that_cannot_connect_are_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
 
     async def work(address: str) -> None:
-        async with viewers._audience(Show(1, 0, 1.0), [address], tmp_path / "heard.npz"):
+        async with viewers._audience(Show(1, 0, 1.0), [address], tmp_path / "arrivals.npz"):
             raise AssertionError
 
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connections wait in its queue

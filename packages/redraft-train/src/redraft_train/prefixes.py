@@ -1,6 +1,6 @@
 """Prefix pairs whose targets end where the source prefix no longer supports them.
 
-A target cut in proportion to its source would make a model guess words that it has not heard, or hold back words that
+A target cut in proportion to its source would make a model guess words that it has not read, or hold back words that
 it could translate.  Here the cut follows the model's own alignment of the sentences: the translation of the whole
 sentence is scored after the source prefix, token by token, and ends before the first token that is much less probable
 after the prefix than after the whole source:
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redraft.captions.languages import parse_language
-from redraft_train.spoken import heard
+from redraft_train.spoken import as_recognised
 
 Ids: TypeAlias = tuple[int, ...]
 #: Type of a teacher's prompts.
@@ -97,7 +97,7 @@ def prefix_pairs(
 
     def prompt(words: Sequence[str], language: str) -> P:
         text = " ".join(words)
-        return teacher.prompt(heard(text, generator) if generator.random() < how.spoken else text, language)
+        return teacher.prompt(as_recognised(text, generator) if generator.random() < how.spoken else text, language)
 
     for place, each in enumerate(translated):
         words = each.source.split(" ")

@@ -12,7 +12,7 @@ FILLERS = ("uh", "um", "er", "uhm", "you know", "well", "so", "I mean")
 LOWER_CASED, HESITANT = 0.4, 0.2
 
 
-def heard(source: str, generator: random.Random) -> str:
+def as_recognised(source: str, generator: random.Random) -> str:
     """Return a source in the style of a recogniser: `as_spoken`, sometimes in lower case or with hesitations."""
     source = as_spoken(source)
     if generator.random() < LOWER_CASED:

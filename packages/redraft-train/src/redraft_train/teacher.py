@@ -116,8 +116,8 @@ class HfTeacher:
         inputs = {"input_ids": ids, "attention_mask": seen}
         # encoder positions count from the left; decoders start with the same number of ids for every source
         if prompts[0].encoder:
-            source, heard = padded([prompt.encoder for prompt in prompts], self.backend.pad_token)
-            inputs = {"input_ids": source, "attention_mask": heard, "decoder_input_ids": ids}
+            source, seen = padded([prompt.encoder for prompt in prompts], self.backend.pad_token)
+            inputs = {"input_ids": source, "attention_mask": seen, "decoder_input_ids": ids}
         return {name: tensor.to(self.backend.device) for name, tensor in inputs.items()}
 
     def _generation(self, prompt: Prompt) -> GenerationConfig:

@@ -89,10 +89,10 @@ class LinesWriter:
             _put(self._errors, failure_line(event) + "\n")
             return
         column = event.language if column is None else column
-        said = event.utterance, spoken(event)
-        if event.final or (said[1] and said != self._last.get(column)):
-            self._last[column] = said
-            _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{said[1]}\n")
+        written = event.utterance, spoken(event)
+        if event.final or (written[1] and written != self._last.get(column)):
+            self._last[column] = written
+            _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{written[1]}\n")
 
     def close(self) -> None:
         """Do nothing: there is no pending output."""

@@ -129,15 +129,15 @@ def demo(
         with interrupt.ends_process():
             backend = _open(stack, model, engine)
             small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
-        heard: list[Update] = []
-        updates = stage.first(stage.heard(recogniser, heard), sentences) if recogniser else iter(talk)
+        recognised: list[Update] = []
+        updates = stage.first(stage.recognised(recogniser, recognised), sentences) if recogniser else iter(talk)
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
             updates = updates if live else stage.timed(talk, speed)
             played = stage.play(backend, contenders, updates, talk[-1].time or 0.0, console, small, listening)
         else:
             played = stage.run(backend, contenders, updates, len(talk), small)
-        line = stage.signed(backend, heard if live else talk, contenders[0], listening)
+        line = stage.signed(backend, recognised if live else talk, contenders[0], listening)
     _report(played, line, console, as_json=as_json)
     if isinstance(played.stopped, RedraftError):
         click.echo(f"redraft: {played.stopped}", err=True)

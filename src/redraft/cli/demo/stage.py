@@ -105,7 +105,7 @@ def _paced(talk: Sequence[Update], speed: float) -> Iterator[Update]:
             yield item
 
 
-def heard(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
+def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
     """Yield what a recogniser hears in the recording of the talk at its original speed, while its sound plays.
 
     Every update is also appended to ``found``.

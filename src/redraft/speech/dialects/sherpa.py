@@ -10,7 +10,7 @@ from __future__ import annotations
 from redraft.captions.events import is_seconds, is_whole
 from redraft.captions.formats.read import FLAG, TEXT, Field
 from redraft.speech.audio import Samples
-from redraft.speech.dialect import Dialect, Said, parsed
+from redraft.speech.dialect import Dialect, ServerHypothesis, parsed
 
 SUMMARY = "streaming websocket server of sherpa-onnx: ws://HOST:6006"
 PATH = "/"
@@ -38,25 +38,25 @@ class SherpaDialect:
 
     def __init__(self) -> None:
         self.over = False
-        self._segment, self._open = 0, Said("")
+        self._segment, self._open = 0, ServerHypothesis("")
 
     def audio(self, samples: Samples) -> bytes:
         """Return 32-bit floats, little-endian."""
         return samples.astype("<f4").tobytes()
 
-    def read(self, message: str | bytes) -> list[Said]:
+    def read(self, message: str | bytes) -> list[ServerHypothesis]:
         """Return the current segment, preceded by the final previous one if the server did not mark its end."""
         if message == "Done!":
             self.over = True
             return []
         found = parsed(message, _FIELDS, ("text", "segment"))
-        said: list[Said] = []
+        ended: list[ServerHypothesis] = []
         if found["segment"] > self._segment and self._open.text:
-            said.append(Said(self._open.text, True, self._open.start, self._open.end))
-            self._open = Said("")
+            ended.append(ServerHypothesis(self._open.text, True, self._open.start, self._open.end))
+            self._open = ServerHypothesis("")
         self._segment = found["segment"]
         start, times = found.get("start_time"), found.get("timestamps")
         end = start + times[-1] if start is not None and times else None
-        now = Said(found["text"], found.get("is_final", False), start, end)
-        self._open = Said("") if now.final else now
-        return [*said, now]
+        now = ServerHypothesis(found["text"], found.get("is_final", False), start, end)
+        self._open = ServerHypothesis("") if now.final else now
+        return [*ended, now]

@@ -14,7 +14,7 @@ from redraft.captions.events import is_seconds
 from redraft.captions.formats.read import TEXT, Field
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import Dialect, Said, message, parsed, pcm
+from redraft.speech.dialect import Dialect, ServerHypothesis, message, parsed, pcm
 
 SUMMARY = "vosk-server: ws://HOST:2700"
 PATH = "/"
@@ -55,16 +55,16 @@ class Vosk:
         self._sent.append(len(samples))
         return pcm(samples)
 
-    def read(self, message: str | bytes) -> list[Said]:
+    def read(self, message: str | bytes) -> list[ServerHypothesis]:
         """Return the current utterance; it is final if the message has its end."""
-        heard = None
+        position = None
         if self._sent:
             self._answered += self._sent.popleft()
-            heard = self._answered / RATE
+            position = self._answered / RATE
         found = parsed(message, _FIELDS, ())
         if "text" in found:
-            words = found.get("result") or [{"start": None, "end": heard}]
-            return [Said(found["text"], True, words[0]["start"], words[-1]["end"])]
+            words = found.get("result") or [{"start": None, "end": position}]
+            return [ServerHypothesis(found["text"], True, words[0]["start"], words[-1]["end"])]
         if "partial" in found:
-            return [Said(found["partial"], end=heard)]
+            return [ServerHypothesis(found["partial"], end=position)]
         raise InputError("partial or text must be given")

@@ -16,7 +16,7 @@ from redraft.captions.events import is_text
 from redraft.captions.formats.read import FLAG, TEXT, Field
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import Dialect, Said, parsed, pcm
+from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
 
 SUMMARY = "WhisperLiveKit: ws://HOST:8000"
 PATH = "/asr"
@@ -70,7 +70,7 @@ class WhisperLiveKit:
         header, self._header = self._header, b""
         return header + pcm(samples)
 
-    def read(self, message: str | bytes) -> list[Said]:
+    def read(self, message: str | bytes) -> list[ServerHypothesis]:
         """Return the sentences that have ended, and the current one."""
         found = parsed(message, _FIELDS, ())
         kind = found.get("type")
@@ -85,10 +85,10 @@ class WhisperLiveKit:
             raise InputError(f"the server says: {found['error']}")
         if kind is not None or "lines" not in found:
             raise InputError("lines must be given, or type must be config or ready_to_stop")
-        return self._said(found)
+        return self._sentences(found)
 
-    def _said(self, found: dict[str, Any]) -> list[Said]:
-        said: list[Said] = []
+    def _sentences(self, found: dict[str, Any]) -> list[ServerHypothesis]:
+        ended: list[ServerHypothesis] = []
         starts: Counter[str] = Counter()
         before, self._ended = self._ended, {}
         rest, start = "", None
@@ -100,18 +100,18 @@ class WhisperLiveKit:
             text, done = line["text"], before.get(key, 0)
             start, end = _seconds(line["start"]), _seconds(line["end"])
             while sentence := _SENTENCE.match(text, done):
-                said.append(Said(sentence[0].strip(), True, start, end))
+                ended.append(ServerHypothesis(sentence[0].strip(), True, start, end))
                 done = sentence.end()
             rest = text[done:]
             if number < len(found["lines"]) - 1:  # earlier lines have ended
                 if rest.strip():
-                    said.append(Said(rest.strip(), True, start, end))
+                    ended.append(ServerHypothesis(rest.strip(), True, start, end))
                 done, rest = len(text), ""
             self._ended[key] = done
         tail = found.get("buffer_diarization", "") + found.get("buffer_transcription", "")
         joint = " " if rest and tail and not (rest[-1].isspace() or tail[0].isspace()) else ""
         now = f"{rest}{joint}{tail}".strip()
-        return [*said, Said(now, start=start if rest.strip() else None)] if now else said
+        return [*ended, ServerHypothesis(now, start=start if rest.strip() else None)] if now else ended
 
 
 def _seconds(time: str) -> float:

@@ -19,10 +19,10 @@ RATES = {
     option.name: option
     for option in (
         Option("late", 0.3, 0, 1, "of the mistakes that an update could correct, those that it does not"),
-        Option("drop", 0.05, 0, 1, "of the words, those that are not heard at first"),
+        Option("drop", 0.05, 0, 1, "of the words, those that are not recognised at first"),
         Option("split", 0.05, 0, 1, "of the words, those that are cut in two or run into the word before"),
         Option("casing", 0.1, 0, 1, "of the words, those that are in lower case at first"),
-        Option("cut", 0.2, 0, 1, "of the updates, those whose last word is heard in part only"),
+        Option("cut", 0.2, 0, 1, "of the updates, those whose last word is recognised in part only"),
     )
 }
 
@@ -33,10 +33,10 @@ class _Word:
 
     space: str
     word: str
-    heard: str
+    recognised: str
 
     @property
-    def said(self) -> str:
+    def spoken(self) -> str:
         return self.space + self.word
 
 
@@ -80,7 +80,7 @@ def _misheard(segment: Segment, rng: random.Random, rates: Mapping[str, float]) 
     updates = []
     for update in segment.updates[:-1]:
         words = _hear(update.text, words, rng, rates)
-        updates.append(replace(update, text="".join(word.heard for word in words)))
+        updates.append(replace(update, text="".join(word.recognised for word in words)))
     return replace(segment, updates=(*updates, segment.updates[-1]))
 
 
@@ -91,9 +91,9 @@ def _hear(text: str, before: list[_Word], rng: random.Random, rates: Mapping[str
     for found in WORD.finditer(text):
         word = _Word(text[end : found.start()], found[0], text[end : found.end()])
         known = before[len(words)] if len(words) < len(before) else None
-        if known is None or known.said != word.said:
-            word = replace(word, heard=_mistaken(word, found.end() == len(text), rng, rates))
-        elif known.heard != known.said and rng.random() < rates["late"]:
+        if known is None or known.spoken != word.spoken:
+            word = replace(word, recognised=_mistaken(word, found.end() == len(text), rng, rates))
+        elif known.recognised != known.spoken and rng.random() < rates["late"]:
             word = known
         words.append(word)
         end = found.end()
@@ -102,13 +102,13 @@ def _hear(text: str, before: list[_Word], rng: random.Random, rates: Mapping[str
 
 def _mistaken(word: _Word, last: bool, rng: random.Random, rates: Mapping[str, float]) -> str:
     """Return a new word with errors; only the first error applies, except for casing."""
-    heard = word.said
+    recognised = word.spoken
     cut = rng.randrange(1, max(2, len(word.word)))  # a position inside the word, or after a single character
     if rng.random() < rates["drop"]:
-        heard = ""
+        recognised = ""
     elif rng.random() < rates["split"]:
         in_two = len(word.word) > 1 and rng.random() < 0.5
-        heard = f"{word.space}{word.word[:cut]} {word.word[cut:]}" if in_two else word.word
+        recognised = f"{word.space}{word.word[:cut]} {word.word[cut:]}" if in_two else word.word
     elif last and rng.random() < rates["cut"]:
-        heard = word.space + word.word[:cut]
-    return heard.lower() if rng.random() < rates["casing"] else heard
+        recognised = word.space + word.word[:cut]
+    return recognised.lower() if rng.random() < rates["casing"] else recognised

@@ -66,7 +66,7 @@ class _Tail:
         self._rng, self._rate, self._lag = rng, rate, lag
         self._sentences = [(each.source.split(), each) for each in sentences if each.source.split()]
         self._words = [word for words, _ in self._sentences for word in words]
-        self._heard: list[str] = []
+        self._recognised: list[str] = []
         self._reached = 0
 
     def segment(self) -> Segment:
@@ -85,31 +85,31 @@ class _Tail:
                 self._revise(texts[-1])
             else:
                 self._hear(self._lag)
-            texts.append(" ".join(filter(None, self._heard)))
+            texts.append(" ".join(filter(None, self._recognised)))
         return texts
 
     def _hear(self, words: int) -> None:
-        self._heard += self._words[self._reached : self._reached + words]
-        self._reached = len(self._heard)
+        self._recognised += self._words[self._reached : self._reached + words]
+        self._reached = len(self._recognised)
 
     def _revise(self, before: str) -> None:
         """Recognise the newest words again, fewer or more of them, or drop the first sentence."""
         first = self._sentences[0][0]
         if len(self._sentences) > 1 and self._reached >= len(first) + BEYOND and self._rng.random() < 0.5:
-            del self._sentences[0], self._words[: len(first)], self._heard[: len(first)]
+            del self._sentences[0], self._words[: len(first)], self._recognised[: len(first)]
             self._reached -= len(first)
             return
         back = self._rng.randint(1, min(NEWEST, self._reached))
         again = max(1, back + self._rng.randint(-2, self._lag))
         start = self._reached - back
-        self._heard = self._heard[:start]
+        self._recognised = self._recognised[:start]
         self._reached = start
         self._hear(again)
         for place in range(start, self._reached):
             if self._rng.random() < 0.3:
-                self._heard[place] = _misheard(self._heard[place], self._rng)
-        if " ".join(filter(None, self._heard)).startswith(before):
-            del self._heard[start:]  # nothing changed, so drop the newest words
+                self._recognised[place] = _misheard(self._recognised[place], self._rng)
+        if " ".join(filter(None, self._recognised)).startswith(before):
+            del self._recognised[start:]  # nothing changed, so drop the newest words
             self._reached = start
 
     def _references(self) -> dict[str, str]:

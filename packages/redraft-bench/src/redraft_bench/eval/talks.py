@@ -190,13 +190,15 @@ def places_of(texts: Sequence[str], sentences: Sequence[str]) -> list[int]:
 
     If none does, that of the previous sentence.
     """
-    heard = [(word, number) for number, text in enumerate(texts) for word in _plain(text)]
+    recognised = [(word, number) for number, text in enumerate(texts) for word in _plain(text)]
     spoken = [(word, number) for number, text in enumerate(sentences) for word in _plain(text)]
-    matcher = difflib.SequenceMatcher(None, [word for word, _ in heard], [word for word, _ in spoken], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [word for word, _ in recognised], [word for word, _ in spoken], autojunk=False
+    )
     votes: list[Counter[int]] = [Counter() for _ in sentences]
     for block in matcher.get_matching_blocks():
         for offset in range(block.size):
-            votes[spoken[block.b + offset][1]][heard[block.a + offset][1]] += 1
+            votes[spoken[block.b + offset][1]][recognised[block.a + offset][1]] += 1
     places: list[int] = []
     for found in votes:
         places.append(found.most_common(1)[0][0] if found else (places[-1] if places else 0))

@@ -33,7 +33,7 @@ KEY = ("type", "utterance", "language", "seq")
 
 
 @dataclass(slots=True)
-class Heard:
+class Arrivals:
     """The messages received by the viewers.
 
     Attributes:
@@ -75,11 +75,11 @@ class Viewer(asyncio.Protocol):
     Args:
         number: number of the viewer.
         address: ``ws://...`` URL to watch.
-        heard: records arrivals.
+        arrivals: records arrivals.
     """
 
-    def __init__(self, number: int, address: str, heard: Heard) -> None:
-        self._number, self._heard = number, heard
+    def __init__(self, number: int, address: str, arrivals: Arrivals) -> None:
+        self._number, self._arrivals = number, arrivals
         self._protocol = ClientProtocol(parse_uri(address), max_size=None)
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
@@ -98,7 +98,7 @@ class Viewer(asyncio.Protocol):
         for event in self._protocol.events_received():
             if isinstance(event, Frame):
                 if event.opcode is Opcode.TEXT:
-                    self._heard.add(self._number, bytes(event.data), now)
+                    self._arrivals.add(self._number, bytes(event.data), now)
             elif not self.opened.done():
                 self.opened.set_result(None)
         self._send()
@@ -127,7 +127,7 @@ class Viewer(asyncio.Protocol):
         return self._protocol.state is State.OPEN
 
 
-async def watch(addresses: Sequence[str], number: int, heard: Heard) -> int:
+async def watch(addresses: Sequence[str], number: int, arrivals: Arrivals) -> int:
     """Connect viewers, in turn to each address, until all have been disconnected; return how many were connected."""
     loop, few = asyncio.get_running_loop(), asyncio.Semaphore(_AT_ONCE)
 
@@ -135,7 +135,7 @@ async def watch(addresses: Sequence[str], number: int, heard: Heard) -> int:
         uri = parse_uri(addresses[viewer % len(addresses)])
         async with few:
             _, made = await loop.create_connection(
-                lambda: Viewer(viewer, addresses[viewer % len(addresses)], heard), uri.host, uri.port
+                lambda: Viewer(viewer, addresses[viewer % len(addresses)], arrivals), uri.host, uri.port
             )
             await made.opened
         return made
@@ -157,9 +157,9 @@ def main() -> None:
     """Run the command."""
     number, path, *addresses = sys.argv[1:]
     allow_open_files(int(number) + BESIDE)
-    heard = Heard()
-    asyncio.run(watch(addresses, int(number), heard))
-    heard.write(Path(path))
+    arrivals = Arrivals()
+    asyncio.run(watch(addresses, int(number), arrivals))
+    arrivals.write(Path(path))
     sys.stdout.flush()
 
 

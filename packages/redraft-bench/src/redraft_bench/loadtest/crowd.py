@@ -134,7 +134,7 @@ async def _talk(client: Client, script: Script, first: int, start: float, until:
             speaking = asyncio.create_task(_speak(client, script, first, start, until, hearing, outcome.late))
             try:
                 async for event in client:
-                    hearing.heard(event, time.monotonic())
+                    hearing.received(event, time.monotonic())
             finally:
                 speaking.cancel()
                 with suppress(asyncio.CancelledError, ServerError):
@@ -157,7 +157,7 @@ async def _speak(
                 return
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             late.append(time.monotonic() - due)
-            hearing.said(update, due)
+            hearing.sent(update, due)
             await client.send(update)
     finally:
         await client.end()

@@ -18,9 +18,9 @@ def row(outcome: Outcome) -> Row:
     passes and CPU time from the warm-up to the end.  Times are in milliseconds.
     """
     hearings = outcome.hearings
-    lags = [lag for hearing in hearings for lag in hearing.lags if lag.said >= outcome.warm]
+    lags = [lag for hearing in hearings for lag in hearing.lags if lag.spoken >= outcome.warm]
     erased, shown = (sum(getattr(each.counts, name) for each in hearings) for name in ("erased", "shown"))
-    grown = slope((lag.said, lag.caption) for lag in lags)
+    grown = slope((lag.spoken, lag.caption) for lag in lags)
     found: Row = {
         "talks": outcome.plan.talks,
         "seconds": outcome.plan.seconds,

@@ -13,12 +13,12 @@ class Lag:
     """The lag of a caption.
 
     Attributes:
-        said: when the oldest words first covered by it were spoken, in seconds of the talk.
+        spoken: when the oldest words first covered by it were spoken, in seconds of the talk.
         caption: seconds from then to the caption.
         answer: seconds from its update to the caption; None if there was no caption.
     """
 
-    said: float
+    spoken: float
     caption: float
     answer: float | None
 
@@ -50,12 +50,12 @@ class Hearing:
     #: Utterance -> ``seq`` and time of its updates that are not covered yet.
     _open: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
 
-    def said(self, update: Update, due: float) -> None:
+    def sent(self, update: Update, due: float) -> None:
         """Count an update that is about to be sent."""
         self.updates += 1
         self._open.setdefault(update.utterance, []).append((update.seq, due))
 
-    def heard(self, event: Event, now: float) -> None:
+    def received(self, event: Event, now: float) -> None:
         """Count an event from the server."""
         if not isinstance(event, Caption):
             self.failures += 1

@@ -93,7 +93,7 @@ async def run(job: Job, show: Show, progress: Callable[[float], None] = lambda _
         ServerError: a server does not start or has crashed, or viewers could not connect.
     """
     allow_open_files(show.viewers + audience.BESIDE)  # child processes inherit the limit
-    heard = job.folder / "viewers.npz"
+    arrivals = job.folder / "viewers.npz"
     settings = {"viewers": "100000"}
     async with AsyncExitStack() as stack:
         redis = await stack.enter_async_context(RedisProcess.started()) if show.replicas else None
@@ -105,8 +105,8 @@ async def run(job: Job, show: Show, progress: Callable[[float], None] = lambda _
             await stack.enter_async_context(serving(only, job.folder / f"viewers-{number}.log"))
             for number in range(show.replicas)
         ]
-        seen = await _watched(job, show, server, replicas, redis, heard, progress)
-    found = {**job.labels(show.method), **figures(show, seen, heard)}
+        seen = await _watched(job, show, server, replicas, redis, arrivals, progress)
+    found = {**job.labels(show.method), **figures(show, seen, arrivals)}
     job.write(found, ("method", "options", "viewers", "replicas", "outage", "sent"))
     return found
 
@@ -117,7 +117,7 @@ async def _watched(
     server: str,
     replicas: Sequence[str],
     redis: RedisProcess | None,
-    heard: Path,
+    arrivals: Path,
     progress: Callable[[float], None],
 ) -> Seen:
     """Speak, let the viewers connect, and measure while all are connected."""
@@ -131,7 +131,7 @@ async def _watched(
             seen.cpu["alone"] = alone.cores()
             query = urlencode([("language", each) for each in show.wanted])
             addresses = [f"{each}/v1/watch/{client.session}?{query}" for each in replicas or [server]]
-            async with _audience(show, addresses, heard) as (crowd, seen.connected):
+            async with _audience(show, addresses, arrivals) as (crowd, seen.connected):
                 await asyncio.sleep(_WARM)
                 await _measure(show, seen, CpuMeter([server]), CpuMeter(replicas), redis, crowd, progress)
                 over.set()
@@ -175,14 +175,14 @@ async def _measure(
 
 @asynccontextmanager
 async def _audience(
-    show: Show, addresses: Sequence[str], heard: Path
+    show: Show, addresses: Sequence[str], arrivals: Path
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
     """Run the viewers' process; yield it and the number of connected viewers once all are connected.
 
     Raises:
         ServerError: the process did not connect the viewers.
     """
-    command = (sys.executable, "-m", audience.__name__, str(show.viewers), str(heard))
+    command = (sys.executable, "-m", audience.__name__, str(show.viewers), str(arrivals))
     pipe = asyncio.subprocess.PIPE
     uris = [address.replace("http", "ws", 1) for address in addresses]
     process = await asyncio.create_subprocess_exec(*command, *uris, stdin=pipe, stdout=pipe)
@@ -235,13 +235,13 @@ async def _speak(client: Client, script: Script, over: asyncio.Event) -> None:
     await client.end()
 
 
-def figures(show: Show, seen: Seen, heard: Path) -> Row:
+def figures(show: Show, seen: Seen, arrivals: Path) -> Row:
     """Return the row of a run.
 
     Lags run from a caption's arrival at the session's owner to its arrival at a viewer, for captions made while all
     viewers were connected.
     """
-    with np.load(heard) as found:
+    with np.load(arrivals) as found:
         keys = [tuple(key) for key in json.loads(str(found["messages"]))]
         viewers, indices, times = (found[name] for name in ("viewers", "indices", "times"))
     made = np.array([seen.captions.get(key, np.nan) for key in keys])

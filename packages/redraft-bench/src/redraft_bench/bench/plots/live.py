@@ -47,7 +47,7 @@ def talks(axes: Axes, result: Result) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(ScalarFormatter())
     if len(styles) > 1:
-        words = {setting: setting.replace(" ", "\n") or "usual" for setting in styles}
+        words = {setting: setting.replace(" ", "\n") or "default" for setting in styles}
         lines = [Line2D([], [], color=INK, linestyle=style, label=words[each]) for each, style in styles.items()]
         axes.legend(handles=lines, frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(1, 0))
     axes.set_xlabel("talks at once")
