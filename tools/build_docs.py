@@ -29,12 +29,16 @@ GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 PAPERS = """\
 ## Papers
 
-- **SSBD v2**: Zeng et al., *Self-Speculative Biased Decoding for Faster Re-translation*, second version of
-  *... for Faster Live Translation*
-- **AASD**: Wang et al., *Alignment-Augmented Speculative Decoding with Alignment Sampling and Conditional Verification*
-- **Parallel decoding**: Santilli et al. 2023, *Accelerating Transformer Inference for Translation via Parallel
-  Decoding*
-- **BiLD**: Kim et al. 2023, *Speculative Decoding with Big Little Decoder*
+Please cite these papers for their methods.
+
+- **SSBD v2**: Linxiao Zeng, Haoyun Deng, Kangyuan Shu, Shizhen Wang: *Self-Speculative Biased Decoding for Faster Live
+  Translation*; second version *... for Faster Re-translation*
+- **AASD**: Jikai Wang, Zhenxu Tian, Juntao Li, Qingrong Xia, Xinyu Duan, Zhefeng Wang, Baoxing Huai, Min Zhang:
+  *Alignment-Augmented Speculative Decoding with Alignment Sampling and Conditional Verification*
+- **Parallel decoding**: Andrea Santilli, Silvio Severino, Emilian Postolache, Valentino Maiorca, Michele Mancusi,
+  Riccardo Marin, Emanuele Rodolà, 2023: *Accelerating Transformer Inference for Translation via Parallel Decoding*
+- **BiLD**: Sehoon Kim, Karttikeya Mangalam, Suhong Moon, Jitendra Malik, Michael W. Mahoney, Amir Gholami, Kurt
+  Keutzer, 2023: *Speculative Decoding with Big Little Decoder*
 - **Leviathan et al. 2023**: *Fast Inference from Transformers via Speculative Decoding*
 - **Chen et al. 2023**: *Accelerating Large Language Model Decoding with Speculative Sampling*
 - **Saxena 2023**: *Prompt Lookup Decoding*
@@ -128,9 +132,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def methods_table() -> str:
-    """Return a table of all methods, with links to their sections."""
-    rows = [(f"[`{each.name}`](#{each.name})", each.drafter, each.rule) for each in our_methods()]
-    return table(("method", "drafter", "acceptance rule"), rows)
+    """Return a table of all methods, with links to their options."""
+    rows = [(_linked(each), each.drafter, each.rule, each.source) for each in our_methods()]
+    return table(("method", "drafter", "acceptance rule", "source"), rows)
+
+
+def _linked(method: Method) -> str:
+    return f"[`{method.name}`](#{method.name})"
 
 
 def methods_page() -> str:
@@ -144,24 +152,19 @@ def methods_page() -> str:
         "`redraft methods` prints this list, including the methods of installed plug-ins.\n"
         "[Development](development.md#adding-a-method) shows how to add one.\n",
         methods_table(),
-        "Some methods need a capability of the library that runs the model:\n\n"
-        "- *prompt rows*: the model's predictions for the tokens of the prompt (llama.cpp, and transformers with\n"
-        "  decoder-only models)\n"
-        "- *trees*: verifying several drafts with a common beginning in one pass (the same)\n"
-        "- *early exit*: predictions of the first layers (transformers with decoder-only models)\n\n"
-        "Methods with a small model take it from `--draft-model`; the demo model has one that ships with it.\n",
-        "The [papers](#papers) that the methods come from are listed at the end.\n",
+        "Methods with a small model take it from `--draft-model`. Some methods need more from the backend:\n\n"
+        "- *prompt rows* (predictions for the tokens of the prompt) and *trees* (several drafts in one pass):\n"
+        "  llama.cpp, and transformers with decoder-only models\n"
+        "- *early exit* (predictions of the first layers): transformers with decoder-only models\n",
     ]
     seen: dict[tuple[str, ...], str] = {}
     for method in our_methods():
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")
-        facts = [f"- Source: {method.source}"]
+        facts = list(_shared(method, seen))
         if method.needs:
-            needs = ", ".join(need.replace("_", " ") for need in sorted(method.needs))
-            facts.append(f"- Needs: {needs}")
-        if method.uses:
-            facts.append(f"- Uses, if available: {', '.join(sorted(method.uses))}")
-        parts.append("\n".join([*facts, *_shared(method, seen)]) + "\n")
+            facts.insert(0, f"- Needs: {', '.join(need.replace('_', ' ') for need in sorted(method.needs))}")
+        if facts:
+            parts.append("\n".join(facts) + "\n")
         if new := [row for row in map(_option_row, method.options) if row not in seen]:
             parts.append(table(("option", "default", "allowed", "what it is"), new))
             seen |= dict.fromkeys(new, method.name)
@@ -179,7 +182,7 @@ def _shared(method: Method, seen: Mapping[tuple[str, ...], str]) -> Iterator[str
         if row in seen:
             shared.setdefault(seen[row], []).append(row[0])
     for name, options in shared.items():
-        yield f"- Options as for [{name}](#{name}): {', '.join(options)}"
+        yield f"- As in [{name}](#{name}): {', '.join(options)}"
 
 
 def stale(root: Path = ROOT) -> list[str]:

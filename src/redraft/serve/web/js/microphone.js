@@ -93,7 +93,7 @@ export class Microphone {
     if (!this.#stream) return;
     const [track] = this.#stream.getAudioTracks();
     if (this.#pausing) this.#on.state("paused");
-    else if (this.suspended) this.#on.state("paused", "The browser has paused the microphone. Press Resume to go on.");
+    else if (this.suspended) this.#on.state("paused", "The browser has paused the microphone. Press Resume to continue.");
     else if (track.muted) this.#on.state("paused", "The system has muted the microphone.");
     else this.#on.state("listening");
   }

@@ -30,7 +30,7 @@ const ROOM = [
 const source = (initial) => ({
   name: "source_policy",
   label: "Unfinished text",
-  help: "Words that are held back: stable, those that are likely to be revised; raw, none; stable:P, those that stay with a chance below P.",
+  help: "Which words are held back. stable: those that are likely to be revised. stable:P: those whose chance of staying is below P. raw: none.",
   initial,
   attributes: { maxLength: 10, autocapitalize: "none", spellcheck: false },
 });
