@@ -36,9 +36,9 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     (tmp_path / "benchmarks" / "results").mkdir(parents=True)
     (tmp_path / "benchmarks" / "notes").mkdir()
-    (tmp_path / "benchmarks" / "notes" / "beta.md").write_text("Our models differ, because.\n", encoding="utf-8")
+    (tmp_path / "benchmarks" / "notes" / "trade.md").write_text("Our models differ, because.\n", encoding="utf-8")
     (tmp_path / "README.md").write_text("a\n<!-- results -->\nold\n<!-- /results -->\nz\n", encoding="utf-8")
-    for bench in ("beta", "ssbd"):
+    for bench in ("trade", "ssbd"):
         for language in ("de", "ja"):
             save(tmp_path, bench, language)
     return tmp_path
@@ -47,8 +47,8 @@ def root(tmp_path: Path) -> Path:
 def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     folder = root / "docs" / "benchmarks"
-    pictures = ["ssbd-flores200.devtest-quality.svg", "beta-flores200.devtest-speed.svg"]
-    names = [f"docs/benchmarks/{name}" for name in ("README.md", "ssbd.md", "beta.md", *pictures)]
+    pictures = ["ssbd-flores200.devtest-quality.svg", "trade-acl6060.talks-trade.svg"]
+    names = [f"docs/benchmarks/{name}" for name in ("README.md", "ssbd.md", "trade.md", *pictures)]
     assert {*names} <= {*build.stale(root)}
     build.write(root)
     assert build.stale(root) == []
@@ -59,9 +59,9 @@ def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.Monkey
     before = {path: path.read_bytes() for path in folder.iterdir()}
     build.write(root)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
-    monkeypatch.setattr(build, "stale", lambda: ["docs/benchmarks/beta.md"])
+    monkeypatch.setattr(build, "stale", lambda: ["docs/benchmarks/trade.md"])
     assert build.main(["--check"]) == (
-        "benchmarks: out of date, run `python -m tools.build_benchmarks`: docs/benchmarks/beta.md"
+        "benchmarks: out of date, run `python -m tools.build_benchmarks`: docs/benchmarks/trade.md"
     )
 
 
@@ -77,7 +77,7 @@ def test_pages_and_pictures_of_no_result_are_noticed_and_removed(root: Path) -> 
     assert {"docs/benchmarks/ssbd.md", "docs/benchmarks/old.svg"} <= {*found}
     build.write(root)
     assert build.stale(root) == []
-    assert {path.name for path in folder.glob("*.md")} == {"README.md", "beta.md"}
+    assert {path.name for path in folder.glob("*.md")} == {"README.md", "trade.md"}
     assert not [*folder.glob("ssbd-*"), *folder.glob("old*")]
 
 
@@ -86,11 +86,11 @@ def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) ->
     build.write(root)
     save(root, "ssbd", "de", chrf=1.25)
     assert build.stale(root) == ["docs/benchmarks/ssbd.md"]
-    save(root, "beta", "de", speedup=2.5)
-    assert build.stale(root) == [f"docs/benchmarks/{name}.md" for name in ("README", "ssbd", "beta")]
+    save(root, "trade", "de", dal=2.5)
+    assert build.stale(root) == [f"docs/benchmarks/{name}.md" for name in ("README", "ssbd", "trade")]
     build.write(root)
-    (root / "docs" / "benchmarks" / "beta-flores200.devtest-speed.svg").unlink()
-    assert build.stale(root) == ["docs/benchmarks/beta-flores200.devtest-speed.svg"]
+    (root / "docs" / "benchmarks" / "trade-acl6060.talks-trade.svg").unlink()
+    assert build.stale(root) == ["docs/benchmarks/trade-acl6060.talks-trade.svg"]
 
 
 def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
 
 
 def test_long_tables_are_folded(root: Path) -> None:
-    result = next(each for each in read_results(root / "benchmarks" / "results") if each.bench == "beta")
+    result = replace(read_results(root / "benchmarks" / "results")[0], bench="peers")
     long = replace(result, rows=result.rows * 21)
     assert f"<summary>{len(long.rows)} rows</summary>" in page([long], root)
     assert "rows</summary>" not in page([result], root)

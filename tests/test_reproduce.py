@@ -15,24 +15,24 @@ from redraft_bench.cli.bench.replay import replay
 from tools.reproduce import reproduce
 
 
-def result(signature: str, bench: str = "beta", **more: Any) -> Result:
+def result(signature: str, bench: str = "trade", **more: Any) -> Result:
     return Result(bench, "flores200.devtest", "de", ({"method": "ar", **more},), (signature,))
 
 
 @pytest.mark.parametrize(
     ("bench", "signature", "expected"),
     [
-        ("beta", "", ""),
-        ("beta", "lag:3|segments:1012|threads:adaptive|exact:False", "--limit 1012"),
-        ("beta", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
+        ("trade", "", ""),
+        ("trade", "lag:3|segments:1012|threads:adaptive|exact:False", "--limit 1012"),
+        ("trade", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
         ("cold", "lag:0", ""),
         ("cold", "lag:3", "--lag 3"),
         ("aasd", "drafts:plain model.gguf@1", "--drafts 'plain model.gguf@1'"),
-        ("beta", "seed:3", "--seed 3"),
-        ("beta", "seed:none", ""),
-        ("beta", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),
+        ("trade", "seed:3", "--seed 3"),
+        ("trade", "seed:none", ""),
+        ("trade", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),
         (
-            "beta",
+            "trade",
             "model:qwen3.gguf@1|small:a.gguf@2|small1:b.gguf@3",
             "--model qwen3.gguf --draft-model a.gguf --draft-model b.gguf",
         ),

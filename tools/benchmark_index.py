@@ -26,8 +26,7 @@ ABOUT = {
     "stream": "On the text that recognisers send, with its revisions: flicker, lag and time of each `--source`.",
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
-    "beta": "More bias keeps more of the previous output: faster and calmer captions, at a cost in quality.",
-    "mask": "Effect of hiding the end of a caption on flicker and lag.",
+    "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
     "jacobi": "What blocks, starts and stopping conditions of Jacobi decoding save.",
     "bild": "Speed and quality for BiLD's fallback and rollback thresholds.",
@@ -41,8 +40,7 @@ ABOUT = {
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Live captions": (
-        *("stream", "language_model", "ssbd", "trade", "beta", "mask", "displays", "redraft", "finals", "sentences"),
-        *("listening", "quality"),
+        *("trade", "stream", "language_model", "ssbd", "redraft", "finals", "sentences", "listening", "quality"),
     ),
     "Servers": ("capacity", "load", "vllm_plugin"),
     "Methods of the other papers": ("cold", "jacobi", "bild", "aasd"),
@@ -56,8 +54,7 @@ HEADLINES = {
     ),
     "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
-    "beta": ("ssbd beta=0.2", ("speedup", "pass_speedup", "ne_output", "chrf")),
-    "mask": ("ssbd beta=0.2, hides below margin 0", ("ne_output", "ne_display", "laal")),
+    "trade": ("ar|ssbd beta=0.2, hides below margin 0|cd|local-agreement n=2", ("chrf", "dal", "ne_display", "cpu_ms")),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
     "jacobi": ("jacobi|gs-jacobi block=3( start=source)?", ("pass_speedup", "speedup")),
     "bild": ("bild .*", ("pass_speedup", "speedup", "chrf")),

@@ -21,12 +21,12 @@ from tools.reproduce import reproduce
 
 #: Columns in addition to those of the terminal.
 MORE = {
-    "mask": ("laal",),
     "peers": ("same_as_ar", "tokens_per_second", "laal"),
 }
 #: Benchmark -> the columns that answer its question; all languages of a data set share a table.
 SHOWN = {
     "ssbd": ("method", "mask", "chrf", "ne_display", "pass_speedup", "speedup"),
+    "trade": ("method", "source", "mask", "chrf", "ne_display", "dal", "cpu_ms"),
     "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
     "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
     "jacobi": ("method", "pass_speedup", "speedup"),
@@ -54,8 +54,7 @@ PICTURES = {
     "stream": ("front",),
     "ssbd": ("quality", "limit", "acceptance", "cost"),
     "redraft": ("speedups",),
-    "beta": ("quality", "speed"),
-    "mask": ("flicker", "lag"),
+    "trade": ("trade",),
     "cold": ("limit",),
     "jacobi": ("limit",),
     "bild": ("tradeoff", "tradeoff-passes"),
@@ -219,6 +218,8 @@ def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
     found = []
     for plot in PLOTS:
         drawn = [result for result in group if plot in plots_of(result)]
+        if isinstance(plot.draw, tuple):  # rows of panels that look alike
+            drawn = drawn[:1]
         if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
             parts = page_name(drawn[0]), drawn[0].data, drawn[0].other_model, plot.name
             stem = "-".join(filter(None, parts))

@@ -1,6 +1,6 @@
 """The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, AMX, beam search, ...
 
-``exact.jsonl``, ``displays.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl``,
+``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl``,
 ``listening.jsonl`` and ``beam.jsonl`` in ``benchmarks/results`` hold what the modules of these names in `benchmarks`
 have printed.
 """
@@ -54,16 +54,6 @@ LANGUAGE_MODEL: Columns = {
     "NE": lambda row: f"{row['ne_output']:.2f}",
     "NE shown": lambda row: f"{row['ne_display']:.2f}",
     "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
-}
-DISPLAYS: Columns = {
-    "data": lambda row: str(row["data"]),
-    "to": lambda row: row["target_language"],
-    "display": lambda row: str(row["method"]),
-    "NE shown": lambda row: f"{row['ne_units']:.2f}",
-    **{
-        heading: lambda row, figure=figure: f"{row[figure]:.1f}"  # type: ignore[misc]
-        for heading, figure in (("LAAL", "laal"), ("mean lag", "mean_lag"), ("DAL", "dal"), ("chrF", "chrf"))
-    },
 }
 SENTENCES: Columns = {
     "data": lambda row: str(row["data"]),
@@ -232,18 +222,6 @@ CHECKS = (
         ("mismatches", "not explained by rounding"),
         "A mismatch is explained if the two tokens were as close as rounding can move them. With exact kernels there "
         "are none; with default kernels, more bits of the weights mean fewer.",
-    ),
-    Check(
-        "displays",
-        "Masks, margins and reading mode",
-        "How much flicker and lag each display of the same outputs has.",
-        DISPLAYS,
-        ("NE shown", "mean lag"),
-        "All displays show the same outputs of `ssbd` at `beta` 0.2, 60 segments per cell. NE counts words, or "
-        "characters in Chinese and Japanese; lags are in source words for Flores and in seconds for ACL 60/60. "
-        "Reading mode builds lines of 37 cells from what a margin of 0 shows; its chrF is that of the lines. They "
-        "never change; their mean lag is two to three words or a second longer than with a margin of 0, and they cost "
-        "up to 1.6 chrF.",
     ),
     Check(
         "sentences",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from redraft.models import SHIPPED
 from redraft_bench.bench.read import PERTURBED, Result
 from redraft_bench.bench.tables import TABLES
-from redraft_bench.eval.revise import REVISED
+from redraft_bench.eval.revise import REVISED, SENTENCES
 
 
 def reproduce(group: Sequence[Result]) -> str:
@@ -29,7 +29,10 @@ def reproduce(group: Sequence[Result]) -> str:
             words += [word for name in names for word in (option, name)]
     for option, default in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
         words += [f"--{option}", facts[option]] if facts.get(option, default) not in (default, "none") else []
-    return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
+    size = _size(facts)
+    if revisions and "segments" in facts:
+        size[1] = str(SENTENCES * int(size[1]))
+    return shlex.join([*words, *size, *(["--exact"] if facts.get("exact") == "True" else [])])
 
 
 def _replay(facts: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Run every table of docs/benchmarks with the shipped models, one after another.
 
-    python -m tools.run_benchmarks [--only ssbd --only mask] [--list]
+    python -m tools.run_benchmarks [--only ssbd --only trade] [--list]
 
 Runs whose rows in benchmarks/results are from the shipped model are skipped, and `redraft bench` resumes interrupted
 runs, so the same command resumes.  It takes hours on two cores; nothing else should run at the same time.
@@ -21,6 +21,7 @@ from redraft.models import shipped_path
 from redraft.signature import file_hash
 from redraft_bench.bench.data import RECOGNISED, TUNED
 from redraft_bench.bench.read import ENDING, LANGUAGES
+from redraft_bench.eval.revise import REVISED
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -53,7 +54,9 @@ class Run:
 
     def command(self, out: Path) -> list[str]:
         """Return its command line."""
-        chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
+        data, _, revisions = self.data.partition(REVISED)
+        chosen = ["--data", data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
+        chosen += ["--revisions", revisions] if revisions else []
         options = [*chosen, *OPTIONS.get(self.table, ())]
         return [sys.executable, "-m", "redraft", "bench", "run", self.table, *options, "--out", str(out)]
 
@@ -66,10 +69,9 @@ def runs() -> Iterator[Run]:
     for language in LANGUAGES:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)
-    yield Run("beta", "flores200.devtest", "de", 60)
     for language in LANGUAGES:
-        for data in ("flores200.devtest", "acl6060.dev"):
-            yield Run("mask", data, language, 30)
+        yield Run("trade", "acl6060.talks", language, 60)
+    yield Run("trade", f"acl6060.talks{REVISED}0.55", "de", 24)
     for language in LANGUAGES:
         yield Run("redraft", "flores200.devtest", language, 30)
         yield Run("cold", "flores200.devtest", language, 20)

@@ -93,15 +93,15 @@ def test_nothing_comes_in_unescaped(tmp_path: Path) -> None:
 
 def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    bare = [{**row, "chrf": None, "draft_passes": None, "limit_distance": None} for row in rows("beta")]
+    bare = [{**row, "chrf": None, "draft_passes": None, "limit_distance": None} for row in rows("peers")]
     for row in bare:
         row.pop("laal", None)
-    save(tmp_path, "beta", bare)
+    save(tmp_path, "peers", bare)
     text = report.write(tmp_path).read_text(encoding="utf-8")
     for words in ("chrF", "small model's passes", "× limit", "LAAL", "Quality against", "T(n)", "at a position"):
         assert words not in text
-    assert "as the bias grows" in text
-    save(tmp_path, "beta", [{**row, "speedup": None} for row in bare])
+    assert "Speed-up over ar, in time and in passes" in text
+    save(tmp_path, "peers", [{**row, "speedup": None} for row in bare])
     assert "<svg" not in report.write(tmp_path).read_text(encoding="utf-8")
 
 
@@ -109,9 +109,9 @@ def test_columns_that_say_nothing_are_left_out() -> None:
     table = rows("cold", failures=0)
     assert {"ne_output", "mask", "target_language", "failures", "laal", "options", "bench"} & {*filled(table)} == set()
     assert "failures" in filled([*table[1:], {**table[0], "failures": 1}])
-    assert "ne_output" in filled(rows("beta"))
-    assert "mask" in filled(rows("mask"))
-    assert filled(rows("beta"), ["chrf", "method", "comet"]) == ["chrf", "method"]
+    assert "ne_output" in filled(rows("trade"))
+    assert "mask" in filled(rows("trade"))
+    assert filled(rows("trade"), ["chrf", "method", "comet"]) == ["chrf", "method"]
 
 
 # Reading
@@ -131,7 +131,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert result.acceptance == {"cd": [(3, 4)]}
 
 
-ROW = {"bench": "beta", "data": "x", "target_language": "de", "method": "ar"}
+ROW = {"bench": "trade", "data": "x", "target_language": "de", "method": "ar"}
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_broken_rows_are_refused_with_file_and_line(tmp_path: Path, lines: str, 
 )
 def test_a_broken_curve_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="curve must hold sizes and the seconds of each"):
-        read_result(save(tmp_path, "x", rows("beta"), **more))
+        read_result(save(tmp_path, "x", rows("trade"), **more))
 
 
 @pytest.mark.parametrize("given_", [{"cd": 3}, {"cd": [[1]]}, {"cd": [["a", "b"]]}, [1]])
 def test_broken_acceptance_is_refused(tmp_path: Path, given_: object) -> None:
     with pytest.raises(InputError, match="acceptance_by_position must hold pairs of counts"):
-        read_result(save(tmp_path, "x", rows("beta"), acceptance_by_position=given_))
+        read_result(save(tmp_path, "x", rows("trade"), acceptance_by_position=given_))
 
 
 def test_an_empty_folder_has_no_report(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_labels_at_the_ends_of_lines_are_spread(heights: list[float], gap: float
         assert placed == pytest.approx(sorted(heights))
 
 
-@pytest.mark.parametrize("bench", ["ssbd", "beta", "peers", "mask", "bild"])
+@pytest.mark.parametrize("bench", ["ssbd", "trade", "peers", "bild"])
 def test_no_two_labels_overlap(bench: str) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -206,7 +206,8 @@ def test_no_two_labels_overlap(bench: str) -> None:
         figure = Figure(figsize=(4.1, 3.0), dpi=72)
         canvas = FigureCanvasAgg(figure)
         axes = figure.add_axes((0.15, 0.17, 0.55, 0.78))
-        plot.draw(axes, result)
+        draw = plot.draw[1] if isinstance(plot.draw, tuple) else plot.draw
+        draw(axes, result)
         canvas.draw()
         boxes = [(each.get_text(), each.get_window_extent()) for each in axes.texts if each.get_text()]
         assert len(boxes) > 1
@@ -214,19 +215,14 @@ def test_no_two_labels_overlap(bench: str) -> None:
             assert not first.shrunk(0.9, 0.75).overlaps(second.shrunk(0.9, 0.75)), (plot.name, boxes)
 
 
-def test_margins_are_a_line_of_the_lag_plot() -> None:
+def test_settings_are_lines_of_the_picture() -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    from redraft_bench.bench.plots import masks
+    from redraft_bench.bench.plots import trade
 
-    first = next(row for row in rows("mask") if row["mask"])
-    figures = [("0.05", 8.0, 0.03), ("0", 6.0, 0.08), ("0.02", 7.0, 0.05)]
-    margins = [{**first, "mask": f"below margin {m}", "laal": x, "ne_display": y} for m, x, y in figures]
-    other = {**margins[0], "mask": "3 tokens, below margin 0.05"}
     axes = Figure().add_subplot()
-    others = [row for row in rows("mask") if "margin" not in str(row["mask"])]
-    masks.lag(axes, Result("mask", "x", "de", (*others, *margins, other)))
-    drawn = [line.get_xydata().tolist() for line in axes.lines]
-    assert [[6.0, 0.08], [7.0, 0.05], [8.0, 0.03]] in drawn
-    assert {"margin 0", "margin 0.02", "margin 0.05"} <= {text.get_text() for text in axes.texts}
+    trade.panel("ne_display")(axes, Result("trade", "x", "de", tuple(rows("trade"))))
+    # margins, lines, biases, ar, redraft, cd, LocalAgreement
+    assert [len(line.get_xdata()) for line in axes.lines] == [4, 2, 4, 2, 1, 3, 2]
+    assert {"β 0.3", "margin 0.2", "lines 2 s", "cd −3", "LA 3"} <= {text.get_text() for text in axes.texts}

@@ -15,6 +15,7 @@ from redraft.models import SHIPPED
 from redraft_bench.bench.tables import TABLES
 from redraft_bench.eval.columns import COLUMNS
 from redraft_bench.eval.figures import Row
+from redraft_bench.eval.revise import REVISED
 
 ENDING = ".rows.jsonl"
 
@@ -78,8 +79,10 @@ class Result:
     @property
     def data_name(self) -> str:
         """Data set in words."""
-        data = self.data.removesuffix(PERTURBED)
-        return f"{SETS.get(data, data)}{', misheard at first' if data != self.data else ''}"
+        data, _, revised = self.data.removesuffix(PERTURBED).partition(REVISED)
+        changes = ", misheard at first" if self.data.endswith(PERTURBED) else ""
+        changes += f", {float(revised):.0%} of the updates revised" if revised else ""
+        return f"{SETS.get(data, data)}{changes}"
 
     @property
     def other_model(self) -> str:

@@ -20,7 +20,7 @@ from redraft_bench.eval.long_yaal import LongYaal, long_yaal
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream_laal import stream_laal
-from redraft_bench.eval.timing import latency_figures
+from redraft_bench.eval.timing import instances, latency_figures
 
 #: Draft positions from this one on are counted together.
 LAST_POSITION = 40
@@ -49,6 +49,8 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         row.update(_intervals(each, baseline(each, lines) or lines[0], seed))
         row.update(latency_figures(each.records, bench.stream, bench.language))
         row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
+        if "dal" in bench.table.columns:
+            row.update(_dal(each, bench, seed))
         row.update(_stream_laal(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
     if bench.table.recognised:
@@ -110,6 +112,13 @@ def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
         low, high = interval(per_segment, statistic, seed=seed)
         row.update({f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)})
     return row
+
+
+def _dal(line: TableLine, bench: Bench, seed: int) -> Row:
+    """Return the 95% interval of DAL."""
+    found = [each.metrics()["dal"] for each in instances(line.records, bench.stream, bench.language) if each]
+    low, high = interval([[value, 1.0] for value in found if value is not None], ratio, seed=seed)
+    return {"dal_low": round(low, 4), "dal_high": round(high, 4)}
 
 
 def _tokens(record: Record) -> int:

@@ -260,6 +260,7 @@ class Bench:
             max_tokens=contender.max_tokens,
             backend=backend,
             gpu_layers=self.engine.options.gpu_layers,
+            options=dict(contender.options),
         )
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from redraft.captions.source import RAW, STABLE
 from redraft.captions.stabilise import Mask
 from redraft.decoding.method import Value
 from redraft_bench.eval.contender import Contender
 
-BETAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 #: Bias of the main tables in SSBD v2.
 BETA = 0.2
-MASKS = (3, 5)
-MARGINS = (0.0, 0.02, 0.05)
+MASK = 3
+MARGIN = 0.0
 #: BiLD paper, section 7.1.2: fallback thresholds from 0.5 to 0.9, rollback thresholds from 1 to 10.
 FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
@@ -28,6 +28,8 @@ COLD = (
     *("method", "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
+
+TRADE = ("method", "source", "mask", "chrf", "bleu", "ne_display", "dal", "cpu_ms", "cpu_speedup")
 
 RECOGNISED = (
     *("method", "source", "mask", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
@@ -89,7 +91,7 @@ def _stream(language: str, _smalls: Sequence[str]) -> list[Contender]:
     def line(method: str, source: str) -> Contender:
         if method == "ar":
             return Contender(method, language, source=source)
-        return Contender(method, language, (("beta", BETA),), Mask(margin=MARGINS[0]), source=source)
+        return Contender(method, language, (("beta", BETA),), Mask(margin=MARGIN), source=source)
 
     others = [line("ssbd", source) for source in SOURCES if source not in (RAW, STABLE)]
     both = [line(method, source) for source in (RAW, STABLE) for method in ("ar", "ssbd")]
@@ -101,7 +103,7 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
         # Masks of the paper and of Redraft's default.
-        *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASKS[0]), Mask(margin=MARGINS[0]))),
+        *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASK), Mask(margin=MARGIN))),
         _line("cd", language),
         _line("redraft", language, beta=BETA),
         _line("redraft-tree", language, beta=BETA, cost="flat"),
@@ -136,21 +138,23 @@ def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
     ]
 
 
-def _beta(language: str, _smalls: Sequence[str]) -> list[Contender]:
+def _trade(language: str, _smalls: Sequence[str]) -> list[Contender]:
+    def ssbd(mask: Mask = Mask(margin=MARGIN), **more: Any) -> Contender:
+        return Contender("ssbd", language, (("beta", more.pop("beta", BETA)),), mask, **more)
+
+    held = [Mask(k, display_only=False) for k in (3, 6)]
     return [
-        _line("ar", language),
-        *(_line("ssbd", language, beta=beta) for beta in (*BETAS, 1.0)),
-        _line("cd", language),
+        *(_line("ar", language, mask) for mask in (Mask(), Mask(6))),
+        *(ssbd(beta=beta) for beta in (0.1, BETA, 0.3, 0.4)),
+        *(ssbd(mask) for mask in (Mask(), Mask(margin=0.05), Mask(margin=0.2))),
+        *(ssbd(source=source) for source in (STABLE, "stable:1")),
+        *(ssbd(lines=longest) for longest in (0.0, 2.0)),
+        _line("redraft", language, Mask(margin=MARGIN), beta=BETA),
+        # Without its last k tokens, the output is shown and forced on the next one: hold-k, a kind of wait-k.
+        *(_line("cd", language, mask) for mask in (Mask(), *held)),
+        *(Contender("cd", language, mask=mask, source=STABLE) for mask in held[:1]),
+        *(_line("local-agreement", language, n=n) for n in (2, 3)),
     ]
-
-
-def _mask(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    lines = [_line("ar", language), _line("ssbd", language, beta=BETA)]
-    # Tokens of a small vocabulary are about half a word; of the paper's models, most of a word.  Hence both units.
-    for unit, display_only in (("tokens", False), ("tokens", True), ("words", True)):
-        lines += [_line("ssbd", language, Mask(k, unit, display_only), beta=BETA) for k in MASKS]
-    lines += [_line("ssbd", language, Mask(margin=margin), beta=BETA) for margin in MARGINS]
-    return [*lines, _line("cd", language)]
 
 
 def _cold(language: str, smalls: Sequence[str]) -> list[Contender]:
@@ -236,8 +240,12 @@ TABLES = {
             3,
             DIVIDED,
         ),
-        Table("beta", "Effect of the bias (Table 3 of SSBD v2).", _beta),
-        Table("mask", "Effect of mask-k, plain and display-only (Table 4 of SSBD v2).", _mask),
+        Table(
+            "trade",
+            "Quality, lag, flicker and processor time of every method and display (Tables 3 and 4 of SSBD v2).",
+            _trade,
+            columns=TRADE,
+        ),
         Table("cold", "All decoders on whole sentences, each from scratch.", _cold, 0, COLD),
         Table("jacobi", "Jacobi decoding on whole sentences (Parallel decoding, Table 1).", _jacobi, 0, COLD),
         Table(

@@ -52,6 +52,7 @@ COLUMNS = {
     "draft_passes": Column("small model's passes", ",.0f", "passes of the small model"),
     "tokens_per_second": Column("tokens/s", ",.0f", "output tokens per second of wall time, including verification"),
     "cpu_seconds": Column("CPU (s)", ",.1f", "processor time of all updates in seconds"),
+    "cpu_ms": Column("CPU (ms)", ".1f", "processor time of an update in milliseconds"),
     "cpu_speedup": Column("by CPU time", ".2f", "processor time of ar for the same part of the text, relative to this"),
     "speedup": Column("speed-up", ".2f", "output tokens per second relative to ar in the same run"),
     "speedup_median": Column("median", ".2f", "median of the speed-ups of the segments"),
@@ -140,6 +141,7 @@ APART = {
     *("bench", "data", "signature", "replay", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
+    *("dal_low", "dal_high"),
     *("chrf_change_low", "chrf_change_high"),
     *("lag_first_low", "lag_first_high", "lag_good_low", "lag_good_high"),
 }

@@ -17,6 +17,8 @@ class Contender:
         method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
         small: name of its draft model.
         source: which part of an unfinished source is translated (`redraft.captions.source`).
+        lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
+            for captions that grow.
     """
 
     method: str
@@ -26,6 +28,7 @@ class Contender:
     max_tokens: int = 256
     small: str = ""
     source: str = RAW
+    lines: float | None = None
 
     @property
     def settings(self) -> str:
@@ -36,8 +39,9 @@ class Contender:
 
     @property
     def masking(self) -> str:
-        """The mask of partial captions, e.g. ``3 tokens`` or ``below margin 0.02``; empty if there is none."""
-        return self.mask.label
+        """What is hidden of partial captions, e.g. ``3 tokens`` or ``below margin 0.02``; empty if nothing is."""
+        lines = "" if self.lines is None else f"lines, {self.lines:g} s"
+        return ", ".join(filter(None, (self.mask.label, lines)))
 
     @property
     def title(self) -> str:

@@ -129,6 +129,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "update_p95_ms": percentile_ms(times, 95),
         "model_share": _ratio(sum(step.model_seconds for step in steps), line.seconds),
         "cpu_seconds": round(line.cpu_seconds, 2) or None,
+        "cpu_ms": round(1e3 * line.cpu_seconds / (len(times) or 1), 2) or None,
         "cpu_speedup": None,
         "speedup": None,
         "speedup_median": None,

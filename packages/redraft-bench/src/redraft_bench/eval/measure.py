@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.languages import parse_language
+from redraft.captions.reading import Layout, Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
@@ -50,6 +52,7 @@ class MethodSystem:
     ) -> None:
         self._language, self._meter = contender.language, Meter()
         self.caption: Caption | None = None
+        self._lines = None if contender.lines is None else _Lines(contender)
         self.translator = Translator(
             backend,
             [contender.language],
@@ -74,6 +77,8 @@ class MethodSystem:
         captions = [event for event in events if isinstance(event, Caption)]
         # If an update could not be translated, the display stays as it was.
         self.caption = captions[-1] if captions else self.caption
+        if captions and self._lines:
+            self.caption = self._lines.of(captions[-1], update)
         shown = self.caption if self.caption and self.caption.utterance == update.utterance else None
         passes, model_seconds = self._meter.take(len(state.prompt), len(state.output), state.finished)
         step = Step(
@@ -105,6 +110,23 @@ class MethodSystem:
     def close(self) -> None:
         """Release the slots."""
         self.translator.close()
+
+
+class _Lines:
+    """The lines of one utterance after the other in reading mode."""
+
+    def __init__(self, contender: Contender) -> None:
+        longest = contender.lines or 0.0
+        self._reading = Reading(Layout(patience=min(1.0, longest), longest=longest))
+        self._between = " " if parse_language(contender.language).spaced else ""
+        self._utterance, self._shown = "", list[str]()
+
+    def of(self, caption: Caption, update: Update) -> Caption:
+        """Return a caption of the lines that are complete; an update without a time comes every second."""
+        if caption.utterance != self._utterance:
+            self._utterance, self._shown = caption.utterance, []
+        self._shown += self._reading.read(caption, float(update.seq) if update.time is None else update.time)
+        return replace(caption, text=self._between.join(self._shown), unstable="")
 
 
 @dataclass(slots=True)

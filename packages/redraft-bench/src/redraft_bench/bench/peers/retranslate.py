@@ -86,10 +86,13 @@ class Retranslation:
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
         """Translate an update; if that fails, the display stays as it was."""
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), time.process_time()
         step, failures = self._translate(update)
-        # As for Redraft's methods, the time includes prompt and caption handling, and is 0 if no call was needed.
-        return (replace(step, seconds=time.perf_counter() - started) if step.seconds else step), failures
+        # As for Redraft's methods, times include prompt and caption handling, and are 0 if no call was needed.
+        if step.seconds:
+            seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+            step = replace(step, seconds=seconds, cpu_seconds=cpu)
+        return step, failures
 
     def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
         if update.utterance != self._utterance:

@@ -41,27 +41,32 @@ class Panel:
     right: float = RIGHT
 
 
-def svg(panels: Sequence[Panel], name: str) -> str:
-    """Draw panels side by side as an SVG document.
+def svg(panels: Sequence[Panel], name: str, columns: int = 0) -> str:
+    """Draw panels as an SVG document.
 
     Args:
         panels: the panels.
         name: prefix of all ids, so that several documents can share a page.
+        columns: panels side by side; 0 for all.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
+    columns = columns or len(panels)
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     top = TOP + (0.25 if any(panel.title for panel in panels) else 0)
-    height = max(panel.height for panel in panels) + top
-    width = WIDTH * len(panels)
+    heights = [max(panel.height for panel in row) + top for row in rows]
+    width, height = WIDTH * columns, sum(heights)
     with rc_context(_STYLE):
         figure = Figure(figsize=(width, height), dpi=72)  # one pixel per point, as in the SVG
-        for place, panel in enumerate(panels):
-            x, y = WIDTH * place + panel.left, height - top - panel.height + BOTTOM
-            size = WIDTH - panel.left - panel.right, panel.height - BOTTOM
-            axes = figure.add_axes((x / width, y / height, size[0] / width, size[1] / height))
-            panel.draw(axes)
-            axes.set_title(panel.title, loc="left", fontsize=POINTS, parse_math=False)
+        for number, row in enumerate(rows):
+            above = sum(heights[:number]) + top
+            for place, panel in enumerate(row):
+                x, y = WIDTH * place + panel.left, height - above - panel.height + BOTTOM
+                size = WIDTH - panel.left - panel.right, panel.height - BOTTOM
+                axes = figure.add_axes((x / width, y / height, size[0] / width, size[1] / height))
+                panel.draw(axes)
+                axes.set_title(panel.title, loc="left", fontsize=POINTS, parse_math=False)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True)
     return _cleaned(out.getvalue(), name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redraft_bench.bench.plots import bands, front, live, masks, scatter
+from redraft_bench.bench.plots import bands, front, live, scatter, trade
 from redraft_bench.bench.plots.chart import BOTTOM, HEIGHT, LEFT, RIGHT, Panel, svg
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.results import LAST_POSITION
@@ -23,7 +23,7 @@ class Plot:
         name: used in file names.
         about: what it shows, in a sentence.
         has: returns whether a result has the figures for it.
-        draw: draws a result on axes.
+        draw: draws a result on axes; several draw a row of panels.
         benches: benchmarks to which it applies.
         inches: height of the axes, if it depends on the result.
         left: left margin in inches.
@@ -33,15 +33,15 @@ class Plot:
     name: str
     about: str
     has: Callable[[Result], bool]
-    draw: Callable[[Axes, Result], None]
+    draw: Callable[[Axes, Result], None] | tuple[Callable[[Axes, Result], None], ...]
     benches: tuple[str, ...]
     inches: Callable[[Result], float] = lambda _result: HEIGHT - BOTTOM
     left: float = LEFT
     right: float = RIGHT
 
 
-_STREAMS = ("ssbd", "beta", "peers")
-_ALL = ("ssbd", "beta", "mask", "cold", "jacobi", "aasd", "peers", "replay")
+_STREAMS = ("ssbd", "peers")
+_ALL = ("ssbd", "cold", "jacobi", "aasd", "peers", "replay")
 
 PLOTS = (
     Plot(
@@ -60,27 +60,15 @@ PLOTS = (
         _STREAMS,
     ),
     Plot(
-        "speed",
-        "Speed-up over re-translation (ar), as the bias grows.",
-        scatter.has_speed,
-        scatter.speed,
-        ("beta",),
-        right=1.15,
-    ),
-    Plot(
-        "flicker",
-        "Visible flicker, by how much of a partial caption is hidden.",
-        masks.has_flicker,
-        masks.flicker,
-        ("mask",),
-        right=1.2,
-    ),
-    Plot(
-        "lag",
-        "Visible flicker against lag: down and to the left is better.",
-        masks.has_lag,
-        masks.lag,
-        ("mask",),
+        "trade",
+        "Quality (higher is better), visible flicker and processor time (lower is better) over the lag, which is "
+        "better to the left. Solid blue: ssbd by β, with a margin of 0. Dashed: by margin, at β 0.2. Dotted: complete "
+        "lines, each after at most so many seconds. −k: the last k tokens are held back. LA n: LocalAgreement of n "
+        "texts.",
+        trade.has_trade,
+        tuple(map(trade.panel, trade.FIGURES)),
+        ("trade",),
+        inches=lambda _result: 3.6,
     ),
     Plot(
         "tradeoff",
@@ -112,7 +100,7 @@ PLOTS = (
         "Distance to the limit: time relative to a drafter that knows the output beforehand. Shorter is better.",
         bands.has_limit,
         bands.limit,
-        ("ssbd", "redraft", "beta", "cold", "jacobi", "aasd", "peers", "replay"),
+        ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay"),
         bands.height_of_limit,
         bands.LEFT,
         bands.RIGHT,
@@ -158,10 +146,12 @@ def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
         results: results of one benchmark on one data set.
         name: prefix of all ids in the document.
     """
-    return svg([_panel(plot, result, len(results) > 1) for result in results], name)
+    draws = plot.draw if isinstance(plot.draw, tuple) else (plot.draw,)
+    panels = [_panel(plot, each, result, len(results) > 1) for result in results for each in draws]
+    return svg(panels, name, columns=len(draws) if len(draws) > 1 else len(panels))
 
 
-def _panel(plot: Plot, result: Result, several: bool) -> Panel:
+def _panel(plot: Plot, draw: Callable[[Axes, Result], None], result: Result, several: bool) -> Panel:
     words = [result.language_name] * several + ["replay"] * result.replayed
     height = plot.inches(result) + BOTTOM
-    return Panel(lambda axes: plot.draw(axes, result), ", ".join(words), height, plot.left, plot.right)
+    return Panel(lambda axes: draw(axes, result), ", ".join(words), height, plot.left, plot.right)

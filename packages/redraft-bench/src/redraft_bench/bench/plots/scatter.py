@@ -88,29 +88,7 @@ def _by_beta(rows: Iterable[Row]) -> list[Row]:
     return sorted(found, key=lambda row: number(row, "beta"))
 
 
-# Speed-up against the bias
-
 SPEEDS = {"speedup": ("in time", BLUE), "pass_speedup": ("in passes", ORANGE)}
-
-
-def has_speed(result: Result) -> bool:
-    """Whether there are at least two values of beta."""
-    return len(measured(_by_beta(result.rows), *SPEEDS)) > 1
-
-
-def speed(axes: Axes, result: Result) -> None:
-    """Draw speed-ups in time and in passes over beta."""
-    rows = measured(_by_beta(result.rows), *SPEEDS)
-    labels = []
-    axes.axhline(1, color=INK, linewidth=1)
-    for field, (text, colour) in SPEEDS.items():
-        points = [(number(row, "beta"), value(row, field)) for row in rows]
-        draw_line(axes, points, colour)
-        labels.append(Label(*points[-1], f"{text} {points[-1][1]:.2f}", colour))
-    axes.set_xlabel("bias β")
-    axes.set_ylabel("speed-up over ar (×)")
-    axes.set_ylim(bottom=0)
-    at_ends(axes, [*labels, Label(0, 1, "ar 1.00", INK)])
 
 
 # BiLD's trade-off

@@ -16,7 +16,7 @@ from redraft_bench.cli.bench.viewers import viewers
 
 EXAMPLES = """\b
 Examples:
-  redraft bench run beta --to de --limit 20
+  redraft bench run trade --data acl6060.talks --to de --limit 20
   redraft bench report --out runs/mine
 """
 

@@ -27,7 +27,7 @@ Tables:
 {_TABLES}
 \b
 Examples:
-  redraft bench run beta --to de --limit 20
+  redraft bench run trade --data acl6060.talks --to de --limit 20
   redraft bench run ssbd --data my-talk.jsonl --model my-model.gguf --to fr --out runs/mine
   redraft bench run cold --data flores200.devtest --to de --to ja
 """
